@@ -1,16 +1,22 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,63 +38,50 @@ func LiveHeap() int64 {
 
 // Server is the PostgreSQL of a run. One goroutine uses it.
 type Server struct {
-	base  *url.URL
-	admin *pgx.Conn
-	stop  func() error
-	made  []string // addresses of databases that are not dropped yet
+	URL     string // of the database that was named, or that was there already
+	Machine string // where something is measured, and when
+	admin   *pgx.Conn
+	stop    func() error
+	made    []string // addresses of databases, of which some are dropped already
 }
 
-// OpenServer uses the server that is named, or starts one with its data in a new folder. It must be
-// closed.
-func OpenServer(ctx context.Context, o Options) (_ *Server, err error) {
-	s := &Server{stop: func() error { return nil }}
-	address := o.DatabaseURL
-	if address == "" {
-		if address, s.stop, err = startServer(ctx, o.Dir, o.PostgresBin); err != nil {
-			return nil, err
+// OpenServer uses the server that is named, or starts one: with the data that are kept in a folder,
+// or where none is named in a new one. It must be closed.
+func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err error) {
+	s := &Server{URL: o.DatabaseURL, stop: func() error { return nil }}
+	if data != "" || s.URL == "" {
+		remove := s.stop
+		if data == "" {
+			folder, err := os.MkdirTemp(o.Dir, "footfall-bench-")
+			data, remove = filepath.Join(folder, "data"), func() error { return os.RemoveAll(folder) }
+			if err := errors.Join(err, os.Chmod(folder, 0o755)); err != nil { //nolint:gosec // where root runs this, the server's user must get in
+				return nil, errors.Join(fmt.Errorf("bench: %w", err), remove())
+			}
 		}
+		url, release, err := embedded.Use(ctx, embedded.Config{Dir: data, BinDir: o.PostgresBin})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("bench: %w", err), remove())
+		}
+		s.URL, s.stop = url, func() error { return errors.Join(release(), remove()) }
 	}
-	if s.base, err = url.Parse(address); err != nil || s.base.Scheme == "" {
-		return nil, errors.Join(errors.New("database url: it should look like postgres://user:password@host:5432/database"), s.stop())
-	}
-	if s.admin, err = pgx.Connect(ctx, address); err != nil {
+	if s.admin, err = pgx.Connect(ctx, s.URL); err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: %w", err), s.stop())
 	}
+	v, err := tables.New(s.admin).ServerVersion(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: ask the server: %w", err), s.Close())
+	}
+	s.Machine = fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), v.Version, v.Fsync,
+		v.SynchronousCommit, time.Now().UTC().Format(time.RFC3339))
 	return s, nil
-}
-
-func startServer(ctx context.Context, dir, binDir string) (address string, stop func() error, err error) {
-	folder, err := os.MkdirTemp(dir, "footfall-bench-")
-	if err != nil {
-		return "", nil, fmt.Errorf("bench: %w", err)
-	}
-	remove := func() error { return os.RemoveAll(folder) }
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // where root runs this, the server's user must get in
-		return "", nil, errors.Join(err, remove())
-	}
-	address, release, err := embedded.Use(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
-	if err != nil {
-		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), remove())
-	}
-	return address, func() error { return errors.Join(release(), remove()) }, nil
 }
 
 // Close removes what was made and started.
 func (s *Server) Close() (err error) {
-	for len(s.made) > 0 {
-		err = errors.Join(err, s.Drop(s.made[0]))
+	for _, address := range s.made {
+		err = errors.Join(err, s.Drop(address))
 	}
 	return errors.Join(err, s.admin.Close(context.Background()), s.stop())
-}
-
-// Machine says where something is measured, and when.
-func (s *Server) Machine(ctx context.Context) (string, error) {
-	v, err := tables.New(s.admin).ServerVersion(ctx)
-	if err != nil {
-		return "", fmt.Errorf("bench: ask the server: %w", err)
-	}
-	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), v.Version, v.Fsync,
-		v.SynchronousCommit, time.Now().UTC().Format(time.RFC3339)), nil
 }
 
 // made counts the databases of this process, so that no two have one name.
@@ -97,8 +90,12 @@ var made atomic.Int64
 // Database makes a database, an empty one or a copy of the one that template names, and returns its
 // URL. It exists until Drop or Close.
 func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
-	named, from := *s.base, "template0 ENCODING 'UTF8'"
+	named, err := url.Parse(s.URL)
+	if err != nil || named.Scheme == "" {
+		return "", errors.New("database url: it should look like postgres://user:password@host:5432/database")
+	}
 	named.Path = fmt.Sprintf("/footfall_bench_%d_%d", os.Getpid(), made.Add(1))
+	from := "template0 ENCODING 'UTF8'"
 	if address = named.String(); template != "" {
 		from = nameOf(template) + " STRATEGY file_copy"
 	}
@@ -112,7 +109,6 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 
 // Drop removes a database.
 func (s *Server) Drop(address string) error {
-	s.made = slices.DeleteFunc(s.made, func(made string) bool { return made == address })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+nameOf(address)+" WITH (FORCE)")
@@ -139,11 +135,6 @@ func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) e
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return f(tables.New(conn))
-}
-
-// Vacuum does what autovacuum does in its own time.
-func Vacuum(ctx context.Context, address string) error {
-	return Ask(ctx, address, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 }
 
 // Migrated opens the database, its schema brought up to date.
@@ -176,21 +167,170 @@ func (s *Server) RowsWritten(ctx context.Context, address string) (rows int64, e
 // WAL is how many bytes the server has written into its log.
 func (s *Server) WAL(ctx context.Context) (int64, error) { return tables.New(s.admin).WALPosition(ctx) }
 
-const (
-	patience  = 30 * time.Minute // a filter of many millions is read for minutes
-	lookAgain = 2 * time.Millisecond
-)
-
 // WaitUntil returns when done says so, or fails.
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // a filter of many millions is read for minutes
 	defer cancel()
 	for {
 		if is, err := done(); is || err != nil {
 			return err
 		}
-		if err := pause.For(ctx, lookAgain); err != nil {
+		if err := pause.For(ctx, 2*time.Millisecond); err != nil {
 			return fmt.Errorf("bench: waited in vain until %s: %w", what, err)
 		}
 	}
+}
+
+// Process is a server that was started to be loaded.
+type Process struct {
+	URL    string
+	Admin  string // where its metrics are
+	cmd    *exec.Cmd
+	lives  context.Context //nolint:containedctx // ends with the process
+	stop   func()          // asks it to end
+	output bytes.Buffer    // of the process; to be read after ended only
+	ended  chan struct{}   // closed when the process has ended and result is set
+	result error
+}
+
+// The names of the metrics that are read, of the service and of what is served beside it.
+const (
+	MetricWaiting     = "footfall_visits_waiting"
+	MetricAsked       = "footfall_existence_queries_total"
+	MetricFilterReady = "footfall_filter_ready"
+	MetricFilterBytes = "footfall_filter_bytes"
+	MetricAccepted    = "footfall_inbox_accepted_total"
+	MetricDrained     = "footfall_inbox_drained_total"
+)
+
+// Start runs a program, and returns when it is ready. The arguments may depend on the addresses it
+// is to listen on. The process ends with ctx, or with Stop, which must be called.
+func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
+	addrs, err := freeAddrs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{URL: "http://" + addrs[0], Admin: "http://" + addrs[1], ended: make(chan struct{})}
+	p.lives, p.stop = context.WithCancel(ctx)
+	p.cmd = exec.CommandContext(p.lives, program, arguments(addrs[0], addrs[1])...)                              //nolint:gosec // this program itself, or one that the caller names
+	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // that it ends is no fault
+	p.cmd.WaitDelay = 30 * time.Second
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("bench: start %s: %w", p.cmd, err)
+	}
+	go func() {
+		p.result = p.cmd.Wait()
+		p.stop()
+		close(p.ended)
+	}()
+	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
+		_, err := Fetch(ctx, p.URL+"/readyz", nil)
+		return err == nil, nil // until it listens there is an error
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+// freeAddrs finds two addresses that nobody listens on.
+func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
+	for i := range addrs {
+		free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return addrs, fmt.Errorf("bench: %w", err)
+		}
+		defer free.Close() //nolint:gocritic // when both are found
+		addrs[i] = free.Addr().String()
+	}
+	return addrs, nil
+}
+
+// ErrBusy is why Fetch fails where the service has too much to do for an answer.
+var ErrBusy = errors.New("the service is busy")
+
+// Fetch returns the body of an answer that is well. Where there is JSON to send, it posts that.
+func Fetch(ctx context.Context, address string, send []byte) (string, error) {
+	method := http.MethodGet
+	if send != nil {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("bench: %w", err)
+	case answer.StatusCode == http.StatusServiceUnavailable:
+		return "", fmt.Errorf("bench: %s: %w", address, ErrBusy)
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("bench: %s answers %s: %.200s", address, answer.Status, text)
+	}
+	return string(text), nil
+}
+
+// Shows waits until a metric has a value.
+func (p *Process) Shows(metric string, value float64) error {
+	return WaitUntil(p.lives, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
+		figures, err := p.Figures(p.lives)
+		if _, there := figures[metric]; err == nil && !there {
+			err = fmt.Errorf("bench: the process has no metric %s", metric)
+		}
+		return figures[metric] == value, err
+	})
+}
+
+// Figures are the sums of the process's metrics over their labels.
+func (p *Process) Figures(ctx context.Context) (Figures, error) {
+	text, err := Fetch(ctx, p.Admin+"/metrics", nil)
+	return readFigures(text), err
+}
+
+// Figures are numbers by the name of a metric.
+type Figures map[string]float64
+
+func readFigures(text string) Figures {
+	f := Figures{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] == "#" {
+			continue
+		}
+		name, _, _ := strings.Cut(words[0], "{")
+		if value, err := strconv.ParseFloat(words[len(words)-1], 64); err == nil {
+			f[name] += value
+		}
+	}
+	return f
+}
+
+// PeakMemory is the most memory that the process ever had, in bytes; 0 where the system does not
+// say.
+func (p *Process) PeakMemory() float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kilobytes float64
+	_, _ = fmt.Sscan(rest, &kilobytes)
+	return kilobytes * 1024
+}
+
+// Stop asks the process to end, and waits until it has; every visit that it took is counted then.
+func (p *Process) Stop() error {
+	p.stop()
+	<-p.ended
+	if p.result == nil {
+		return nil
+	}
+	output := p.output.String()
+	// Not %w: its exit code is not ours.
+	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

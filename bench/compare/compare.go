@@ -6,89 +6,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"footfall/bench"
 	"footfall/bench/load"
+	"footfall/visit"
 )
 
-// Options of a comparison, as flags. A zero field means its default.
+// Options of a comparison, as flags.
 type Options struct {
 	bench.Options
 	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http guarded, stranger, inbox, overload, flash, calls and constant, too, and with --old old. Default: all."`
-	Workloads   []string      `placeholder:"NAME,…" help:"Which workloads: first, mixed, returning, burst. Default: all."`
-	Preload     []int         `placeholder:"ROWS,…" help:"Rows in the table visitors at the start, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only contenders that count in Footfall's tables are compared. Default: 0."`
-	Rounds      int           `placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: 5."`
-	Visits      int           `placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. With --http only for the contender flash. Default: 100000."`
-	Clients     int           `placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: 2000."`
+	Workloads   []string      `enum:"first,mixed,returning,burst" default:"first,mixed,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
+	Preload     []int         `default:"0" placeholder:"ROWS,…" help:"Rows in the table visitors at the start, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only contenders that count in Footfall's tables are compared. Default: ${default}."`
+	Rounds      int           `default:"5" quick:"1" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
+	Visits      int           `default:"100000" quick:"10000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. With --http only for the contender flash. Default: ${default}."`
+	Clients     int           `default:"2000" placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: ${default}."`
 	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, the service among them, loaded by wrk, which must be there."`
 	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside the present one, on tables of its own; with --http."`
-	Connections int           `placeholder:"N" help:"Connections of wrk, with --http; an even number. Default: 256."`
-	Duration    time.Duration `placeholder:"TIME" help:"Duration of each run of wrk, with --http; whole seconds. Default: 10s."`
+	Connections int           `default:"256" placeholder:"N" help:"Connections of wrk, with --http; an even number. Default: ${default}."`
+	Duration    time.Duration `default:"10s" quick:"1s" placeholder:"TIME" help:"Duration of each run of wrk, with --http; whole seconds. Default: ${default}."`
 }
 
-// Completed has the defaults in place of what was not given.
-func (o Options) Completed() Options {
-	o.Rounds = bench.Usual(o.Options, o.Rounds, 5, 1)
-	o.Visits = bench.Usual(o.Options, o.Visits, 100_000, 10_000)
-	o.Clients = bench.Usual(o.Options, o.Clients, 2000, 2000)
-	o.Connections = bench.Usual(o.Options, o.Connections, 256, 256)
-	o.Duration = bench.Usual(o.Options, o.Duration, 10*time.Second, time.Second)
-	if len(o.Preload) == 0 {
-		o.Preload = []int{0}
-	}
-	return o
-}
-
-// Check tells what is wrong with the options of a comparison. What is not given is right.
-func (o Options) Check() (faults []error) {
+// Check tells what is wrong with the options of a comparison.
+func (o Options) Check() (f bench.Faults) {
 	if o.HTTP {
-		faults = o.CheckService()
+		f.Service(o.Footfall)
 	}
-	only := func(flag string, given, here bool, where string) {
-		if given && !here {
-			faults = append(faults, fmt.Errorf("%s: it means nothing %s: leave it out", flag, where))
-		}
-	}
-	only("visits", o.Visits != 0, !o.HTTP || slices.Contains(o.Contenders, flash), "with --http, but for the contender "+flash)
-	only("clients", o.Clients != 0, !o.HTTP, "with --http")
-	only("connections", o.Connections != 0, o.HTTP, "without --http")
-	only("duration", o.Duration != 0, o.HTTP, "without --http")
-	only("old", o.Old != "", o.HTTP, "without --http")
-	o = o.Completed()
-	faults = append(faults, bench.BelowOne(map[string]int{"rounds": o.Rounds, "visits": o.Visits, "clients": o.Clients, "connections": o.Connections})...)
-	if o.Connections%load.Threads != 0 {
-		faults = append(faults, fmt.Errorf("connections: %d will not do: give an even number", o.Connections))
-	}
-	if o.Duration < time.Second || o.Duration%time.Second != 0 {
-		faults = append(faults, fmt.Errorf("duration: %s will not do: give whole seconds, like 10s", o.Duration))
-	}
-	if slices.Min(o.Preload) < 0 {
-		faults = append(faults, errors.New("preload: give 0 or more"))
-	}
-	if most := slices.Max(o.Preload)/2 + visitsOf(o); most > load.Addresses {
-		faults = append(faults, fmt.Errorf("visits: with those of before, %d visitors are more than the %d addresses to give them", most, load.Addresses))
-	}
-	_, err1 := chosen(o)
-	_, err2 := workloads(o)
-	for _, err := range []error{err1, err2} {
-		if err != nil {
-			faults = append(faults, err)
-		}
-	}
-	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return faults
-}
-
-func workloads(o Options) ([]load.Workload, error) {
-	return bench.Named("workloads", load.Workloads, func(w load.Workload) string { return w.Name }, o.Workloads)
+	f.When(o.Old != "" && !o.HTTP, "old: it means nothing without --http: leave it out")
+	f.When(o.Connections%load.Threads != 0, "connections: %d will not do: give an even number", o.Connections)
+	f.When(o.Duration < time.Second || o.Duration%time.Second != 0, "duration: %s will not do: give whole seconds, like 10s", o.Duration)
+	f.When(slices.Min(o.Preload) < 0, "preload: give 0 or more")
+	most := slices.Max(o.Preload)/2 + visitsOf(o)
+	f.When(most > load.Addresses, "visits: with those of before, %d visitors are more than the %d addresses to give them", most, load.Addresses)
+	_, err := chosen(o)
+	f.When(err != nil, "%w", err)
+	return f
 }
 
 // mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
-// any contender could answer that counts.
+// any contender can answer beside wrk.
 const mostPerSecond = 60_000
 
 // visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
@@ -100,32 +61,18 @@ func visitsOf(o Options) int {
 	return o.Visits
 }
 
-const (
-	// Those who count one visit a transaction are slower by a factor of ten and more.
-	fewerVisits = 10
-	leastVisits = 1500
-)
-
-// share is how many visits of a workload a contender gets in this process.
-func share(o Options, c contender) int {
-	if c.alone {
-		return max(o.Visits/fewerVisits, min(o.Visits, leastVisits))
-	}
-	return o.Visits
-}
-
 // comparison is a run of Run. One goroutine uses it.
 type comparison struct {
 	Options
 	server  *bench.Server
-	script  *load.Script // for wrk
-	layouts map[layout]database
+	scripts string // the folder of what wrk reads
+	layouts map[string]database
 	report  *Report
 }
 
 // task is a workload on tables that hold so much before.
 type task struct {
-	Load
+	About
 	preload  int
 	sequence []load.Arrival
 }
@@ -134,7 +81,7 @@ type task struct {
 // and checks the tables (and in this process all answers) afterwards. Only when all has been
 // measured does an error of an exact contender make it fail, with bench.ErrUntrue.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	contenders, err := chosen(o.Completed())
+	contenders, err := chosen(o)
 	if err != nil {
 		return nil, err
 	}
@@ -142,30 +89,35 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
-	c := &comparison{Options: o.Completed(), layouts: map[layout]database{}}
+	c := &comparison{Options: o, layouts: map[string]database{}}
 	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
-		if c.script, err = load.NewScript(); err != nil {
+		if c.scripts, err = os.MkdirTemp("", "footfall-wrk-"); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, c.script.Remove()) }()
+		defer func() { err = errors.Join(err, os.RemoveAll(c.scripts)) }()
 	}
-	if c.server, err = bench.OpenServer(ctx, o.Options); err != nil {
+	if c.server, err = bench.OpenServer(ctx, o.Options, ""); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.server.Close()) }()
-	if c.report.Machine, err = c.server.Machine(ctx); err != nil {
-		return nil, err
-	}
-	tasks, err := c.tasks()
-	if err != nil {
-		return nil, err
+	c.report.Machine = c.server.Machine
+	var tasks []task // the workloads, each on tables of every size
+	for _, w := range load.Workloads {
+		for _, preload := range c.Preload {
+			if !slices.Contains(c.Workloads, w.Name) {
+				continue
+			}
+			t := task{About: About{Name: w.Name, About: w.About}, preload: preload, sequence: w.Sequence(c.Seed, visitsOf(c.Options), preload/2)}
+			if preload > 0 {
+				t.Name = fmt.Sprintf("%s+%d", w.Name, preload)
+				t.About.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
+			}
+			tasks, c.report.Loads = append(tasks, t), append(c.report.Loads, t.About)
+		}
 	}
 	for _, one := range contenders {
-		if visits := share(c.Options, one); !o.HTTP && visits < c.Visits {
-			one.About.About += fmt.Sprintf("; takes the first %d visits", visits)
-		}
 		c.report.Contenders = append(c.report.Contenders, one.About)
 	}
 	// Rounds outermost, so that what else the machine does meets all alike; another contender
@@ -183,45 +135,16 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// tasks are the workloads, each on tables of every size.
-func (c *comparison) tasks() (all []task, err error) {
-	chosen, err := workloads(c.Options)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range chosen {
-		for _, preload := range c.Preload {
-			t := task{Load: Load{Name: w.Name, About: w.About}, preload: preload}
-			if preload > 0 {
-				t.Name = fmt.Sprintf("%s+%d", w.Name, preload)
-				t.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
-			}
-			t.sequence = w.Sequence(c.Seed, visitsOf(c.Options), preload/2)
-			all = append(all, t)
-			c.report.Loads = append(c.report.Loads, t.Load)
-		}
-	}
-	return all, nil
-}
-
-// layout names an empty database, or one that is preloaded, as contenders share it.
-type layout struct {
-	name    string
-	preload int
-}
-
 // database is where a contender counts, with the key that its visits show; "": none.
 type database struct{ address, key string }
 
 // copyFor makes a database for a contender: a copy of that of its layout, which is made when it is
 // first asked for.
 func (c *comparison) copyFor(ctx context.Context, of contender, preload int) (d database, err error) {
-	name := layout{of.layout, preload}
+	name := fmt.Sprint(of.layout, preload)
 	template, made := c.layouts[name]
 	if !made && of.layout != "" {
-		if preload > 0 {
-			c.Doing("filling visitors with %d rows", preload)
-		}
+		c.Doing("making tables with %d rows of visitors", preload)
 		if template.address, err = c.server.Database(ctx, ""); err != nil {
 			return d, err
 		}
@@ -236,28 +159,25 @@ func (c *comparison) copyFor(ctx context.Context, of contender, preload int) (d 
 }
 
 // turn is one contender's turn at one task, on a database of its own. All visits must be of one
-// day, else the truth is another: if midnight comes in between over HTTP, the turn is repeated.
-func (c *comparison) turn(ctx context.Context, of contender, t task, round int) error {
-	for {
-		day := time.Now().UTC().YearDay()
-		r, err := c.play(ctx, of, t)
-		if err != nil {
+// day, else the truth is another: if midnight comes in between, the turn is repeated.
+func (c *comparison) turn(ctx context.Context, of contender, t task, round int) (err error) {
+	var r Turn
+	for day := 0; day != time.Now().UTC().YearDay(); {
+		day = time.Now().UTC().YearDay()
+		if r, err = c.play(ctx, of, t); err != nil {
 			return fmt.Errorf("round %d, %s, %s: %w", round, t.Name, of.Name, err)
 		}
-		if c.HTTP && time.Now().UTC().YearDay() != day {
-			c.Doing("midnight came in between: once more")
-			continue
-		}
-		r.Contender, r.Workload, r.Round = of.Name, t.Name, round
-		c.report.Runs = append(c.report.Runs, r)
-		c.Doing("round %d of %d, %s: %s %.0f visits/s, p99 %.1f ms", round, c.Rounds, t.Name, of.Name, r.PerSecond, r.P99Ms)
-		return nil
 	}
+	r.Contender, r.Workload, r.Round = of.Name, t.Name, round
+	c.report.Runs = append(c.report.Runs, r)
+	c.Doing("round %d of %d, %s: %s %.0f visits/s, p99 %.1f ms", round, c.Rounds, t.Name, of.Name, r.PerSecond, r.P99Ms)
+	return nil
 }
 
 func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, err error) {
 	if of.Name == constant { // which needs no database
 		_, err = c.visitProcess(ctx, of, t, database{}, &r)
+		r.WAL = 0 // the server's own
 		return r, err
 	}
 	in, err := c.copyFor(ctx, of, t.preload)
@@ -273,31 +193,102 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	if err != nil {
 		return r, err
 	}
-	rows, err := c.server.RowsWritten(ctx, in.address)
-	if err != nil {
-		return r, err
-	}
-	stored, err := of.read(ctx, in.address)
-	if err != nil {
+	rows, err1 := c.server.RowsWritten(ctx, in.address)
+	stored, err2 := of.read(ctx, in.address)
+	if err := errors.Join(err1, err2); err != nil {
 		return r, fmt.Errorf("read what was counted: %w", err)
 	}
 	// Of all that were counted: over HTTP the last ones were not answered, but cost as much.
-	counted := float64(max(stored.sums[load.Site].Hot, 1))
+	counted := float64(max(stored.sums[load.Site].Hot-int64(t.preload/2), 1))
 	r.Written, r.Asked, r.WAL = float64(rows)/counted, r.Asked/counted, r.WAL/counted
-	if r.Errors = judge(stored); of.Exact && r.Errors != (Errors{}) {
-		r.Fault = r.Errors.String()
-	}
+	r.Errors = judge(stored)
 	return r, nil
 }
 
-// spent sets what a contender has used up since the log of the server was so long.
-func (c *comparison) spent(ctx context.Context, logged int64, f bench.Figures, r *Turn) error {
-	ended, err := c.server.WAL(ctx)
-	r.WAL, r.Asked, r.Helpers = float64(ended-logged), f[bench.MetricAsked], f[bench.MetricFilterBytes]+f[bench.MetricMemoryBytes]
-	return errors.Join(err, f.Has(bench.MetricAsked, bench.MetricFilterBytes, bench.MetricMemoryBytes))
+// measured sets what f measures, and what the server writes into its log meanwhile.
+func (r *Turn) measured(ctx context.Context, server *bench.Server, f func() (load.Measure, bench.Figures, error)) error {
+	before, err := server.WAL(ctx)
+	if err != nil {
+		return err
+	}
+	m, figures, err := f()
+	if err != nil {
+		return err
+	}
+	after, err := server.WAL(ctx)
+	r.Visits, r.PerSecond, r.P50Ms, r.P99Ms = m.Requests, m.PerSecond, m.P50Ms, m.P99Ms
+	r.WAL, r.Asked = float64(after-before), figures[bench.MetricAsked]
+	return err
 }
 
-// answered sets how quickly visits were.
-func (r *Turn) answered(m load.Measure) {
-	r.Visits, r.PerSecond, r.P50Ms, r.P99Ms = m.Requests, m.PerSecond, m.P50Ms, m.P99Ms
+// standing is what a contender's tables hold after a run.
+type standing struct {
+	sums     map[string]load.Sums            // by uri, as all
+	ranks    map[string]map[netip.Addr]int64 // but of visitors who were there before
+	unproven int64                           // sums that the contender's own rows do not bear out
+}
+
+func newStanding() standing {
+	return standing{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
+}
+
+// came adds a visitor of a target.
+func (s standing) came(uri string, visitor netip.Addr, rank int64) {
+	if s.ranks[uri] == nil {
+		s.ranks[uri] = map[netip.Addr]int64{}
+	}
+	s.ranks[uri][visitor] = rank
+}
+
+// judge compares what was answered and what the tables hold with the truth. So many visitors were
+// there before.
+func judge(sequence []load.Arrival, before int, answers []visit.Answer, s standing) Errors {
+	v := compared(load.Truth(sequence, before), 0, s)
+	for n, a := range sequence {
+		visitor := load.Address(int(a.Visitor))
+		for _, rank := range [][2]int64{
+			{answers[n].Site.Rank, s.ranks[load.Site][visitor]}, {answers[n].Page.Rank, s.ranks[load.PageURI(int(a.Page))][visitor]},
+		} {
+			if rank[0] < 1 || rank[0] != rank[1] {
+				v.Ranks++
+			}
+		}
+	}
+	return v
+}
+
+// judgeSent compares what the tables hold with the truth of all that wrk sent. When its time is up
+// it hangs up, with a visit on the way on each connection at most: these were counted, or not, and
+// nobody heard of it. So as many may be missing. What was answered is not known.
+func judgeSent(sent []load.Arrival, before, answered, connections int, s standing) Errors {
+	truth, there := load.Truth(sent, before), load.Truth(nil, before)
+	v := compared(truth, max(min(truth[load.Site].Hot-s.sums[load.Site].Hot, int64(len(sent)-answered), int64(connections)), 0), s)
+	for uri, got := range s.sums { // ranks that nobody has
+		v.Ranks += max(got.UV-there[uri].UV-int64(len(s.ranks[uri])), 0)
+	}
+	return v
+}
+
+// compared compares sums and ranks with the truth, of which so many visits may be missing, at their
+// page and at the site.
+func compared(truth map[string]load.Sums, lost int64, s standing) Errors {
+	var missing, tooMany load.Sums
+	for uri, want := range truth {
+		missing = missing.Plus(want.Beyond(s.sums[uri]))
+	}
+	for uri, got := range s.sums {
+		tooMany = tooMany.Plus(got.Beyond(truth[uri]))
+	}
+	off := tooMany.Plus(missing.Beyond(load.Sums{PV: 2 * lost, UV: 2 * lost, Hot: 2 * lost}))
+	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
+	for uri, ranks := range s.ranks { // each must be in 1..uv, and no other row's
+		taken := make(map[int64]bool, len(ranks))
+		for _, rank := range ranks {
+			if rank < 1 || rank > s.sums[uri].UV || taken[rank] {
+				v.Ranks++
+			}
+			taken[rank] = true
+		}
+	}
+	return v
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
-	"footfall/bench"
 	"footfall/bench/literal"
 	"footfall/bench/load"
 	"footfall/counter/app"
 	"footfall/record"
+	"footfall/visit"
 )
 
 // contender is one way of counting that is compared with the others.
@@ -32,10 +34,8 @@ type contender struct {
 
 	// Over HTTP.
 	program   string   // of another version
-	arguments []string // behind those that say where it listens and what it counts in
+	arguments []string // before those that say where it listens and what it counts in
 	proxied   bool     // a proxy names who came, else the caller asserts it
-	inbox     bool     // visits may go to the inbox, from which all are counted before the tables are read
-	query     string   // that each visit has besides
 }
 
 // The contenders that others are compared with, and that are looked for by their names.
@@ -44,6 +44,7 @@ const (
 	batched  = "batched"
 	both     = "batched+both"
 	old      = "old"
+	inbox    = "inbox"
 	calls    = "calls"
 	flash    = "flash"
 	constant = "constant"
@@ -54,6 +55,10 @@ const (
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
 )
+
+// mayBeLater is the flag with which visits may go to the inbox, from which all are counted before the
+// tables are read.
+const mayBeLater = "--overload"
 
 var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0.0.1"}
 
@@ -68,20 +73,25 @@ var contenders = []contender{
 	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
 	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
-	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed("skip", true),
-	likeBoth("stranger", "both, for a closed app: no key; within limits that are not reached").closed("", false),
-	likeBoth("inbox", "both, and every visit is accepted to be counted later (answer=later)", "--overload", "later").later("&answer=later"),
-	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "--overload", "later", "--max-wait", "20ms").later(""),
-	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", "--overload", "later", "--max-wait", "20ms").later(""),
+	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed(true),
+	likeBoth("stranger", "both, for a closed app: no key; within limits that are not reached").closed(false),
+	likeBoth(inbox, "both, and every visit is accepted to be counted later (answer=later)", mayBeLater, "later"),
+	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", mayBeLater, "later", "--max-wait", "20ms"),
+	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", mayBeLater, "later", "--max-wait", "20ms"),
 	likeBoth(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls"),
-	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true},
+	{
+		About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true},
+		alone: true, overHTTP: true, arguments: []string{"contender", constant},
+	},
 }
 
 // literally is a contender that counts one visit a transaction.
 func literally(name, about string, way literal.Way) contender {
 	return contender{
-		About: About{name, about, way == literal.Baseline}, alone: true, read: literalTables,
-		open: func(ctx context.Context, address string) (counting, error) { return openLiterally(ctx, address, way) },
+		About: About{name, about + "; takes a tenth of the visits in one process", way == literal.Baseline}, alone: true, read: literalTables, arguments: []string{"contender", name},
+		open: func(ctx context.Context, address string) (counting, error) {
+			return literal.Open(ctx, address, way, visit.DayOf(noon(), time.UTC))
+		},
 	}
 }
 
@@ -114,11 +124,11 @@ func likeBoth(name, about string, flags ...string) contender {
 
 // closed is a contender for an app that counts callers of one site, each within limits that no
 // benchmark reaches, or whom the holder of a key asserts.
-func (c contender) closed(bots string, keyed bool) contender {
-	unreached := strconv.Itoa(1_000_000_000)
+func (c contender) closed(keyed bool) contender {
+	unreached, bots := "1000000000", "skip"
 	c.layout, c.keyed, c.proxied = c.Name, keyed, !keyed
 	c.settings = app.Settings{Sites: []string{load.Site}, MaxRequests: &unreached, MaxNewPages: &unreached}
-	if bots != "" {
+	if keyed {
 		c.settings.Bots = &bots
 		for n := range 10 { // beside those of the visitors
 			c.settings.Ignore = append(c.settings.Ignore, fmt.Sprintf("192.0.2.%d/28", 16*n))
@@ -127,24 +137,9 @@ func (c contender) closed(bots string, keyed bool) contender {
 	return c
 }
 
-// later is a contender whose visits may go to the inbox.
-func (c contender) later(query string) contender {
-	c.inbox, c.query = true, query
-	return c
-}
-
-// commandLine is that of a contender's process.
-func (c contender) commandLine(addr, admin, address string) []string {
-	all := append(slices.Clone(c.arguments), "--addr", addr)
-	if c.alone {
-		all = []string{"contender", c.Name, "--addr", addr}
-	} else {
-		all = append(all, "--admin-addr", admin)
-	}
-	if address != "" {
-		all = append(all, "--database-url", address)
-	}
-	return all
+// named is the contender of that name, which there is.
+func named(name string) contender {
+	return contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == name })]
 }
 
 // chosen are the contenders that the options name: where they name none, all that can do what is
@@ -159,5 +154,17 @@ func chosen(o Options) ([]contender, error) {
 			arguments: behindProxy, proxied: true,
 		})
 	}
-	return bench.Named("contenders", can, func(c contender) string { return c.Name }, o.Contenders)
+	var some []contender
+	var there []string
+	for _, c := range can {
+		if there = append(there, c.Name); len(o.Contenders) == 0 || slices.Contains(o.Contenders, c.Name) {
+			some = append(some, c)
+		}
+	}
+	for _, name := range o.Contenders {
+		if !slices.Contains(there, name) {
+			return nil, fmt.Errorf("contenders: there is no %q here: choose from %s", name, strings.Join(there, ","))
+		}
+	}
+	return some, nil
 }

@@ -2,84 +2,216 @@ package compare
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"runtime"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"footfall/admin"
 	"footfall/bench"
+	"footfall/bench/literal"
 	"footfall/bench/load"
+	"footfall/bench/tables"
 	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/record"
 	"footfall/visit"
 )
 
-// visitHere opens the contender in this process, sends it the visits, and closes it. It returns what
-// judges the tables then.
+// visitHere opens the contender in this process, sends it the visits, as many at once as there are
+// clients, and closes it. It returns what judges the tables then.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, in database, r *Turn) (func(standing) Errors, error) {
-	sequence := t.sequence[:share(c.Options, of)]
-	sent := newTraffic(sequence) // before the memory is looked at: it is not the contender's
+	sequence := t.sequence
+	if of.alone { // which is slower by a factor of ten and more
+		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
+	}
+	// Made before the memory is looked at: they are not the contender's.
+	requests, answers, waits := make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)), make([]time.Duration, len(sequence))
+	for n, a := range sequence {
+		requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
+	}
 	empty := bench.LiveHeap()
 	open, err := of.open(ctx, in.address)
 	if err != nil {
 		return nil, err
 	}
-	defer open.close() // and with it the sessions, which only then say what they have written
-	logged, err := c.server.WAL(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begin := time.Now()
-	if err := sent.send(ctx, open, c.Clients); err != nil {
-		return nil, err
-	}
-	took := time.Since(begin)
-	figures, err := open.figures()
-	if err != nil {
-		return nil, err
-	}
-	r.Memory = float64(max(0, bench.LiveHeap()-empty))
-	if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
-		r.Memory += figures[bench.MetricFilterBytes]
-	}
-	r.answered(load.MeasureOf(sent.waits, took))
-	return func(s standing) Errors { return judge(sequence, sent.answers, s) }, c.spent(ctx, logged, figures, r)
-}
-
-// traffic is a sequence as clients send it, and what they are answered.
-type traffic struct {
-	requests []counter.Request
-	answers  []visit.Answer  // each is set by the one client that sent the visit, as waits
-	waits    []time.Duration // until the answer
-}
-
-func newTraffic(sequence []load.Arrival) *traffic {
-	t := &traffic{make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)), make([]time.Duration, len(sequence))}
-	for n, a := range sequence {
-		t.requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
-	}
-	return t
-}
-
-// send sends every visit, as many at once as there are clients, each of whom takes the next one
-// when the last is answered.
-func (t *traffic) send(ctx context.Context, to counting, clients int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var all sync.WaitGroup // the clients, who end when no visit is left, or the first has failed
-	for range clients {
-		all.Go(func() {
-			for n := int(next.Add(1)) - 1; n < len(t.requests) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
-				begin := time.Now()
-				answer, err := to.visit(ctx, t.requests[n])
-				if err != nil {
-					cancel(fmt.Errorf("visit %d: %w", n, err))
+	defer open.Close() // and with it the sessions, which only then say what they have written
+	return func(s standing) Errors { return judge(sequence, t.preload/2, answers, s) }, r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
+		began := time.Now()
+		err = load.Together(ctx, c.Clients, len(requests), func(ctx context.Context) func(int) error {
+			return func(n int) (err error) {
+				sent := time.Now()
+				if answers[n], err = open.Visit(ctx, requests[n]); err != nil {
+					return fmt.Errorf("visit %d: %w", n, err)
 				}
-				t.waits[n], t.answers[n] = time.Since(begin), answer
+				waits[n] = time.Since(sent)
+				return nil
 			}
 		})
+		if err != nil {
+			return m, f, err
+		}
+		took := time.Since(began)
+		f, err = open.Figures()
+		r.Memory = float64(max(0, bench.LiveHeap()-empty))
+		runtime.KeepAlive(requests)
+		if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
+			r.Memory += f[bench.MetricFilterBytes]
+		}
+		return load.MeasureOf(waits, took), f, err
+	})
+}
+
+// counting is a contender that counts in this process.
+type counting interface {
+	Visit(ctx context.Context, r counter.Request) (visit.Answer, error)
+	Figures() (bench.Figures, error) // by the names of the service's metrics
+	Close()
+}
+
+// noon is when all visits in this process happen: one day, so that midnight does not fall into a
+// run.
+func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
+
+func literalTables(ctx context.Context, address string) (standing, error) {
+	s := newStanding()
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return s, err
 	}
-	all.Wait()
-	return context.Cause(ctx)
+	defer conn.Close(context.WithoutCancel(ctx))
+	q := literal.New(conn)
+	counters, err1 := q.CountersAll(ctx)
+	for _, c := range counters {
+		s.sums[c.Uri] = load.Sums{PV: c.Pv, UV: c.Uv, Hot: c.Hot}
+	}
+	visitors, err2 := q.VisitorsAll(ctx)
+	for _, v := range visitors {
+		s.came(v.Uri, v.Ip, v.Rank)
+	}
+	losses, err3 := q.Losses(ctx)
+	s.unproven = max(losses.Ranks, -losses.Ranks) + max(losses.Days, -losses.Days)
+	return s, errors.Join(err1, err2, err3)
+}
+
+// serviceCounting is a counter on a database.
+type serviceCounting struct {
+	*counter.Counter
+	db      *db.DB
+	metrics *prometheus.Registry
+}
+
+// openService returns when the filter, if there is one, has read the tables.
+func openService(ctx context.Context, address string, o record.Options) (_ counting, err error) {
+	s := serviceCounting{metrics: prometheus.NewRegistry()}
+	if s.db, err = db.Open(ctx, address, db.Options{}); err != nil {
+		return nil, err
+	}
+	// It waits so long that nobody is refused on a machine that is busy with something else: a
+	// refused visit ends a comparison.
+	o.Clock, o.Metrics, o.MaxWait = noon, s.metrics, time.Minute
+	if s.Counter, err = counter.Open(ctx, s.db, counter.Options{Options: o}); err != nil {
+		s.db.Close()
+		return nil, err
+	}
+	if o.Filter {
+		err = bench.WaitUntil(ctx, "the filter is ready", func() (bool, error) {
+			figures, err := s.Figures()
+			return figures[bench.MetricFilterReady] == 1, err
+		})
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s serviceCounting) Figures() (bench.Figures, error) {
+	families, err := s.metrics.Gather()
+	figures := bench.Figures{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			// One of the two is there; the other's value is 0.
+			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return figures, err
+}
+
+func (s serviceCounting) Close() {
+	s.Counter.Close()
+	s.db.Close()
+}
+
+func serviceTables(ctx context.Context, address string) (standing, error) {
+	s := newStanding()
+	err := bench.Ask(ctx, address, func(q *tables.Queries) error {
+		counters, err1 := q.CountersByURI(ctx)
+		for _, c := range counters {
+			s.sums[c.Uri] = load.Sums{PV: c.Pv, UV: c.Uv, Hot: c.Hot}
+		}
+		visitors, err2 := q.VisitorsByURI(ctx)
+		for _, v := range visitors {
+			s.came(v.Uri, v.Ip, v.Rank)
+		}
+		amiss, err3 := q.TargetsAmiss(ctx)
+		s.unproven = amiss
+		return errors.Join(err1, err2, err3)
+	})
+	return s, err
+}
+
+// setUp makes the tables and an app, outside of what is measured, with so many rows of visitors. It
+// returns the key that visits show; "": none.
+func (c contender) setUp(ctx context.Context, address string, preload int) (key string, err error) {
+	if c.program != "" { // another version makes its own tables, and an app that counts whatever a caller asserts
+		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
+			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url", address)...).CombinedOutput() //nolint:gosec // the caller names it
+			if err != nil {
+				return "", fmt.Errorf("old: %s %s: %s: %s", c.program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))
+			}
+		}
+		return "", fill(ctx, address, preload)
+	}
+	d, err := bench.Migrated(ctx, address)
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	admin := admin.New(d, nil)
+	if err := admin.AddApp(ctx, load.App, c.settings); err != nil {
+		return "", err
+	}
+	if c.keyed {
+		if key, err = admin.AddKey(ctx, load.App, []app.Scope{app.ScopeAssert}); err != nil {
+			return "", err
+		}
+	}
+	return key, fill(ctx, address, preload)
+}
+
+// fill makes the site and all its pages: a page is new once, and that is not what is measured. Then
+// it makes so many rows of visitors: half as many people, each of whom came to one page, and so to
+// the site. It needs no more of the tables than versions share.
+func fill(ctx context.Context, address string, preload int) error {
+	uris := make([]string, load.Pages)
+	for i := range uris {
+		uris[i] = load.PageURI(i)
+	}
+	return bench.Ask(ctx, address, func(q *tables.Queries) error {
+		err := q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
+		if err == nil && preload > 0 {
+			err = errors.Join(
+				q.VisitorsPreload(ctx, tables.VisitorsPreloadParams{Visitors: int64(preload / 2), Multiplier: load.Multiplier}),
+				q.CountersPreload(ctx), q.Vacuum(ctx), q.Checkpoint(ctx))
+		}
+		return err
+	})
 }

@@ -6,18 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"footfall/bench"
+	"footfall/bench/generate"
 	"footfall/bench/load"
+	"footfall/counter"
 )
 
 // visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures
 // before it ends. It returns what judges the tables then.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in database, r *Turn) (_ func(standing) Errors, err error) {
 	if of.Name == flash {
-		first, err := c.play(ctx, contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == both })], t)
+		first, err := c.play(ctx, named(both), t)
 		if err != nil {
 			return nil, err
 		}
@@ -25,9 +34,17 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	}
 	program := cmp.Or(of.program, c.Footfall)
 	if of.alone {
-		program = "" // this one
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
-	p, err := bench.Start(ctx, program, func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
+	p, err := bench.Start(ctx, program, func(addr, admin string) []string {
+		all := append(slices.Clone(of.arguments), "--addr", addr, "--database-url", in.address)
+		if !of.alone {
+			all = append(all, "--admin-addr", admin)
+		}
+		return all
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -36,50 +53,43 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 		p.Admin = p.URL
 	}
 	if slices.Contains(of.arguments, "on") || of.program != "" { // so there is a filter
-		if err := p.Shows(ctx, bench.MetricFilterReady, 1); err != nil {
+		if err := p.Shows(bench.MetricFilterReady, 1); err != nil {
 			return nil, err
 		}
 	}
-	logged, err := c.server.WAL(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m, sent, err := c.send(ctx, of, t, in, p, r)
-	if err != nil {
-		return nil, err
-	}
-	r.answered(m)
-	r.Memory = p.PeakMemory()
-	if of.Name == constant {
-		return nil, nil
-	}
-	if of.inbox {
-		if r.Drained, err = drain(ctx, p); err != nil {
-			return nil, err
+	var sent []load.Arrival
+	err = r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
+		if m, sent, err = c.send(ctx, of, t, in, p, r); err != nil {
+			return m, f, err
 		}
-	}
-	if err := p.Shows(ctx, bench.MetricWaiting, 0); err != nil {
-		return nil, err
-	}
-	figures, err := p.Figures(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return func(s standing) Errors { return judgeSent(sent, m.Requests, c.Connections, s) }, c.spent(ctx, logged, figures, r)
+		if r.Memory = p.PeakMemory(); of.Name == constant {
+			return m, f, nil
+		}
+		if slices.Contains(of.arguments, mayBeLater) {
+			if r.Drained, err = drain(ctx, p); err != nil {
+				return m, f, err
+			}
+		}
+		if err = p.Shows(bench.MetricWaiting, 0); err == nil {
+			f, err = p.Figures(ctx)
+		}
+		return m, f, err
+	})
+	return func(s standing) Errors { return judgeSent(sent, t.preload/2, r.Visits, c.Connections, s) }, err
 }
 
 // drain waits until what was accepted is counted, and returns how many visits a second that were.
 func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error) {
-	began, first := time.Now(), -1.0
+	before, err := p.Figures(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
 	err = bench.WaitUntil(ctx, "the inbox is empty", func() (bool, error) {
-		figures, err := p.Figures(ctx)
-		waiting := figures[bench.MetricAccepted] - figures[bench.MetricDrained]
-		if first < 0 {
-			first = waiting
-		}
-		return waiting == 0, err
+		now, err := p.Figures(ctx)
+		return now[bench.MetricAccepted] == now[bench.MetricDrained], err
 	})
-	return first / time.Since(began).Seconds(), err
+	return (before[bench.MetricAccepted] - before[bench.MetricDrained]) / time.Since(began).Seconds(), err
 }
 
 // send sends visits of a task to a contender for as long as is asked for, and returns which.
@@ -89,23 +99,17 @@ func (c *comparison) send(ctx context.Context, of contender, t task, in database
 		return load.Calls(ctx, p.URL, t.sequence, c.Duration)
 	case flash:
 		offered := t.sequence[:min(c.Visits, len(t.sequence))]
-		m, err := load.Offer(ctx, p.URL, offered, ends("", ""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
-		r.WorstMs = m.WorstMs
-		c.Doing("%.0f visits/s were counted, twice as many offered: %d of %d to be counted later", r.Sustained, m.Later, m.Requests)
-		return m.Measure, offered, err
+		m, err := load.Offer(ctx, p.URL, offered, ends("", ""), 2*r.Sustained)
+		return m, offered, err
 	}
-	return c.script.Run(ctx, load.Job{
-		URL: p.URL, Name: t.Name, Visits: t.sequence, Again: of.Name == constant, Proxied: of.proxied,
-		Ends: ends(of.query, in.key), Connections: c.Connections, Duration: c.Duration,
-	})
-}
-
-// Browsers, each of many versions.
-var browsers = []string{
-	"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36",
-	"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:%d.0) Gecko/20100101 Firefox/140.0",
-	"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/%d.5 Mobile/15E148 Safari/604.1",
-	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Mobile Safari/537.36",
+	query := ""
+	if of.Name == inbox {
+		query = "&answer=later"
+	}
+	return load.Job{
+		URL: p.URL, Dir: c.scripts, Name: t.Name, Visits: t.sequence, Proxied: of.proxied,
+		Ends: ends(query, in.key), Connections: c.Connections, Duration: c.Duration,
+	}.Run(ctx)
 }
 
 // ends are those of the requests, in turns, which take reading time whoever looks at them: all name
@@ -119,11 +123,55 @@ func ends(query, key string) (all []string) {
 		if n%2 == 0 {
 			end += fmt.Sprintf("&referrer=https://source-%d.example/", sources.Uint64())
 		}
-		end += "\tUser-Agent: " + fmt.Sprintf(browsers[n%len(browsers)], 90+n%53) + "\tAccept-Language: " + languages[n%len(languages)]
+		end += "\tUser-Agent: " + strings.ReplaceAll(generate.Agents[n%6], "140", strconv.Itoa(90+n%53)) + "\tAccept-Language: " + languages[n%len(languages)]
 		if key != "" {
 			end += "\tAuthorization: Bearer " + key
 		}
 		all = append(all, end)
 	}
 	return all
+}
+
+// Serve serves a contender that is not Footfall's service until ctx ends, at the same URLs and with
+// the same answers and metrics.
+func Serve(ctx context.Context, name, addr, databaseURL string) error {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Server.ReadHeaderTimeout = 10 * time.Second
+	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	if name == constant {
+		answer := []byte(`{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}` + "\n")
+		e.GET("/visit", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, answer) })
+	} else {
+		one, err := named(name).open(ctx, databaseURL)
+		if err != nil {
+			return err
+		}
+		defer one.Close()
+		var waiting atomic.Int64 // visits under way
+		e.GET("/visit", func(c echo.Context) error {
+			waiting.Add(1)
+			defer waiting.Add(-1)
+			// The visit outlives its request, as it does in the service: wrk hangs up on the last ones.
+			answer, err := one.Visit(context.WithoutCancel(c.Request().Context()), counter.Request{App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri")})
+			if err != nil {
+				return err
+			}
+			return c.JSON(http.StatusOK, answer)
+		})
+		e.GET("/metrics", func(c echo.Context) error {
+			figures, err := one.Figures()
+			text := fmt.Sprintf("%s %d\n", bench.MetricWaiting, waiting.Load())
+			for name, value := range figures {
+				text += fmt.Sprintf("%s %v\n", name, value)
+			}
+			return errors.Join(err, c.String(http.StatusOK, text))
+		})
+	}
+	// Nothing is under way any more when a contender is stopped: its tables are to be read.
+	context.AfterFunc(ctx, func() { _ = e.Close() })
+	if err := e.Start(addr); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("contender: %w", err)
+	}
+	return nil
 }

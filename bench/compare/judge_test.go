@@ -29,7 +29,6 @@ func TestJudge(t *testing.T) {
 		"a rank not told":  {func(told []visit.Answer, _ *standing) { told[3].Page.Rank = 0 }, Errors{Ranks: 1}},
 		"a rank twice":     {func(told []visit.Answer, s *standing) { s.rank(told, 3, 1) }, Errors{Ranks: 1}},
 		"a rank beyond uv": {func(told []visit.Answer, s *standing) { s.rank(told, 3, visitors+1) }, Errors{Ranks: 1}},
-		"some before":      {func(told []visit.Answer, s *standing) { s.behind(told, 700) }, Errors{}},
 		"unproven sums":    {func(_ []visit.Answer, s *standing) { s.unproven = 1 }, Errors{Unproven: 1}},
 		"visitors lost":    {func(told []visit.Answer, s *standing) { s.lose(told, 12) }, Errors{UV: 12, Ranks: 12}},
 	} {
@@ -37,7 +36,7 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			told, s := counted(sequence)
 			c.change(told, &s)
-			assert.Equal(t, c.want, judge(sequence, told, s))
+			assert.Equal(t, c.want, judge(sequence, 0, told, s))
 		})
 	}
 }
@@ -66,14 +65,6 @@ func (s *standing) add(uri string, n load.Sums) {
 func (s *standing) rank(told []visit.Answer, visitor int, rank int64) {
 	told[visitor].Site.Rank = rank
 	s.ranks[load.Site][load.Address(visitor)] = rank
-}
-
-// behind lets all come behind visitors who were there before.
-func (s *standing) behind(told []visit.Answer, before int64) {
-	s.before[load.Site] = before
-	for n := range told {
-		told[n].Site.Rank += before
-	}
 }
 
 // lose takes the last visitors of the site for known ones.
@@ -127,14 +118,14 @@ func TestJudgeSent(t *testing.T) {
 		}, Errors{UV: 1}},
 		"a day not counted":    {4, func(s *standing) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
 		"a visit at nobody's":  {4, func(s *standing) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
-		"two with one rank":    {4, func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 2}},
-		"a rank that none has": {4, func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 2}},
+		"two with one rank":    {4, func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
+		"a rank that none has": {4, func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := faultless()
 			c.change(&s)
-			assert.Equal(t, c.want, judgeSent(sentVisits(), c.answered, 16, s))
+			assert.Equal(t, c.want, judgeSent(sentVisits(), 0, c.answered, 16, s))
 		})
 	}
 }
@@ -142,7 +133,7 @@ func TestJudgeSent(t *testing.T) {
 // No more can have been on the way than there are connections, whatever wrk says.
 func TestJudgeSentBelievesNoMoreThanConnections(t *testing.T) {
 	t.Parallel()
-	v := judgeSent(sentVisits(), 0, 2, newStanding())
+	v := judgeSent(sentVisits(), 0, 0, 2, newStanding())
 	assert.EqualValues(t, 4, v.Hot)
 	assert.EqualValues(t, 2, v.UV)
 }

@@ -20,9 +20,9 @@ func sample(http bool) *Report {
 	r := &Report{
 		Machine: "2 CPUs, go1.26.8, PostgreSQL 15.18, fsync on, synchronous_commit on, begun 2019-06-29T12:00:00Z",
 		HTTP:    http, Command: "footfall bench --seed 7 --dir '<b>'", Clients: 256, Rounds: 2, Seed: 7,
-		Loads: []Load{
-			{"first", "every visit is a new visitor's"},
-			{"returning", "19 of 20 visits repeat an earlier one"},
+		Loads: []About{
+			{Name: "first", About: "every visit is a new visitor's"},
+			{Name: "returning", About: "19 of 20 visits repeat an earlier one"},
 		},
 	}
 	names := []string{"naive", "naive+filter", "baseline", "batched", "batched+filter", "batched+memory", "batched+both"}
@@ -35,7 +35,7 @@ func sample(http bool) *Report {
 			for round := 1; round <= r.Rounds; round++ {
 				run := Turn{Contender: name, Workload: load.Name, Round: round, PerSecond: 1655 * float64(1+i*i) * (0.4 + 0.4*float64(round)), Figures: Figures{
 					P50Ms: 97 / float64(i+1), P99Ms: 2345 / float64(i+1), Asked: 4 / float64(1+i), Written: 5.25, WAL: 1512,
-					Memory: 1234 << 20, Helpers: 85 << 20, Visits: 250_000,
+					Memory: 1234 << 20, Visits: 250_000,
 				}}
 				if name == "naive" {
 					run.Errors = Errors{UV: 617, PV: 618, Hot: 7, Ranks: 12321}
@@ -118,7 +118,7 @@ func TestErrorsAreMarked(t *testing.T) {
 	assert.NotContains(t, page, `<tr class="wrong"><th>b`)
 	for i, run := range r.Runs {
 		if run.Contender == "batched+both" && run.Workload == "first" {
-			r.Runs[i].Errors.Unproven, r.Runs[i].Fault = 3, "3 sums"
+			r.Runs[i].Errors.Unproven = 3
 		}
 	}
 	r.summarize()

@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"io"
 	"slices"
-	"strings"
 
 	"footfall/bench"
 	"footfall/report/draw"
@@ -23,22 +22,16 @@ type Report struct {
 	Rounds     int     `json:"rounds"`
 	Seed       uint64  `json:"seed"`
 	Contenders []About `json:"contenders"` // in the order of the tables
-	Loads      []Load  `json:"workloads"`
+	Loads      []About `json:"workloads"`
 	Rows       []Row   `json:"rows"` // a row for each workload and contender, over the rounds
 	Runs       []Turn  `json:"runs"` // what the rows sum up
 }
 
-// About says what a contender is.
+// About says what a contender or a workload is.
 type About struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
-	Exact bool   `json:"exact"` // any difference from the truth makes the comparison fail
-}
-
-// Load says what a workload is.
-type Load struct {
-	Name  string `json:"name"`
-	About string `json:"about"`
+	Exact bool   `json:"exact,omitempty"` // of a contender: any difference from the truth makes the comparison fail
 }
 
 // Figures are what is measured.
@@ -49,17 +42,14 @@ type Figures struct {
 	Written float64 `json:"rowsWritten"`
 	WAL     float64 `json:"walBytes"`
 	Memory  float64 `json:"memoryBytes"`
-	Helpers float64 `json:"helperBytes"` // of that, the filter's and the memory's own
 	Drained float64 `json:"drained,omitempty"`
 	// Of visits that were offered at twice the rate that is sustained.
 	Sustained float64 `json:"sustained,omitempty"`
-	WorstMs   float64 `json:"worstMs,omitempty"`
-	Early     float64 `json:"earlyBytes,omitempty"`
 	Errors    Errors  `json:"errors"`
 	Visits    int     `json:"visits"`
 }
 
-// figure is one of them, as rounds are summed up and tables show it, if it has a head.
+// figure is one of them, as rounds are summed up and tables show it.
 type figure struct {
 	Head, About string
 	of          func(*Figures) *float64
@@ -77,12 +67,9 @@ var figures = []figure{
 	{"asked", "existence queries a visit: keys looked up to decide new or known", func(f *Figures) *float64 { return &f.Asked }, median, bench.Short, false},
 	{"rows", "rows written a visit, inserted or updated", func(f *Figures) *float64 { return &f.Written }, median, bench.Short, false},
 	{"WAL B", "bytes of PostgreSQL's log a visit", func(f *Figures) *float64 { return &f.WAL }, median, bench.Grouped, false},
-	{"MB", "MB of memory, the most of any round: over HTTP of its process, else its heap after the run and its helpers", func(f *Figures) *float64 { return &f.Memory }, most, bench.Megabytes, false},
-	{of: func(f *Figures) *float64 { return &f.Helpers }, sum: most},
+	{"MB", "MB of memory, the most of any round: over HTTP of its process, else its heap after the run and its helpers", func(f *Figures) *float64 { return &f.Memory }, most, func(v float64) string { return bench.OrNone(v/1e6, bench.Short) }, false},
 	{"later/s", "visits a second that were counted after the end, of those that waited in the inbox", func(f *Figures) *float64 { return &f.Drained }, median, bench.Grouped, true},
 	{"sustained", "visits a second that both counted just before: twice as many were offered", func(f *Figures) *float64 { return &f.Sustained }, median, bench.Grouped, true},
-	{"worst p99", "99 % were answered within so many ms in the worst second of any round", func(f *Figures) *float64 { return &f.WorstMs }, most, bench.Short, true},
-	{"MB early", "MB of memory at the most until a fifth had come", func(f *Figures) *float64 { return &f.Early }, most, bench.Megabytes, true},
 }
 
 // Turn is one contender's turn at one workload, on a new database.
@@ -92,7 +79,6 @@ type Turn struct {
 	Round     int     `json:"round"`
 	PerSecond float64 `json:"perSecond"`
 	Figures
-	Fault string `json:"fault,omitempty"` // errors that the contender promises not to make, in words
 }
 
 // Errors are a run's differences from the truth.
@@ -100,8 +86,8 @@ type Errors struct {
 	UV  int64 `json:"uv"`  // visitors that uv misses or has too many, over all targets
 	PV  int64 `json:"pv"`  // the same of visitor days
 	Hot int64 `json:"hot"` // the same of visits
-	// Ranks: answers whose rank is nobody's, somebody else's, or missing, and rows with a rank
-	// outside of 1..uv or that another has; over HTTP ranks that the tables miss.
+	// Ranks: rows with a rank outside of 1..uv or that another has; in this process also answers
+	// whose rank is nobody's, somebody else's, or missing, and over HTTP ranks that nobody has.
 	Ranks    int64 `json:"ranks"`
 	Unproven int64 `json:"unproven"` // sums that the contender's own rows do not bear out
 }
@@ -125,44 +111,36 @@ type Row struct {
 // references are the contenders with which all others are compared.
 var references = []string{naive, batched, both, old, constant}
 
-// of are the runs of a contender at a workload.
-func (r *Report) of(workload, contender string) (runs []Turn) {
+// spread is that of a figure, over the rounds of a contender at a workload.
+func (r *Report) spread(workload, contender string, of func(Turn) float64) bench.Spread {
+	var values []float64
 	for _, run := range r.Runs {
 		if run.Workload == workload && run.Contender == contender {
-			runs = append(runs, run)
+			values = append(values, of(run))
 		}
-	}
-	return runs
-}
-
-func spread(runs []Turn, of func(Turn) float64) bench.Spread {
-	var values []float64
-	for _, run := range runs {
-		values = append(values, of(run))
 	}
 	return bench.SpreadOf(values)
 }
 
-func perSecond(run Turn) float64 { return run.PerSecond }
-
 // summarize makes the rows of the runs, of each workload in the order of the contenders.
 func (r *Report) summarize() {
 	r.Rows = nil
+	perSecond := func(run Turn) float64 { return run.PerSecond }
 	for _, load := range r.Loads {
 		for _, about := range r.Contenders {
-			runs := r.of(load.Name, about.Name)
-			row := Row{Contender: about.Name, Workload: load.Name, PerSecond: spread(runs, perSecond), To: map[string]float64{}}
+			row := Row{Contender: about.Name, Workload: load.Name, PerSecond: r.spread(load.Name, about.Name, perSecond), To: map[string]float64{}}
 			for _, figure := range figures {
-				*figure.of(&row.Figures) = figure.sum(spread(runs, func(t Turn) float64 { return *figure.of(&t.Figures) }))
+				*figure.of(&row.Figures) = figure.sum(r.spread(load.Name, about.Name, func(t Turn) float64 { return *figure.of(&t.Figures) }))
 			}
-			for _, run := range runs {
-				e := run.Errors
-				row.Visits += run.Visits
-				row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks, row.Errors.Unproven + e.Unproven}
+			for _, run := range r.Runs {
+				if e := run.Errors; run.Workload == load.Name && run.Contender == about.Name {
+					row.Visits += run.Visits
+					row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks, row.Errors.Unproven + e.Unproven}
+				}
 			}
 			for _, reference := range references {
-				if to := r.of(load.Name, reference); len(to) > 0 {
-					row.To[reference] = bench.Ratio(row.PerSecond.Median, spread(to, perSecond).Median)
+				if to := r.spread(load.Name, reference, perSecond).Median; to > 0 {
+					row.To[reference] = row.PerSecond.Median / to
 				}
 			}
 			r.Rows = append(r.Rows, row)
@@ -170,19 +148,21 @@ func (r *Report) summarize() {
 	}
 }
 
-// untrue is an error that wraps bench.ErrUntrue and names every run with a fault; nil where there
-// is none.
+// untrue is an error that wraps bench.ErrUntrue and names every run that a promise was broken in;
+// nil where there is none.
 func (r *Report) untrue() error {
 	var faults []string
 	for _, run := range r.Runs {
-		if run.Fault != "" {
-			faults = append(faults, fmt.Sprintf("round %d, %s, %s: %s", run.Round, run.Workload, run.Contender, run.Fault))
+		if run.Errors != (Errors{}) && r.exact(run.Contender) {
+			faults = append(faults, fmt.Sprintf("round %d, %s, %s: %s", run.Round, run.Workload, run.Contender, run.Errors))
 		}
 	}
-	if len(faults) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w:\n%s", bench.ErrUntrue, strings.Join(faults, "\n"))
+	return bench.Untrue(faults)
+}
+
+// exact reports whether a contender promises to be.
+func (r *Report) exact(name string) bool {
+	return slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == name && a.Exact })
 }
 
 // Fault says what a contender got wrong at a workload, or "".
@@ -191,10 +171,8 @@ func (r *Report) Fault(row Row) string {
 		return ""
 	}
 	says := "does not promise to be exact, and is not"
-	for _, run := range r.of(row.Workload, row.Contender) {
-		if run.Fault != "" {
-			says = "BREAKS ITS PROMISE"
-		}
+	if r.exact(row.Contender) {
+		says = "BREAKS ITS PROMISE"
 	}
 	return fmt.Sprintf("%s %s: in %s visits %s", row.Contender, says, bench.Grouped(float64(row.Visits)), row.Errors)
 }
@@ -213,13 +191,13 @@ func (r *Report) columns() []column {
 		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
 	}
 	for _, f := range figures {
-		if f.Head != "" && (!f.rare || slices.ContainsFunc(r.Rows, func(row Row) bool { return *f.of(&row.Figures) > 0 })) {
+		if !f.rare || slices.ContainsFunc(r.Rows, func(row Row) bool { return *f.of(&row.Figures) > 0 }) {
 			all = append(all, column{f.Head, f.About, func(row Row) string { return f.write(*f.of(&row.Figures)) }})
 		}
 	}
 	all = append(all,
 		column{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
-		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks from 1 to uv that no visitor has; all rounds",
+		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks that nobody or more than one visitor has; all rounds",
 			func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }})
 	for _, reference := range references {
 		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {
@@ -231,7 +209,7 @@ func (r *Report) columns() []column {
 }
 
 // RowsOf are those of one workload.
-func (r *Report) RowsOf(load Load) (rows []Row) {
+func (r *Report) RowsOf(load About) (rows []Row) {
 	for _, row := range r.Rows {
 		if row.Workload == load.Name {
 			rows = append(rows, row)
@@ -241,7 +219,7 @@ func (r *Report) RowsOf(load Load) (rows []Row) {
 }
 
 // Plots are those of one workload, as an image.
-func (r *Report) Plots(load Load) (template.URL, error) {
+func (r *Report) Plots(load About) (template.URL, error) {
 	plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
 	for _, row := range r.RowsOf(load) {
 		for i, bar := range []draw.Bar{

@@ -3,16 +3,25 @@
 package generate
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"io"
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"footfall/admin"
 	"footfall/bench"
+	"footfall/bench/tables"
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db"
@@ -21,59 +30,34 @@ import (
 
 // Set is the size of what is generated, as flags. A zero field means its default.
 type Set struct {
-	App      string    `placeholder:"NAME" help:"The app that is made; it must not exist yet. It counts in UTC. Default: generated."`
-	Visits   int       `placeholder:"N" help:"How many visits. Default: 10000000."`
-	Days     int       `placeholder:"N" help:"Days over which the visits came. Default: 60."`
+	App      string    `default:"generated" placeholder:"NAME" help:"The app that is made; it must not exist yet. It counts in UTC. Default: ${default}."`
+	Visits   int       `default:"10000000" placeholder:"N" help:"How many visits. Default: ${default}."`
+	Days     int       `default:"60" range:"1..10000" placeholder:"N" help:"Days over which the visits came. Default: ${default}."`
 	Until    time.Time `placeholder:"DAY" format:"2006-01-02" help:"The last day, like 2019-06-29. Default: yesterday."`
-	Pages    int       `placeholder:"N" help:"How many pages, few of which are visited often. Default: 100000."`
-	Visitors int       `placeholder:"N" help:"How many visitors, few of whom come often. Default: 1000000."`
-	Sites    int       `placeholder:"N" help:"How many sites, few of which are large. Default: 20."`
-	Seed     uint64    `placeholder:"N" help:"The same seed makes the same visits. Default: 1."`
+	Pages    int       `default:"100000" placeholder:"N" help:"How many pages, few of which are visited often. Default: ${default}."`
+	Visitors int       `default:"1000000" range:"1..16000000" placeholder:"N" help:"How many visitors, few of whom come often. Default: ${default}."`
+	Sites    int       `default:"20" placeholder:"N" help:"How many sites, few of which are large. Default: ${default}."`
+	Seed     uint64    `default:"1" placeholder:"N" help:"The same seed makes the same visits. Default: ${default}."`
 }
 
 // Completed has the defaults in place of what was not given.
 func (s Set) Completed() Set {
-	if s.App == "" {
-		s.App = "generated"
-	}
-	for value, whole := range map[*int]int{&s.Visits: 10_000_000, &s.Days: 60, &s.Pages: 100_000, &s.Visitors: 1_000_000, &s.Sites: 20} {
-		if *value == 0 {
-			*value = whole
-		}
-	}
-	if s.Seed == 0 {
-		s.Seed = 1
+	if err := kong.ApplyDefaults(&s); err != nil {
+		panic(err) // a tag is wrong
 	}
 	if s.Until.IsZero() {
-		s.Until = time.Now().UTC().AddDate(0, 0, -1)
+		s.Until = time.Now().AddDate(0, 0, -1)
 	}
 	s.Until = s.Until.UTC().Truncate(24 * time.Hour)
 	return s
 }
 
 // Check tells what of it cannot be made up. What is not given is right.
-func (s Set) Check() (faults []error) {
+func (s Set) Check() (f bench.Faults) {
 	s = s.Completed()
-	for flag, n := range map[string]int{"visits": s.Visits, "days": s.Days, "pages": s.Pages, "visitors": s.Visitors, "sites": s.Sites} {
-		if n < 1 {
-			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))
-		}
-	}
-	switch {
-	case len(faults) > 0:
-		return faults
-	case s.Pages < s.Sites:
-		return []error{fmt.Errorf("pages: %d are too few for %d sites: each has one at least", s.Pages, s.Sites)}
-	case s.Visits < max(s.Pages, s.Visitors, s.Days):
-		return []error{fmt.Errorf("visits: %d are too few: every page, visitor and day (%d, %d, %d) has one at least", s.Visits, s.Pages, s.Visitors, s.Days)}
-	case s.Visitors > 16_000_000:
-		return []error{fmt.Errorf("visitors: %d are too many: give up to 16000000", s.Visitors)}
-	case s.Days > 10_000:
-		return []error{fmt.Errorf("days: %d are too many: give up to 10000", s.Days)}
-	case s.Visits > math.MaxInt32:
-		return []error{fmt.Errorf("visits: %d are too many: give up to %d", s.Visits, math.MaxInt32)}
-	}
-	return nil
+	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each has one at least", s.Pages, s.Sites)
+	f.When(s.Visits < max(s.Pages, s.Visitors, s.Days), "visits: %d are too few: every page, visitor and day (%d, %d, %d) has one at least", s.Visits, s.Pages, s.Visitors, s.Days)
+	return f
 }
 
 // String says what is made up.
@@ -98,7 +82,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		return err
 	}
 	if err = count(ctx, d, set, o); err == nil {
-		err = bench.Vacuum(ctx, o.DatabaseURL)
+		err = bench.Ask(ctx, o.DatabaseURL, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 	}
 	if err != nil {
 		return fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w", set.App, set.App, err)
@@ -137,7 +121,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 			}
 			query, from, agent := brings(n)
 			fmt.Fprintf(&body, `{"uri":"http://%s","ip":"%s","at":"%s","agent":%q,"referrer":%q,"language":%q,"country":%q}`+"\n",
-				drawn.uri(int(drawn.page[n]))+query, drawn.address(drawn.visitor[n]), at.Format(time.RFC3339), agents[agent], from,
+				drawn.uri(int(drawn.page[n]))+query, drawn.address(drawn.visitor[n]), at.Format(time.RFC3339), Agents[agent], from,
 				languages[int(drawn.visitor[n])%len(languages)], countries[int(drawn.visitor[n])%len(countries)])
 		}
 		permit, err := c.AuthorizeOperator(ctx, set.App)
@@ -155,4 +139,255 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		}
 	}
 	return nil
+}
+
+// Agents are those of a log's lines: each has half as many visitors as the one before. The last is a
+// crawler's.
+var Agents = []string{
+	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36",
+	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+	"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
+	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
+	"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+	"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
+	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+}
+
+// referrers are the pages that lead to most visits from elsewhere. The others are of hosts of which
+// each leads to one.
+var referrers = []string{
+	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/", "https://news.ycombinator.com/",
+	"android-app://com.google.android.gm/", "https://l.facebook.com/", "https://old.reddit.com/", "https://chatgpt.com/",
+}
+
+const (
+	fromSite      = 0.4 // share of the visits that come from a page of the same site
+	fromElsewhere = 0.3 // from another page; the others say nothing
+	fromLetter    = 0.02
+	mostReferrers = 300
+	referrerSkew  = 1.2
+)
+
+// brings is what the requests of the visits say besides: the query of the page, the page that led
+// to it ("": none), and the place of the agent. It is to be called once for each, in their order.
+func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent int) {
+	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // to be repeated, not to be secret
+	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
+	return func(n int) (query, from string, agent int) {
+		switch luck := random.Float64(); {
+		case luck < fromSite:
+			from = "https://" + siteName(int(c.siteOf[c.page[n]])) + "/"
+		case luck < fromSite+fromElsewhere:
+			if n := referrer.Uint64(); n < uint64(len(referrers)) {
+				from = referrers[n]
+			} else {
+				from = fmt.Sprintf("https://www.from-%03d.example/", n)
+			}
+		case luck > 1-fromLetter:
+			query = fmt.Sprintf("?utm_source=Letter&utm_campaign=Week-%d", c.dayOf(n)/7)
+		}
+		return query, from, bits.TrailingZeros32(uint32(c.visitor[n])+1) % (len(Agents) - 1) //nolint:gosec // not negative
+	}
+}
+
+// WriteLog writes the visits as an access log in the format Combined with the virtual host in
+// front, and as many other lines as servers write: of five lines two are visits. The same set makes
+// the same log.
+func WriteLog(w io.Writer, set Set) error {
+	set = set.Completed()
+	drawn := drawVisits(set)
+	brings := drawn.brings(set.Seed)
+	out := bufio.NewWriterSize(w, 1<<20)
+	var at []byte
+	line := func(visitor int32, host, path string, status int, from string, agent int) {
+		fmt.Fprintf(out, "%s %s - - [%s] \"GET %s HTTP/1.1\" %d 5120 %q %q\n", host, drawn.address(visitor), at, path, status, cmp.Or(from, "-"), Agents[agent])
+	}
+	for n, page := range drawn.page {
+		at = drawn.moment(n).AppendFormat(at[:0], "02/Jan/2006:15:04:05 -0700")
+		visitor, host := drawn.visitor[n], siteName(int(drawn.siteOf[page]))
+		query, from, agent := brings(n)
+		line(visitor, host, drawn.uri(int(page))[len(host):]+query, 200, from, agent)
+		line(visitor, host, "/assets/style.css", 200, "https://"+host+"/", agent)
+		switch n % 4 {
+		case 0:
+			line(visitor, host, "/wp-login.php", 404, "", agent)
+		case 2:
+			line(visitor, host, "/", 200, "", len(Agents)-1)
+		}
+	}
+	return out.Flush()
+}
+
+// What the generated visitors do. Who comes again is drawn from who came, so that few come often
+// and most seldom.
+const (
+	inSession = 0.5 // share of the visits that follow one of the last minutes; the others follow one of the last week
+	samePage  = 0.3 // of those that follow a visit: to the same page
+	sameSite  = 0.55
+	weekendOf = 0.7 // visits of a Saturday or Sunday, those of another day being 1
+	pageSkew  = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
+	siteSkew  = 1.05
+	ipv6Share = 4 // one visitor in so many has an IPv6 network, the others an IPv4 address
+)
+
+// sections are the first parts of paths.
+var sections = []string{"blog", "docs", "help", "news", "shop"}
+
+// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbers from 0
+// on.
+type drawnVisits struct {
+	days    []time.Time // the first moments of the days
+	dayEnds []int       // beside days: the number of the first visit after the day
+	siteOf  []int32     // by page
+	people  int
+	page    []int32 // by visit
+	visitor []int32 // by visit
+
+	random    *rand.Rand
+	site      *rand.Zipf
+	pages     [][]int32    // of each site
+	popular   []*rand.Zipf // beside pages
+	order     []int        // pages in the order in which those are visited whom chance left out
+	visited   []bool
+	unvisited int
+}
+
+// drawVisits makes visits up. The same options give the same ones.
+func drawVisits(o Set) *drawnVisits {
+	random := rand.New(rand.NewPCG(o.Seed, 0x6670)) //nolint:gosec // to be repeated, not to be secret
+	c := &drawnVisits{people: o.Visitors, page: make([]int32, o.Visits), visitor: make([]int32, o.Visits), random: random}
+	c.divideDays(o)
+	c.spreadPages(o)
+	newcomers, step := 0, coprime(o.Visitors)
+	week, minutes := max(1, 7*o.Visits/o.Days), max(1, o.Visits/o.Days/100)
+	for n := range o.Visits {
+		left := o.Visits - n
+		if n == 0 || random.IntN(left) < o.Visitors-newcomers {
+			// Spread over all addresses, whoever comes first.
+			c.visitor[n] = int32(newcomers * step % o.Visitors) //nolint:gosec // visitors are checked to fit
+			newcomers++
+			c.page[n] = c.anyPage()
+		} else {
+			back := week
+			if random.Float64() < inSession {
+				back = minutes
+			}
+			followed := n - 1 - random.IntN(min(back, n))
+			c.visitor[n] = c.visitor[followed]
+			c.page[n] = c.nextPage(c.page[followed])
+		}
+		c.page[n] = c.visit(c.page[n], left)
+	}
+	return c
+}
+
+// divideDays sets the days and how many visits each has.
+func (c *drawnVisits) divideDays(o Set) {
+	var weights []float64
+	sum := 0.0
+	for i := range o.Days {
+		day := o.Until.AddDate(0, 0, i+1-o.Days)
+		weight := 1.0
+		if day.Weekday() == time.Saturday || day.Weekday() == time.Sunday {
+			weight = weekendOf
+		}
+		sum += weight
+		c.days, weights = append(c.days, day), append(weights, sum)
+	}
+	for _, until := range weights {
+		c.dayEnds = append(c.dayEnds, int(float64(o.Visits)*until/sum))
+	}
+	c.dayEnds[o.Days-1] = o.Visits
+}
+
+// dayOf is the day of a visit, as a place in days.
+func (c *drawnVisits) dayOf(n int) int {
+	day, _ := slices.BinarySearch(c.dayEnds, n+1)
+	return day
+}
+
+// moment is when a visit came.
+func (c *drawnVisits) moment(n int) time.Time {
+	day, begin := c.dayOf(n), 0
+	if day > 0 {
+		begin = c.dayEnds[day-1]
+	}
+	return c.days[day].Add(time.Duration(float64(n-begin) / float64(c.dayEnds[day]-begin) * float64(24*time.Hour)))
+}
+
+// spreadPages spreads the pages over the sites, so that some sites are large.
+func (c *drawnVisits) spreadPages(o Set) {
+	c.site = rand.NewZipf(c.random, siteSkew, 1, uint64(o.Sites-1)) //nolint:gosec // not negative
+	c.pages, c.order, c.visited, c.unvisited = make([][]int32, o.Sites), c.random.Perm(o.Pages), make([]bool, o.Pages), o.Pages
+	for page := range o.Pages {
+		site := page // each has one at least
+		if page >= o.Sites {
+			site = int(c.site.Uint64()) //nolint:gosec // below sites
+		}
+		c.siteOf = append(c.siteOf, int32(site))           //nolint:gosec // below sites
+		c.pages[site] = append(c.pages[site], int32(page)) //nolint:gosec // pages are checked to fit
+	}
+	for _, pages := range c.pages {
+		c.popular = append(c.popular, rand.NewZipf(c.random, pageSkew, 1, uint64(len(pages)-1)))
+	}
+}
+
+func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } //nolint:gosec // below sites
+
+func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
+
+// nextPage is where somebody goes who was at a page.
+func (c *drawnVisits) nextPage(before int32) int32 {
+	switch luck := c.random.Float64(); {
+	case luck < samePage:
+		return before
+	case luck < samePage+sameSite:
+		return c.pageOf(int(c.siteOf[before]))
+	}
+	return c.anyPage()
+}
+
+// visit leaves a page, or chooses another, so that with the visits that are left every page is
+// visited once at least.
+func (c *drawnVisits) visit(page int32, left int) int32 {
+	if c.unvisited > 0 && c.random.IntN(left) < c.unvisited {
+		for c.visited[c.order[0]] {
+			c.order = c.order[1:]
+		}
+		page = int32(c.order[0]) //nolint:gosec // pages are checked to fit
+	}
+	if !c.visited[page] {
+		c.visited[page] = true
+		c.unvisited--
+	}
+	return page
+}
+
+// coprime is a number about 0.62 n that shares no divisor with n: its multiples modulo n are all
+// numbers below n, each once.
+func coprime(n int) int {
+	for k := max(1, n*618/1000); ; k++ {
+		if new(big.Int).GCD(nil, nil, big.NewInt(int64(n)), big.NewInt(int64(k))).Int64() == 1 {
+			return k
+		}
+	}
+}
+
+func siteName(site int) string { return fmt.Sprintf("site-%02d.example", site+1) }
+
+// uri is a page's, as it is counted.
+func (c *drawnVisits) uri(page int) string {
+	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
+}
+
+// address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in
+// PostgreSQL.
+func (c *drawnVisits) address(visitor int32) netip.Addr {
+	four := c.people - c.people/ipv6Share
+	if n := int(visitor); n < four {
+		at := n * (1 << 24 / four)
+		return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})
+	}
+	at := (int(visitor) - four) * (1 << 32 / max(1, c.people/ipv6Share))
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, byte(at >> 24), byte(at >> 16), byte(at >> 8), byte(at)})
 }

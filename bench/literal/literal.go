@@ -12,15 +12,17 @@ package literal
 import (
 	"context"
 	_ "embed" // schema.sql
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"footfall/bench"
+	"footfall/counter"
 	"footfall/record/bloom"
 	"footfall/visit"
 )
@@ -51,24 +53,22 @@ var (
 )
 
 const (
-	connections     = 16
-	deadlockTries   = 5
-	deadlockFailure = "40P01"
-
+	connections  = 16
 	filterKeys   = 1024 // at first: a filter that grows is full, and as often wrong as it may be
 	filterMemory = 256 << 20
 )
 
-// Store counts visits in a database of its own. It is safe for concurrent use.
+// Store counts visits of one day in a database of its own. It is safe for concurrent use.
 type Store struct {
+	day   int32
 	pool  *pgxpool.Pool
 	way   Way
 	known *bloom.Filter // keys whose transaction has committed; nil without one
-	asked atomic.Int64
+	asked atomic.Int64  // existence queries: keys looked up in visitors or visits to decide new or known
 }
 
 // Open makes the tables in the empty database that url names.
-func Open(ctx context.Context, url string, way Way) (*Store, error) {
+func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("one visit a transaction: %w", err)
@@ -85,7 +85,7 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
-	s := &Store{way: way}
+	s := &Store{way: way, day: day}
 	if way.filterError > 0 {
 		if s.known, err = bloom.New(bloom.Config{Keys: filterKeys, Error: way.filterError, MaxBytes: filterMemory}); err != nil {
 			return nil, fmt.Errorf("one visit a transaction: %w", err)
@@ -104,62 +104,47 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 // Close closes every connection; it waits for those that are in use.
 func (s *Store) Close() { s.pool.Close() }
 
-// Asked is how many existence queries there have been: keys looked up in visitors or visits to
-// decide new or known. The conflict of an insert with a row that is there counts as one, an insert
-// of a new key does not.
-func (s *Store) Asked() int64 { return s.asked.Load() }
-
-// FilterBytes is the memory of the filter; 0 without one.
-func (s *Store) FilterBytes() int64 {
-	if s.known == nil {
-		return 0
+// Figures are what the visits took, by the names of the service's metrics. The conflict of an insert
+// with a row that is there is an existence query, an insert of a new key is not.
+func (s *Store) Figures() (bench.Figures, error) {
+	f := bench.Figures{bench.MetricAsked: float64(s.asked.Load()), bench.MetricFilterBytes: 0}
+	if s.known != nil {
+		f[bench.MetricFilterBytes] = float64(s.known.Stats().Bytes)
 	}
-	return s.known.Stats().Bytes
+	return f, nil
 }
 
 // Visit counts one visit to a page and its site.
-func (s *Store) Visit(ctx context.Context, t visit.Target, visitor netip.Addr, day int32) (visit.Answer, error) {
-	one := one{target: t, visitor: visitor, day: day, uris: []string{t.Site, t.Page}}
+func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, err error) {
+	target, err1 := visit.Normalize(r.URI, nil)
+	visitor, err2 := netip.ParseAddr(r.IP)
+	if err := errors.Join(err1, err2); err != nil {
+		return a, err
+	}
 	count := s.countNaively
 	if s.way.conflicts {
 		count = s.countByConflict
 	}
-	for try := 1; ; try++ {
-		a, err := count(ctx, one)
-		var refused *pgconn.PgError
-		if errors.As(err, &refused) && refused.Code == deadlockFailure && try < deadlockTries {
-			continue
-		}
-		if err != nil {
-			return visit.Answer{}, fmt.Errorf("count one visit: %w", err)
-		}
-		return a, nil
+	counts := map[string]visit.Counts{}
+	if err := count(ctx, one{[]string{target.Site, target.Page}, visitor, s.day}, counts); err != nil {
+		return a, fmt.Errorf("count one visit: %w", err)
 	}
+	return visit.Answer{Site: counts[target.Site], Page: counts[target.Page]}, nil
 }
 
 // one is a visit that is to be counted.
 type one struct {
-	target  visit.Target
-	uris    []string // the site before its page: the order of all locks
+	uris    []string // the site before its page: the order of all locks, so that no two visits can deadlock
 	visitor netip.Addr
 	day     int32
 }
 
-// put sets the numbers of one of the two targets.
-func (o *one) put(a *visit.Answer, uri string, counts visit.Counts) {
-	if uri == o.target.Site {
-		a.Site = counts
-	} else {
-		a.Page = counts
-	}
-}
-
 // countByConflict sends the whole transaction at once, and reads from the inserts' conflicts what
 // was there.
-func (s *Store) countByConflict(ctx context.Context, v one) (a visit.Answer, err error) {
+func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return a, err
+		return err
 	}
 	defer conn.Release() // closes the connection where a fault left the transaction open
 	var b pgx.Batch
@@ -169,11 +154,115 @@ func (s *Store) countByConflict(ctx context.Context, v one) (a visit.Answer, err
 		judged, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VisitCountRow])
 		for _, j := range judged {
 			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // conflicts
-			v.put(&a, j.Uri, visit.Counts{PV: j.Pv, UV: j.Uv, Rank: j.Rank, Hot: j.Hot})
+			counts[j.Uri] = visit.Counts{PV: j.Pv, UV: j.Uv, Rank: j.Rank, Hot: j.Hot}
 		}
 		return err
 	})
 	b.Queue("commit")
-	err = conn.SendBatch(ctx, &b).Close()
-	return a, err
+	return conn.SendBatch(ctx, &b).Close()
+}
+
+// state is what a way takes for true of the visitor at one target.
+type state struct {
+	known, today bool  // came before, came on this day
+	rank         int64 // 0: none was found
+}
+
+// countNaively looks each key up, or asks the filter, and inserts what was not there.
+func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit.Counts) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		q := New(tx)
+		found, err := s.find(ctx, q, v)
+		if err != nil {
+			return err
+		}
+		sum, days, newcomers := CountersAddParams{Uris: v.uris}, VisitsAddParams{Ip: v.visitor, DayID: v.day}, VisitorsAddParams{Ip: v.visitor}
+		for _, uri := range v.uris {
+			sum.Pvs, sum.Uvs = append(sum.Pvs, numberOf(!found[uri].today)), append(sum.Uvs, numberOf(!found[uri].known))
+			if !found[uri].today {
+				days.Uris = append(days.Uris, uri)
+			}
+		}
+		if len(days.Uris) > 0 {
+			added, err := q.VisitsAdd(ctx, days)
+			if err != nil {
+				return err
+			}
+			s.asked.Add(int64(len(days.Uris)) - added) // conflicts
+		}
+		sums, err := q.CountersAdd(ctx, sum)
+		for _, sum := range sums {
+			rank := found[sum.Uri].rank
+			if !found[sum.Uri].known {
+				rank = sum.Uv
+				newcomers.Uris, newcomers.Ranks = append(newcomers.Uris, sum.Uri), append(newcomers.Ranks, rank)
+			}
+			counts[sum.Uri] = visit.Counts{PV: sum.Pv, UV: sum.Uv, Rank: rank, Hot: sum.Hot}
+		}
+		if err != nil || len(newcomers.Uris) == 0 {
+			return err
+		}
+		added, err := q.VisitorsAdd(ctx, newcomers)
+		s.asked.Add(int64(len(newcomers.Uris)) - added) // conflicts
+		return err
+	})
+	if err == nil && s.known != nil && !s.way.believed {
+		for _, uri := range v.uris { // not before: a visit that is taken back must stay unknown
+			s.known.Add(v.key(0, uri))
+			s.known.Add(v.key(v.day, uri))
+		}
+	}
+	return err
+}
+
+// find asks the tables about all keys, or about those that the filter is not sure to be new. Where
+// the filter is believed, it is asked alone, and the tables for the ranks of those whom it knows,
+// which decides nothing.
+func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
+	found, believed := map[string]state{}, s.way.believed
+	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
+	for _, uri := range v.uris {
+		is := state{known: true, today: true}
+		switch {
+		case believed:
+			is = state{known: !s.known.Add(v.key(0, uri)), today: !s.known.Add(v.key(v.day, uri))}
+		case s.known != nil:
+			is = state{known: s.known.Has(v.key(0, uri)), today: s.known.Has(v.key(v.day, uri))}
+		}
+		found[uri] = is
+		ask.Visitors, ask.Days = append(ask.Visitors, is.known), append(ask.Days, is.today && !believed)
+		asked += numberOf(is.known) + numberOf(is.today && !believed)
+	}
+	if asked == 0 {
+		return found, nil
+	}
+	rows, err := q.KeysFind(ctx, ask)
+	for _, row := range rows {
+		is := state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
+		if believed {
+			is.known, is.today = found[row.Uri].known, found[row.Uri].today
+		}
+		found[row.Uri] = is
+	}
+	if !believed {
+		s.asked.Add(asked)
+	}
+	return found, err
+}
+
+// key stands for a row in the filter: (ip, day_id, uri) of visits, or with 0 as the day, which is
+// none, (uri, ip) of visitors.
+func (v one) key(day int32, uri string) bloom.Sum {
+	key := make([]byte, 0, 128)
+	address := v.visitor.As16()
+	key = append(key, address[:]...)
+	key = binary.LittleEndian.AppendUint32(key, uint32(day)) //nolint:gosec // its bits
+	return bloom.Bytes(append(key, uri...))
+}
+
+func numberOf(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"footfall/counter"
 	"footfall/db/dbtest"
 	"footfall/visit"
 )
@@ -21,7 +22,7 @@ var ways = map[string]Way{"naive": Naive, "naive+filter": NaiveFilter, "believed
 
 func open(t *testing.T, way Way) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), dbtest.Empty(t), way)
+	s, err := Open(t.Context(), dbtest.Empty(t), way, today)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +30,11 @@ func open(t *testing.T, way Way) *Store {
 	return s
 }
 
-func page(path string) visit.Target { return visit.Target{Site: "hhui.top", Page: "hhui.top" + path} }
+func asks(path, ip string) counter.Request {
+	return counter.Request{URI: "http://hhui.top" + path, IP: ip}
+}
 
-func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
+func address(n int) string { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}).String() }
 
 // Every way must count right where nothing is concurrent; else the comparison would be with
 // something that does less.
@@ -61,12 +64,13 @@ func TestVisitsOneAfterTheOther(t *testing.T) {
 			t.Parallel()
 			s := open(t, way)
 			for i, step := range steps {
-				before := s.Asked()
-				got, err := s.Visit(t.Context(), page(step.page), netip.MustParseAddr(step.ip), step.day)
+				before := s.asked.Load()
+				s.day = step.day
+				got, err := s.Visit(t.Context(), asks(step.page, step.ip))
 				if want := (visit.Answer{Site: step.site, Page: step.want}); err != nil || got != want {
 					t.Errorf("step %d: %+v, %v, want %+v", i+1, got, err, want)
 				}
-				if asked := s.Asked() - before; asked != step.asked[way] {
+				if asked := s.asked.Load() - before; asked != step.asked[way] {
 					t.Errorf("step %d: %d keys looked up, want %d", i+1, asked, step.asked[way])
 				}
 			}
@@ -99,17 +103,19 @@ func TestFilterChangesNoAnswer(t *testing.T) {
 	plain, filtered := open(t, Naive), open(t, NaiveFilter)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
-		target, visitor, day := page(fmt.Sprintf("/%d", random.IntN(4))), address(random.IntN(40)), int32(today+random.IntN(2))
-		want, err := plain.Visit(t.Context(), target, visitor, day)
+		request := asks(fmt.Sprintf("/%d", random.IntN(4)), address(random.IntN(40)))
+		plain.day = int32(today + random.IntN(2))
+		filtered.day = plain.day
+		want, err := plain.Visit(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := filtered.Visit(t.Context(), target, visitor, day); err != nil || got != want {
+		if got, err := filtered.Visit(t.Context(), request); err != nil || got != want {
 			t.Fatalf("visit %d: %+v, %v, want %+v", i, got, err, want)
 		}
 	}
-	if filtered.Asked() >= plain.Asked() {
-		t.Errorf("%d keys looked up with the filter, %d without", filtered.Asked(), plain.Asked())
+	if filtered.asked.Load() >= plain.asked.Load() {
+		t.Errorf("%d keys looked up with the filter, %d without", filtered.asked.Load(), plain.asked.Load())
 	}
 }
 
@@ -117,9 +123,9 @@ func TestFilterChangesNoAnswer(t *testing.T) {
 func TestBelievedLosesVisitors(t *testing.T) {
 	t.Parallel()
 	s := open(t, Believed)
-	lost := one{visitor: address(1), day: today}
-	s.known.Add(visitorKey(lost, "hhui.top")) // as a false positive has it
-	got, err := s.Visit(t.Context(), page("/home"), address(1), today)
+	lost := one{visitor: netip.MustParseAddr(address(1)), day: today}
+	s.known.Add(lost.key(0, "hhui.top")) // as a false positive has it
+	got, err := s.Visit(t.Context(), asks("/home", address(1)))
 	want := visit.Answer{Site: visit.Counts{PV: 1, UV: 0, Rank: 0, Hot: 1}, Page: visit.Counts{PV: 1, UV: 1, Rank: 1, Hot: 1}}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
@@ -132,11 +138,11 @@ func TestFilterLearnsAfterCommit(t *testing.T) {
 	s := open(t, NaiveFilter)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Visit(ended, page("/home"), address(1), today); err == nil {
+	if _, err := s.Visit(ended, asks("/home", address(1))); err == nil {
 		t.Fatal("a visit was counted whose context had ended")
 	}
-	v := one{visitor: address(1), day: today}
-	if s.known.Has(visitorKey(v, "hhui.top")) || s.known.Has(dayKey(v, "hhui.top")) {
+	v := one{visitor: netip.MustParseAddr(address(1)), day: today}
+	if s.known.Has(v.key(0, "hhui.top")) || s.known.Has(v.key(today, "hhui.top")) {
 		t.Error("the filter knows a visitor who was not counted")
 	}
 }
@@ -155,7 +161,7 @@ func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 			for n := int(next.Add(1)) - 1; n < visits; n = int(next.Add(1)) - 1 {
 				var err error
 				// Neighbours in the sequence, who come at once, are the same visitor.
-				if answers[n], err = s.Visit(t.Context(), page(fmt.Sprintf("/%d", n%pages)), address(n/25%visitors), today); err != nil {
+				if answers[n], err = s.Visit(t.Context(), asks(fmt.Sprintf("/%d", n%pages), address(n/25%visitors))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -168,7 +174,7 @@ func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 	}
 	hots, ranks, holders := map[key]bool{}, map[key]int64{}, map[key]int{} // by uri, and hot, visitor, rank
 	for n, a := range answers {
-		for uri, counts := range map[string]visit.Counts{"hhui.top": a.Site, page(fmt.Sprintf("/%d", n%pages)).Page: a.Page} {
+		for uri, counts := range map[string]visit.Counts{"hhui.top": a.Site, fmt.Sprintf("hhui.top/%d", n%pages): a.Page} {
 			if hot := (key{uri, int(counts.Hot)}); hots[hot] || counts.Hot < 1 {
 				t.Errorf("visit %d: hot %d of %s was given twice, or is none", n, counts.Hot, uri)
 			} else {

@@ -1,7 +1,6 @@
 -- Each thread sends the visits of a file of its own, a line each, in their order: the page, and behind a tab the visitor's address.
--- The arguments are the files' name without the thread's number, whether to begin again at the end ("again" or "once"), a file of
--- what requests end with (the query, and behind tabs headers; each request has those of the next line), and who names the visitor
--- ("caller" or "proxy").
+-- The arguments are the files' name without the thread's number, a file of what requests end with (the query, and behind tabs
+-- headers; each request has those of the next line), and whether a proxy names the visitor.
 
 local threads = {}
 
@@ -12,9 +11,9 @@ end
 
 function init(args)
   visits = assert(io.open(args[1] .. "." .. number))
-  again, proxied = args[2] == "again", args[4] == "proxy"
+  proxied = args[3] == "true"
   head, tails = "GET /visit?app=demo&uri=http://", {}
-  for line in io.lines(args[3]) do
+  for line in io.lines(args[2]) do
     local query, headers = line:match("^([^\t]*)\t?(.*)$")
     local tail = query .. " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
     if headers ~= "" then
@@ -33,10 +32,6 @@ function request()
     return uncounted
   end
   local visit = visits:read("*l")
-  if not visit and again then
-    visits:seek("set")
-    visit = visits:read("*l")
-  end
   if not visit then
     ended = 1
     wrk.thread:stop()

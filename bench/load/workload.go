@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // All visits of a workload are counted for one app and go to pages of one site.
@@ -29,10 +31,7 @@ type Workload struct {
 // Sequence returns the first so many visits, of visitors from number first on. The same seed gives
 // the same ones, and a shorter sequence is the beginning of a longer one.
 func (w Workload) Sequence(seed uint64, visits, first int) []Arrival {
-	var salt uint64 // so that two workloads do not throw the same dice
-	for _, letter := range []byte(w.Name) {
-		salt = salt*131 + uint64(letter)
-	}
+	salt := xxhash.Sum64String(w.Name)                 // so that two workloads do not throw the same dice
 	next := w.begin(rand.New(rand.NewPCG(seed, salt))) //nolint:gosec // to be repeated, not to be secret
 	all := make([]Arrival, 0, visits)
 	for range visits {
@@ -109,30 +108,38 @@ func burst(random *rand.Rand) func([]Arrival) Arrival {
 // Sums are the numbers of one target.
 type Sums struct{ PV, UV, Hot int64 }
 
+// Plus is the sum of both.
+func (s Sums) Plus(t Sums) Sums { return Sums{s.PV + t.PV, s.UV + t.UV, s.Hot + t.Hot} }
+
+// Beyond is what is more than the other's.
+func (s Sums) Beyond(t Sums) Sums {
+	return Sums{max(s.PV-t.PV, 0), max(s.UV-t.UV, 0), max(s.Hot-t.Hot, 0)}
+}
+
 // Truth is what a sequence of visits of one day must have been counted as: the sums of every
-// target, by the uri under which it is counted.
-func Truth(sequence []Arrival) map[string]Sums {
+// target, by the uri under which it is counted. So many visitors were there before, each once at
+// one page in turn.
+func Truth(sequence []Arrival, before int) map[string]Sums {
 	const site = -1 // beside the numbers of pages
 	came, sums := map[Arrival]bool{}, map[int32]Sums{}
-	for _, a := range sequence {
-		for _, at := range []Arrival{{site, a.Visitor}, a} {
-			s := sums[at.Page]
-			s.Hot++
-			if !came[at] {
-				came[at] = true
-				s.UV++
-				s.PV++ // there is one day
-			}
-			sums[at.Page] = s
+	for n := range before {
+		for _, at := range []int32{site, int32(n % Pages)} { //nolint:gosec // below Pages
+			sums[at] = sums[at].Plus(Sums{1, 1, 1})
 		}
 	}
-	truth := map[string]Sums{}
-	for page, s := range sums {
-		if page == site {
-			truth[Site] = s
-		} else {
-			truth[PageURI(int(page))] = s
+	for _, a := range sequence {
+		for _, at := range []Arrival{{site, a.Visitor}, a} {
+			one := Sums{Hot: 1}
+			if !came[at] {
+				came[at], one = true, Sums{1, 1, 1} // there is one day
+			}
+			sums[at.Page] = sums[at.Page].Plus(one)
 		}
+	}
+	truth := map[string]Sums{Site: sums[site]}
+	delete(sums, site)
+	for page, s := range sums {
+		truth[PageURI(int(page))] = s
 	}
 	return truth
 }

@@ -76,7 +76,9 @@ func TestPagesOfWorkloads(t *testing.T) {
 func TestTruth(t *testing.T) {
 	t.Parallel()
 	sequence := []Arrival{{Page: 1, Visitor: 1}, {Page: 1, Visitor: 1}, {Page: 2, Visitor: 1}, {Page: 2, Visitor: 2}, {Page: 1, Visitor: 2}}
-	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence))
+	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence, 0))
+	later := Truth(sequence, Pages+1)
+	assert.Equal(t, []Sums{{1003, 1003, 1006}, {2, 2, 2}, {3, 3, 4}, {1, 1, 1}}, []Sums{later[Site], later[PageURI(0)], later[PageURI(1)], later[PageURI(3)]})
 	assert.InDelta(t, 0.8, firstShare(sequence), 1e-9)
 }
 

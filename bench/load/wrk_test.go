@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,18 +73,29 @@ func TestUnanswered(t *testing.T) {
 // The threads of wrk together send the sequence, each visit once.
 func TestThreadsShareTheSequence(t *testing.T) {
 	t.Parallel()
-	s, err := NewScript()
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, s.Remove()) })
 	sequence := []Arrival{{Page: 1, Visitor: 0}, {Page: 2, Visitor: 1}, {Page: 3, Visitor: 2}}
-	require.NoError(t, s.write(Job{Name: "first", Visits: sequence}))
+	j := Job{Dir: t.TempDir(), Name: "first", Visits: sequence}
+	require.NoError(t, j.write())
 	for file, want := range map[string]string{
 		"first.1": "bench.example/page/1\t" + Address(0).String() + "\nbench.example/page/3\t" + Address(2).String() + "\n",
 		"first.2": "bench.example/page/2\t" + Address(1).String() + "\n",
 	} {
-		got, err := os.ReadFile(s.file(file))
+		got, err := os.ReadFile(j.file(file))
 		require.NoError(t, err)
 		assert.Equal(t, want, string(got), file)
 	}
 	assert.Equal(t, []Arrival{sequence[0], sequence[2]}, sentOf(sequence, []int{2, 0}))
+}
+
+func TestMeasureOf(t *testing.T) {
+	t.Parallel()
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100-i) * time.Millisecond
+	}
+	assert.Equal(t, Measure{100, 50, 50, 99, 100}, MeasureOf(hundred, 2*time.Second))
+	assert.Equal(t, Measure{99, 0, 50, 99, 99}, MeasureOf(hundred[:99], 0))
+	assert.Equal(t, Measure{10, 0, 5, 10, 10}, MeasureOf(hundred[:10], 0))
+	assert.Equal(t, Measure{2, 0, 1, 2, 2}, MeasureOf(hundred[:2], 0))
+	assert.Equal(t, Measure{}, MeasureOf(nil, 0))
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,67 +18,46 @@ import (
 	"footfall/bench/generate"
 	"footfall/bench/load"
 	"footfall/bench/tables"
-	"footfall/db/embedded"
 	"footfall/retention"
+	"footfall/visit"
 )
 
-// Options of a measurement of reports, as flags. A zero field means its default.
+// Options of a measurement of reports, as flags.
 type Options struct {
 	bench.Options
 	Data    string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. One in which others have counted is refused. Default: none."`
-	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), people (how long it takes to look up for whom ids stand, and to load these). Default: all."`
-	Visits  int      `placeholder:"N" help:"Visits that are generated where there are none: see bench generate. Default: 10000000."`
-	Rate    int      `placeholder:"N" help:"Visits a second that are counted meanwhile. Default: 2000."`
-	People  int      `placeholder:"N" help:"Ids of people that are loaded where there are none. Default: 1000000."`
-	Runs    int      `placeholder:"N" help:"How often each report is asked for. Default: 200."`
-	Samples int      `placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: 1000."`
-}
-
-// Completed has the defaults in place of what was not given.
-func (o Options) Completed() Options {
-	o.Rate = bench.Usual(o.Options, o.Rate, 2000, 2000)
-	o.People = bench.Usual(o.Options, o.People, 1_000_000, 5000)
-	o.Runs = bench.Usual(o.Options, o.Runs, 200, 3)
-	o.Samples = bench.Usual(o.Options, o.Samples, 1000, 50)
-	return o
+	Parts   []string `enum:"uniques,answers,dashboards,verify,rates,people" default:"uniques,answers,dashboards,verify,rates,people" placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the tables take), people (how long it takes to look up for whom ids stand, and to load these). Default: all."`
+	Visits  int      `default:"10000000" quick:"50000" placeholder:"N" help:"Visits that are generated where there are none, by a tenth as many visitors to a hundredth as many pages: see bench generate. Default: ${default}."`
+	Rate    int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
+	People  int      `default:"1000000" quick:"5000" placeholder:"N" help:"Ids of people that are loaded where there are none. Default: ${default}."`
+	Runs    int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
+	Samples int      `default:"1000" quick:"50" placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: ${default}."`
 }
 
 // set is what is generated.
 func (o Options) set() generate.Set {
-	if o.Quick && o.Visits == 0 {
-		return generate.Set{Visits: 50_000, Pages: 2000, Visitors: 10_000, Sites: 5}
-	}
-	return generate.Set{Visits: o.Visits}
-}
-
-type part struct {
-	name    string
-	measure func(*asking, context.Context) error
+	return generate.Set{Visits: o.Visits, Pages: max(1, o.Visits/100), Visitors: min(max(1, o.Visits/10), 16_000_000)}.Completed()
 }
 
 // parts in the order in which they are measured: that one first which wants the tables as they were
 // counted.
-var parts = []part{
+var parts = []struct {
+	name    string
+	measure func(*asking, context.Context) error
+}{
 	{"uniques", (*asking).compareUniques},
 	{"answers", (*asking).measureAnswers},
 	{"dashboards", (*asking).measureDashboards},
 	{"verify", (*asking).measureVerify},
+	{"rates", (*asking).measureRates},
 	{"people", (*asking).measurePeople},
 }
 
-// Check tells what is wrong with the options. What is not given is right.
-func (o Options) Check() (faults []error) {
-	o = o.Completed()
-	faults = append(o.CheckService(), o.set().Check()...)
-	faults = append(faults, bench.BelowOne(map[string]int{"rate": o.Rate, "people": o.People, "runs": o.Runs, "samples": o.Samples})...)
-	if _, err := chosen(o); err != nil {
-		faults = append(faults, err)
-	}
-	return faults
-}
-
-func chosen(o Options) ([]part, error) {
-	return bench.Named("parts", parts, func(p part) string { return p.name }, o.Parts)
+// Check tells what is wrong with the options.
+func (o Options) Check() bench.Faults {
+	f := o.set().Check()
+	f.Service(o.Footfall)
+	return f
 }
 
 // Report is what Run measured.
@@ -95,7 +77,10 @@ type Row struct {
 	load.Measure
 }
 
-func (r *Report) add(what string, m load.Measure) { r.Rows = append(r.Rows, Row{what, m}) }
+// add tells how long answers took, of which so many came in a time; 0: nobody asks.
+func (r *Report) add(what string, waits []time.Duration, took time.Duration) {
+	r.Rows = append(r.Rows, Row{what, load.MeasureOf(waits, took)})
+}
 
 func (r *Report) note(format string, of ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, of...))
@@ -114,24 +99,14 @@ type asking struct {
 // Run measures reading on tables that package generate filled, and fills them first where nobody
 // has. An error that wraps bench.ErrUntrue comes with a report.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
-	r := &asking{Options: o.Completed(), made: o.set().Completed(), report: &Report{Command: o.Command}}
-	r.report.Rate = r.Rate
-	if o.Data != "" {
-		var release func() error
-		if o.DatabaseURL, release, err = embedded.Use(ctx, embedded.Config{Dir: o.Data, BinDir: o.PostgresBin}); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, release()) }()
-	}
-	server, err := bench.OpenServer(ctx, o.Options)
+	r := &asking{Options: o, made: o.set(), report: &Report{Command: o.Command, Rate: o.Rate}}
+	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if r.report.Machine, err = server.Machine(ctx); err != nil {
-		return nil, err
-	}
-	if r.address = o.DatabaseURL; o.Data == "" {
+	r.report.Machine, r.address = server.Machine, server.URL
+	if o.Data == "" {
 		if r.address, err = server.Database(ctx, ""); err != nil {
 			return nil, err
 		}
@@ -139,17 +114,16 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	parts, err := chosen(r.Options)
-	if err != nil {
-		return nil, err
-	}
 	for _, part := range parts {
+		if !slices.Contains(o.Parts, part.name) {
+			continue
+		}
 		r.Doing("measuring %s", part.name)
 		if err := part.measure(r, ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	return r.report, r.report.untrue()
+	return r.report, bench.Untrue(r.report.Wrong)
 }
 
 // prepare generates an app where there is none, and closes the days that are over, as the service
@@ -178,21 +152,13 @@ func (r *asking) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.Doing("%d days were closed in %.0f s", len(done.Closed), time.Since(began).Seconds())
+		r.report.note("%d days were closed in %.1f s", len(done.Closed), time.Since(began).Seconds())
 		if err := q.Vacuum(ctx); err != nil {
 			return err
 		}
 		r.world, err = newWorld(ctx, q, r.made.App)
 		return err
 	})
-}
-
-// untrue is an error that wraps bench.ErrUntrue where something was wrong; else nil.
-func (r *Report) untrue() error {
-	if len(r.Wrong) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w:\n%s", bench.ErrUntrue, strings.Join(r.Wrong[:min(10, len(r.Wrong))], "\n"))
 }
 
 // Print writes the report for people at a terminal.
@@ -206,4 +172,108 @@ func (r *Report) Print(w io.Writer) {
 		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms), bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
 	}
 	fmt.Fprintf(w, "\n%s\nRepeat it: %s\n", t, r.Command)
+}
+
+// world is what the tables hold of which reports are asked for, for questions and visits at random.
+type world struct {
+	days    []int32                 // that were counted, in order
+	came    []tables.VisitsOfDayRow // of one day: pages as often as they are visited
+	sites   []tables.TargetsInOrderRow
+	targets []tables.TargetsInOrderRow
+}
+
+func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err error) {
+	id, err := q.AppID(ctx, app)
+	days, err1 := q.DaysOfApp(ctx, id)
+	targets, err2 := q.TargetsInOrder(ctx, id)
+	if err := errors.Join(err, err1, err2); err != nil {
+		return nil, err
+	}
+	w = &world{days: days, targets: targets}
+	// Of a day that no earlier run of the benchmark added to: those count today.
+	day := w.days[max(0, len(w.days)-8)]
+	if w.came, err = q.VisitsOfDay(ctx, tables.VisitsOfDayParams{AppID: id, Day: day}); err != nil {
+		return nil, err
+	}
+	if len(w.came) == 0 {
+		return nil, fmt.Errorf("data: nobody came on day %d: choose a folder that is new, or that bench generate filled", day)
+	}
+	if today := visit.DayOf(time.Now(), time.UTC); today > w.days[len(w.days)-1] {
+		w.days = append(w.days, today) // there will be visits when it is asked for
+	}
+	for _, t := range w.targets {
+		if !strings.Contains(t.Uri, "/") {
+			w.sites = append(w.sites, t)
+		}
+	}
+	return w, nil
+}
+
+// randomDays is a range of so many days: every other time the last ones.
+func (w *world) randomDays(random *rand.Rand, length int) (from, to int32) {
+	length = min(length, len(w.days))
+	end := len(w.days)
+	if random.IntN(2) == 0 {
+		end = length + random.IntN(len(w.days)-length+1)
+	}
+	return w.days[end-length], w.days[end-1]
+}
+
+// anyDays is a range of any length.
+func (w *world) anyDays(random *rand.Rand) (from, to int32) {
+	a, b := random.IntN(len(w.days)), random.IntN(len(w.days))
+	return w.days[min(a, b)], w.days[max(a, b)]
+}
+
+// nextVisit is one that may come now, by new visitors each time: half of the visits are by those who
+// know the page, a quarter by those who know another one, and a quarter by new visitors.
+func (w *world) nextVisit() (ip netip.Addr, uri string) {
+	v := w.came[rand.IntN(len(w.came))] //nolint:gosec // no secret, here and below
+	switch rand.IntN(4) {
+	case 0:
+		return w.came[rand.IntN(len(w.came))].Ip, v.Uri
+	case 1:
+		at := rand.Uint32()
+		return netip.AddrFrom4([4]byte{172, byte(at >> 16), byte(at >> 8), byte(at)}), v.Uri
+	}
+	return v.Ip, v.Uri
+}
+
+// questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
+// braces: a page as often as it is visited, any site, a visitor of a page, or so many days.
+var questions = []string{
+	"/api/apps/{app}/sites",
+	"/api/apps/{app}/pages?order=pv&limit=20&{30 days}",
+	"/api/apps/{app}/pages?site={any}&order=hot&limit=20&{30 days}",
+	"/api/apps/{app}/pages?site={any}&order=uri&limit=100&{30 days}",
+	"/api/apps/{app}/pages?order=pv&limit=1000",
+	"/api/apps/{app}/days?uri=http://{page}&{60 days}",
+	"/api/apps/{app}/visitors?uri=http://{page}&{day}",
+	"/api/apps/{app}/ranks?uri=http://{page}&ip={visitor}",
+	"/api/apps/{app}/uniques?uri=http://{page}&{days}",
+	"/api/apps/{app}/uniques?site={any}&{days}",
+	"/api/apps/{app}/uniques?prefix={site}/&{days}",
+	"/api/apps/{app}/tags?site={any}&name=source&{60 days}",
+	"/dash/{app}/{any}?range=all&value=google",
+	"/",
+}
+
+func init() {
+	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {
+		questions = append(questions, "/dash/{app}?range="+span, "/dash/{app}/{any}?range="+span, "/dash/{app}/{site}?page=/{path}&range="+span)
+	}
+}
+
+// drawn puts what is drawn into a question.
+func (r *asking) drawn(random *rand.Rand, question string) string {
+	w := r.world
+	came := w.came[random.IntN(len(w.came))]
+	site, path, _ := strings.Cut(came.Uri, "/")
+	between := func(from, to int32) string { return fmt.Sprintf("from=%d&to=%d", from, to) }
+	day, _ := w.randomDays(random, 1)
+	return strings.NewReplacer(
+		"{app}", r.made.App, "{any}", w.sites[random.IntN(len(w.sites))].Uri, "{page}", came.Uri, "{site}", site, "{path}", path, "{visitor}", came.Ip.String(),
+		"{30 days}", between(w.randomDays(random, 30)), "{60 days}", between(w.randomDays(random, 60)), "{days}", between(w.anyDays(random)),
+		"{day}", fmt.Sprintf("day=%d", day),
+	).Replace(question)
 }

@@ -78,14 +78,6 @@ SELECT p.uri, c.pv, c.uv, c.hot
 FROM counters AS c
 JOIN pages AS p ON p.id = c.page_id;
 
--- name: PreloadByURI :many
--- How many visitors every target had before.
-SELECT p.uri, count(*) AS visitors
-FROM visitors AS v
-JOIN pages AS p ON p.id = v.page_id
-WHERE v.first_day = 20200101
-GROUP BY p.uri;
-
 -- name: VisitorsByURI :many
 -- Who came to every target, and as which; but for those who were there before.
 SELECT p.uri, v.ip, v.rank

@@ -103,40 +103,6 @@ func (q *Queries) PeopleBytes(ctx context.Context) (int64, error) {
 	return bytes, err
 }
 
-const preloadByURI = `-- name: PreloadByURI :many
-SELECT p.uri, count(*) AS visitors
-FROM visitors AS v
-JOIN pages AS p ON p.id = v.page_id
-WHERE v.first_day = 20200101
-GROUP BY p.uri
-`
-
-type PreloadByURIRow struct {
-	Uri      string
-	Visitors int64
-}
-
-// How many visitors every target had before.
-func (q *Queries) PreloadByURI(ctx context.Context) ([]PreloadByURIRow, error) {
-	rows, err := q.db.Query(ctx, preloadByURI)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PreloadByURIRow
-	for rows.Next() {
-		var i PreloadByURIRow
-		if err := rows.Scan(&i.Uri, &i.Visitors); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const rowsWritten = `-- name: RowsWritten :one
 SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables

@@ -50,3 +50,15 @@ SELECT id, uri
 FROM pages
 WHERE app_id = @app_id
 ORDER BY id;
+
+-- name: Sizes :one
+-- What the tables that grow with visits take, and how many rows they have: a visit to a page is one
+-- to its site, too.
+SELECT sum(c.reltuples) FILTER (WHERE i.inhparent IS NOT NULL)::bigint                    AS visits,
+       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NOT NULL)::bigint  AS visits_bytes,
+       sum(c.reltuples) FILTER (WHERE i.inhparent IS NULL)::bigint                        AS visitors,
+       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NULL)::bigint      AS visitors_bytes,
+       pg_database_size(current_database())::bigint                                       AS all_bytes
+FROM pg_catalog.pg_class AS c
+LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid AND i.inhparent = 'visits'::regclass
+WHERE c.oid = 'visitors'::regclass OR i.inhparent IS NOT NULL;

@@ -114,6 +114,40 @@ func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (R
 	return i, err
 }
 
+const sizes = `-- name: Sizes :one
+SELECT sum(c.reltuples) FILTER (WHERE i.inhparent IS NOT NULL)::bigint                    AS visits,
+       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NOT NULL)::bigint  AS visits_bytes,
+       sum(c.reltuples) FILTER (WHERE i.inhparent IS NULL)::bigint                        AS visitors,
+       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NULL)::bigint      AS visitors_bytes,
+       pg_database_size(current_database())::bigint                                       AS all_bytes
+FROM pg_catalog.pg_class AS c
+LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid AND i.inhparent = 'visits'::regclass
+WHERE c.oid = 'visitors'::regclass OR i.inhparent IS NOT NULL
+`
+
+type SizesRow struct {
+	Visits        int64
+	VisitsBytes   int64
+	Visitors      int64
+	VisitorsBytes int64
+	AllBytes      int64
+}
+
+// What the tables that grow with visits take, and how many rows they have: a visit to a page is one
+// to its site, too.
+func (q *Queries) Sizes(ctx context.Context) (SizesRow, error) {
+	row := q.db.QueryRow(ctx, sizes)
+	var i SizesRow
+	err := row.Scan(
+		&i.Visits,
+		&i.VisitsBytes,
+		&i.Visitors,
+		&i.VisitorsBytes,
+		&i.AllBytes,
+	)
+	return i, err
+}
+
 const targetsInOrder = `-- name: TargetsInOrder :many
 SELECT id, uri
 FROM pages

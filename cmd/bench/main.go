@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // apps have time zones
@@ -25,7 +28,6 @@ import (
 	"footfall/bench/reports"
 	"footfall/bench/structures"
 	"footfall/db"
-	"footfall/db/embedded"
 )
 
 // commandLine is all that can be typed.
@@ -37,10 +39,9 @@ type commandLine struct {
 	Contender  contenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
 
-// command is what kong finds in the command line. Check tells all that is wrong with its flags
-// before anything is done.
+// command is what kong finds in the command line. A method Check may tell all that is wrong with
+// flags together, before anything is done.
 type command interface {
-	Check() []error
 	run(ctx context.Context, p *program) error
 }
 
@@ -50,12 +51,7 @@ type program struct {
 	stdout, stderr io.Writer
 }
 
-// Exit codes.
-const (
-	exitWell   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
+const exitWell, exitFailed, exitUsage = 0, 1, 2
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,7 +66,13 @@ var address = regexp.MustCompile(`\w+://\S*`)
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{strings.TrimSpace("bin/bench " + address.ReplaceAllString(strings.Join(args, " "), "…")), stdout, stderr}
 	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+			if quick := flag.Tag.Get("quick"); quick != "" && slices.Contains(args, "--quick") {
+				return quick, nil
+			}
+			return nil, nil // which leaves the default
+		})))
 	if err != nil {
 		panic(err) // commandLine, or a tag in it, is wrong
 	}
@@ -78,8 +80,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return p.complain(exitUsage, err)
 	}
+	var faults bench.Faults
+	for _, flag := range parsed.Flags() {
+		number, least, most := flag.Target, 1, math.MaxInt32
+		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // where it has one
+		if number.Kind() == reflect.Int {
+			n := int(number.Int())
+			faults.When(n < least || n > most, "%s: %d will not do: give %d to %d", flag.Name, n, least, most)
+		}
+	}
 	typed := parsed.Selected().Target.Addr().Interface().(command)
-	if faults := typed.Check(); len(faults) > 0 {
+	if checked, is := typed.(interface{ Check() bench.Faults }); is && len(faults) == 0 {
+		faults = checked.Check()
+	}
+	if len(faults) > 0 {
 		return p.complain(exitUsage, faults...)
 	}
 	if err := typed.run(ctx, p); err != nil {
@@ -113,23 +127,16 @@ func (f output) publish(p *program, report interface{ Print(io.Writer) }, err er
 		return err
 	}
 	report.Print(p.stdout)
-	return errors.Join(save(f.JSON, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
-	}), err)
+	text, failed := json.MarshalIndent(report, "", "  ")
+	return errors.Join(failed, save(f.JSON, text), err)
 }
 
-// save writes a file, if one is named, once all that belongs into it is there.
-func save(file string, write func(io.Writer) error) error {
+// save writes a file, if one is named.
+func save(file string, text []byte) error {
 	if file == "" {
 		return nil
 	}
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // figures, for everybody
+	return os.WriteFile(file, text, 0o644) //nolint:gosec // figures, for everybody
 }
 
 type compareCmd struct {
@@ -144,16 +151,15 @@ func (c *compareCmd) run(ctx context.Context, p *program) error {
 	if err = c.publish(p, report, err); report == nil {
 		return err
 	}
-	return errors.Join(save(c.HTML, report.WriteHTML), err)
+	var page bytes.Buffer
+	return errors.Join(report.WriteHTML(&page), save(c.HTML, page.Bytes()), err)
 }
 
 type contenderCmd struct {
-	Name        string `arg:"" help:"Which one."`
+	Name        string `arg:"" enum:"naive,naive+filter,believed,baseline,constant" help:"Which one."`
 	Addr        string `required:"" help:"Where to serve, as host:port."`
 	DatabaseURL string `help:"An empty database."`
 }
-
-func (*contenderCmd) Check() []error { return nil }
 
 func (c *contenderCmd) run(ctx context.Context, _ *program) error {
 	return compare.Serve(ctx, c.Name, c.Addr, c.DatabaseURL)
@@ -173,17 +179,9 @@ func (c *reportsCmd) run(ctx context.Context, p *program) error {
 type structuresCmd struct {
 	bench.Options
 	output
-	Keys int `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
+	Keys int `default:"10000000" range:"1000..100000000" help:"Keys to add, from ip_0 on. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
 
-func (c *structuresCmd) Check() []error {
-	if c.Keys < structures.MinKeys || c.Keys > structures.MaxKeys {
-		return []error{fmt.Errorf("keys: %d will not do: give %d to %d", c.Keys, structures.MinKeys, structures.MaxKeys)}
-	}
-	return nil
-}
-
-// run fails when an exact check of the comparison does, after it has shown the figures.
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
 	report, err := structures.Run(ctx, c.Keys, p.with(c.Options))
 	return c.publish(p, report, err)
@@ -197,12 +195,10 @@ type generateCmd struct {
 	Log         string `placeholder:"FILE" help:"Write an access log of the visits into this file instead, with one and a half other lines for each: --visits 4000000 makes 10 million lines."`
 }
 
-func (c *generateCmd) Check() []error {
-	faults := c.Set.Check()
-	if c.Log == "" && c.Data == "" && c.DatabaseURL == "" {
-		faults = append(faults, errors.New("data: name the folder that is to be filled, or a database with --database-url"))
-	}
-	return faults
+func (c *generateCmd) Check() bench.Faults {
+	f := c.Set.Check()
+	f.When(c.Log == "" && c.Data == "" && c.DatabaseURL == "", "data: name the folder that is to be filled, or a database with --database-url")
+	return f
 }
 
 func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
@@ -213,15 +209,12 @@ func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
 		}
 		return errors.Join(generate.WriteLog(file, c.Set), file.Close())
 	}
-	o := p.with(bench.Options{DatabaseURL: c.DatabaseURL})
-	if c.Data != "" {
-		var release func() error
-		if o.DatabaseURL, release, err = embedded.Use(ctx, embedded.Config{Dir: c.Data, BinDir: c.PostgresBin}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, release()) }()
+	server, err := bench.OpenServer(ctx, bench.Options{DatabaseURL: c.DatabaseURL, PostgresBin: c.PostgresBin}, c.Data)
+	if err != nil {
+		return err
 	}
-	if err := generate.Run(ctx, o, c.Set); err != nil {
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if err := generate.Run(ctx, p.with(bench.Options{DatabaseURL: server.URL}), c.Set); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stdout, c.Completed())

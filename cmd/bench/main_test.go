@@ -95,17 +95,19 @@ func folder(t *testing.T) string {
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
-		"--contenders naive,fast --workloads rush":            {`there is no "fast"`, `there is no "rush"`},
-		"--visits=-1 --clients=-1 --rounds=-1 --preload=-1":   {"visits: -1", "clients: -1", "rounds: -1", "preload: "},
-		"--http --connections 3 --duration 1500ms --visits 5": {"connections: 3", "duration: 1.5s", "visits: it means nothing with --http"},
-		"--old x":                                   {"old: it means nothing without"},
-		"--fast":                                    {"--fast"},
-		"reports --parts speed --rate=-1":           {`parts: there is no "speed"`, "rate: -1"},
-		"reports --runs=-1 --samples=-1":            {"runs: -1", "samples: -1"},
-		"reports --visits=-1":                       {"visits: -1"},
-		"structures --keys 999":                     {"keys: 999 will not do"},
-		"generate --visits=-1":                      {"visits: -1", "data: name the folder"},
-		"generate --data /tmp/x --until 2026-13-01": {"2026-13-01"},
+		"--workloads rush":                                     {`--workloads must be one of "first"`},
+		"--contenders naive,fast --preload=-1":                 {`there is no "fast"`, "preload: give 0"},
+		"--visits=-1 --clients=0 --rounds=-1 --connections=-2": {"visits: -1", "clients: 0 will not do", "rounds: -1", "connections: -2"},
+		"--http --connections 3 --duration 1500ms":             {"connections: 3", "duration: 1.5s"},
+		"--old x":               {"old: it means nothing without"},
+		"--fast":                {"--fast"},
+		"reports --parts speed": {`--parts must be one of "uniques"`},
+		"reports --runs=-1 --samples=-1 --rate=-1 --people=0": {"runs: -1", "samples: -1", "rate: -1", "people: 0"},
+		"reports --visits=-1":   {"visits: -1"},
+		"structures --keys 999": {"keys: 999 will not do"},
+		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000", "days: 10001"},
+		"generate --visits=5":                                                      {"visits: 5 are too few", "data: name the folder"},
+		"generate --data /tmp/x --until 2026-13-01":                                {"2026-13-01"},
 		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
 		"--http --quick --workloads burst --contenders batched --footfall nowhere": {"footfall: there is no program nowhere"},
 		"reports --quick --parts verify --footfall nowhere":                        {"footfall: there is no program nowhere"},
@@ -199,12 +201,11 @@ func TestBenchHTTP(t *testing.T) {
 		assert.Positive(t, row.To["old"], row.Contender)
 		assert.Positive(t, row.Memory, row.Contender)
 		assert.Equal(t, compare.Errors{}, row.Errors, row.Contender)
-		assert.Equal(t, row.Contender == "flash", row.Sustained > 0 && row.WorstMs > 0 && row.Early > 0, row.Contender)
+		assert.Equal(t, row.Contender == "flash", row.Sustained > 0, row.Contender)
 		counts := row.Contender != "constant"
 		assert.Equal(t, counts, row.WAL > 0, "%s: %v bytes of WAL", row.Contender, row.WAL)
 		assert.Equal(t, counts, row.Written > 0, "%s: %v rows written", row.Contender, row.Written)
 		helps := counts && row.Contender != "baseline" && row.Contender != "batched"
-		assert.Equal(t, helps, row.Helpers > 0, "%s: %d bytes of helpers", row.Contender, row.Helpers)
 		assert.Equal(t, counts && !helps, row.Asked > 0.05, "%s: %v existence queries", row.Contender, row.Asked)
 	}
 }
@@ -237,7 +238,7 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.What)
 		rows[row.What] = true
 	}
-	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits without", "their pages, of a site and 30 days", "visits beside verify", "visits beside look-ups of people", "look-ups after them", "look-ups of 100 ids at once"} {
+	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify", "visits beside look-ups of people", "look-ups after them", "look-ups of 100 ids at once"} {
 		assert.Contains(t, rows, what)
 	}
 }

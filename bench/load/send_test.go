@@ -27,8 +27,8 @@ func TestSteady(t *testing.T) {
 		fmt.Fprintln(w, "an answer with a body")
 	}))
 	defer server.Close()
-	s := Steady{URL: server.URL, Requests: 7, PerSecond: 1000, Connections: 1, Request: func(to []byte, n int) []byte {
-		return fmt.Appendf(to, "GET /%d HTTP/1.1\r\nHost: here\r\n\r\n", n)
+	s := Steady{URL: server.URL, Requests: 7, PerSecond: 1000, Connections: 1, Request: func(n int) []byte {
+		return fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: here\r\n\r\n", n)
 	}}
 	require.NoError(t, s.Send(t.Context()))
 	assert.Len(t, s.Waits, 7)
