@@ -3,6 +3,7 @@ package db
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"footfall/migrations"
 )
@@ -101,7 +103,30 @@ func (s sessions) forSteps() sessions {
 	if s.cell == nil {
 		return s
 	}
-	return sessions{s.cell.nodes, map[string]string{"search_path": "cell", "check_function_bodies": "off"}, new(atomic.Pointer[string]), nil}
+	return sessions{s.cell.nodes, map[string]string{
+		"search_path": "cell", "check_function_bodies": "off", "citus.propagate_set_commands": "local",
+	}, new(atomic.Pointer[string]), nil}
+}
+
+// stepConnector makes connections for steps of the schema, most of which are transactions.
+type stepConnector struct{ driver.Connector }
+
+type stepConn struct{ *stdlib.Conn }
+
+func (s stepConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := s.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stepConn{conn.(*stdlib.Conn)}, nil
+}
+
+func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := s.Conn.BeginTx(ctx, o)
+	if err == nil {
+		err = New(s.Conn.Conn()).StepGivesWay(ctx)
+	}
+	return tx, err
 }
 
 // requireCell returns an error unless the URL says what the database is.
@@ -129,12 +154,15 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if made = files[functionsKey] != hash; made {
+	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
+		return false, err
+	}
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // tables that pg_restore has made are on no node yet
 		if _, err := conn.Exec(ctx, migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return false, err
 		}
 		q := New(conn)
-		if err := q.CellLayerPut(ctx, CellLayerPutParams{Hash: hash, Texts: texts}); err != nil {
+		if err := q.CellLayerPut(ctx, texts); err != nil {
 			return false, err
 		}
 		if err := q.StepNote(ctx, StepNoteParams{Name: functionsKey, Hash: hash}); err != nil {

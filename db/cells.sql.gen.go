@@ -36,20 +36,15 @@ func (q *Queries) CellIs(ctx context.Context) (bool, error) {
 }
 
 const CellLayerPut = `-- name: CellLayerPut :exec
-INSERT INTO cell.layer (one, hash, texts)
-VALUES (true, $1, $2::text[])
+INSERT INTO cell.layer (one, texts)
+VALUES (true, $1::text[])
 ON CONFLICT (one) DO UPDATE
-    SET hash = excluded.hash, texts = excluded.texts
+    SET texts = excluded.texts
 `
 
-type CellLayerPutParams struct {
-	Hash  string   `json:"hash"`
-	Texts []string `json:"texts"`
-}
-
 // Keeps the functions and views that a node needs, for the next session that arrives.
-func (q *Queries) CellLayerPut(ctx context.Context, arg CellLayerPutParams) error {
-	_, err := q.db.Exec(ctx, CellLayerPut, arg.Hash, arg.Texts)
+func (q *Queries) CellLayerPut(ctx context.Context, texts []string) error {
+	_, err := q.db.Exec(ctx, CellLayerPut, texts)
 	return err
 }
 
@@ -220,7 +215,7 @@ func (q *Queries) FillBegin(ctx context.Context) (string, error) {
 }
 
 const FillEnd = `-- name: FillEnd :exec
-UPDATE cell.layer SET hash = hash || '+'
+UPDATE cell.layer SET texts = texts
 `
 
 // Lets the next session arrive anew, which makes sequences that go on behind what was copied.
@@ -288,4 +283,15 @@ func (q *Queries) FillTables(ctx context.Context) ([]FillTablesRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const StepGivesWay = `-- name: StepGivesWay :exec
+SET LOCAL lock_timeout = '100ms'
+`
+
+// Lets a step of the schema fail (FaultBusy) that waits for a lock for longer than that. In a cell
+// this goes to all nodes, which hear of nothing else that a session has set.
+func (q *Queries) StepGivesWay(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, StepGivesWay)
+	return err
 }

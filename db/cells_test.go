@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -24,7 +25,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	c := dbtest.NewCluster(t, 3)
 	cluster, err := db.OpenCluster(c.Home(), db.Options{})
 	require.NoError(t, err)
-	cell, err := cluster.AddCell(t.Context(), "one", nil)
+	cell, err := cluster.AddCell(t.Context(), "one", db.Node{})
 	require.NoError(t, err)
 	assert.Equal(t, c.Node(0), cell.Place, "a node alone has the tables")
 	conn := c.Connect(cell.URL)
@@ -44,9 +45,10 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	}
 	moves(t, c, cluster, cell, d)
 	daysGiveWay(t, c, cell.URL)
+	stepsGiveWay(t, c, cell, d)
 	to, err := db.ParseNode(c.Node(2))
 	require.NoError(t, err)
-	_, err = cluster.AddCell(t.Context(), "other", &to)
+	_, err = cluster.AddCell(t.Context(), "other", to)
 	require.NoError(t, err)
 	cells, err := cluster.Cells(t.Context())
 	require.NoError(t, err)
@@ -54,6 +56,30 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	assert.Equal(t, []string{c.Node(1), c.Node(2)}, []string{cells[0].Place, cells[1].Place})
 	assert.Empty(t, dbtest.Column[string](t, c.Connect(cells[1].URL), `SELECT name FROM apps`))
 	isFilled(t, c, cluster, cells)
+	countsWithFewRights(t, c, cluster)
+}
+
+// countsWithFewRights serves as a role that may do no more.
+func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *db.Cluster) {
+	t.Helper()
+	cell, err := cluster.AddCell(t.Context(), "rights", db.Node{})
+	require.NoError(t, err)
+	exec(t, dbtest.Connect(t, c.URL(0, "footfall_one")), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
+	url, conn := withLogin(t, cell.URL, "counting"), c.Connect(cell.URL)
+	makeTargets(t, conn)
+	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
+	serveOn(t, dbtest.Open(t, url, db.Options{}), conn)
+	role := c.Connect(url)
+	for _, sql := range notForTheService {
+		_, err := role.Exec(t.Context(), sql)
+		assert.Error(t, err, sql)
+	}
+	assert.Equal(t, []string{"cell.arrive()"}, dbtest.Column[string](t, role, `
+		SELECT c.oid::regclass::text FROM pg_class AS c
+		WHERE c.relnamespace = 'cell'::regnamespace AND c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+		UNION ALL
+		SELECT p.oid::regprocedure::text FROM pg_proc AS p
+		WHERE p.pronamespace = 'cell'::regnamespace AND p.prosecdef AND p.prorettype <> 'trigger'::regtype AND has_function_privilege(p.oid, 'EXECUTE')`))
 }
 
 // isFilled fills a cell from a plain database, and not one that has something.
@@ -189,6 +215,50 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 			}, dbtest.Patience, dbtest.Tick, "%s of %d", sql, day)
 		}
 	}
+}
+
+// stepsGiveWay takes a step anew while visits are counted. It waits for nobody for long, and what it
+// has made is there for all.
+func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell db.Cell, d *db.DB) {
+	t.Helper()
+	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
+	for _, sql := range []string{
+		`DROP TABLE cell.people`, `DELETE FROM cell.epochs WHERE name = 'people'`, `DELETE FROM cell.goose_db_version WHERE version_id = 9`,
+		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql')`,
+	} {
+		exec(t, coordinator, sql)
+	}
+	before, told := numbers(t, conn, 2), int64(0)
+	var ended atomic.Bool
+	counting := async(t, func() (err error) {
+		for out := (db.Outcome{}); err == nil && !ended.Load(); {
+			switch err = d.Write(context.Background(), onDay(visitBatch("192.0.2.1", 1, 2), today+1), &out); db.FaultOf(err) {
+			case db.FaultNone:
+				told++
+			case db.FaultBusy:
+				err = nil
+			}
+		}
+		return err
+	})
+	defer ended.Store(true)
+
+	direct, err := db.Direct(t.Context(), cell.URL)
+	require.NoError(t, err)
+	long := begin(t, direct, `DO $$ BEGIN EXECUTE format('LOCK %s IN SHARE MODE', table_of('epochs')); END $$`)
+	ctx, cancel := context.WithTimeout(t.Context(), dbtest.Patience)
+	defer cancel()
+	_, err = dbtest.Open(t, cell.URL, db.Options{LockPatience: time.Millisecond}).MigrateUp(ctx)
+	require.Equal(t, db.FaultBusy, db.FaultOf(err), "%v", err)
+	require.NoError(t, long.Rollback(t.Context()))
+	applied, err := d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"00009_people.sql", "functions and views"}, applied)
+	ended.Store(true)
+	require.NoError(t, receive(t, counting, "the last visit"))
+	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])
+	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM people`))
+	require.NoError(t, d.CheckSchema(t.Context()))
 }
 
 // moves moves a cell while others write. Each of them ends as if the server had failed over, and all

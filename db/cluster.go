@@ -78,6 +78,9 @@ func (c *Cluster) with(ctx context.Context, at Node, database string, f func(con
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if conn.PgConn().ParameterStatus("is_superuser") != "on" {
+		return fmt.Errorf("database url: a superuser makes cells and moves them, which %s is not at %v", s.parsed.ConnConfig.User, at)
+	}
 	return f(conn, New(conn))
 }
 
@@ -156,6 +159,18 @@ func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
+// open opens a cell.
+func (c *Cluster) open(ctx context.Context, name string) (*DB, error) {
+	databases, err := c.databases(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(databases, databasePrefix+name):
+		return nil, fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", name)
+	}
+	return Open(ctx, c.cellURL(name), c.options)
+}
+
 // AddNode lets a server be one of the cluster. What fails is done when this is called again.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	nodes, err := c.nodes(ctx)
@@ -180,15 +195,15 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	return nil
 }
 
-// AddCell makes a cell, with its tables on a node; nil: on any. What fails is done when this is
-// called again.
-func (c *Cluster) AddCell(ctx context.Context, name string, on *Node) (cell Cell, err error) {
+// AddCell makes a cell, with its tables on a node, or on any. What fails is done when this is called
+// again.
+func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
 		return cell, err
 	}
-	if on != nil && !slices.Contains(nodes, *on) {
-		return cell, unknownNode(*on, nodes)
+	if on != (Node{}) && !slices.Contains(nodes, on) {
+		return cell, unknownNode(on, nodes)
 	}
 	database := databasePrefix + name
 	for _, node := range nodes {
@@ -213,8 +228,8 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on *Node) (cell Cell
 	if _, err := d.MigrateUp(ctx); err != nil {
 		return cell, err
 	}
-	if on != nil {
-		return c.MoveCell(ctx, name, *on)
+	if on != (Node{}) {
+		return c.MoveCell(ctx, name, on)
 	}
 	return Cell{name, c.cellURL(name), d.sessions.cell.place(ctx)}, nil
 }
@@ -228,12 +243,11 @@ func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
 	databases, err := c.databases(ctx)
 	for _, database := range databases {
 		name := strings.TrimPrefix(database, databasePrefix)
-		d, err := Open(ctx, c.cellURL(name), c.options)
+		s, err := newSessions(c.cellURL(name), c.options.withDefaults())
 		if err != nil {
 			return nil, err
 		}
-		cells = append(cells, Cell{name, c.cellURL(name), d.sessions.cell.place(ctx)})
-		d.Close()
+		cells = append(cells, Cell{name, c.cellURL(name), s.cell.place(ctx)})
 	}
 	return cells, err
 }
@@ -247,7 +261,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	if !slices.Contains(nodes, to) {
 		return cell, unknownNode(to, nodes)
 	}
-	d, err := Open(ctx, c.cellURL(name), c.options)
+	d, err := c.open(ctx, name)
 	if err != nil {
 		return cell, err
 	}

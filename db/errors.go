@@ -84,7 +84,7 @@ func FaultOf(err error) Fault {
 		return FaultHint
 	case pg.Code == "23514" && strings.HasPrefix(pg.TableName, "visits") && pg.ConstraintName == "": // no partition takes the row
 		return FaultNoDay
-	case pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version"):
+	case tablesAreNewer(pg):
 		return FaultRefused
 	case class == "22", class == "23", class == "54": // data exception, integrity violation, program limit exceeded
 		return FaultData
@@ -92,6 +92,12 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	return FaultRefused
+}
+
+// tablesAreNewer reports whether a step was applied after which batches have to write more than this
+// program knows of.
+func tablesAreNewer(pg *pgconn.PgError) bool {
+	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // in a cell a number follows
 }
 
 // statementTimeout ends a statement; its connection stays.

@@ -14,18 +14,19 @@ import (
 func (c *Cluster) FillCell(ctx context.Context, name, from string) error {
 	source, err := Open(ctx, from, c.options)
 	if err != nil {
-		return err
+		return fmt.Errorf("what is to be copied: %w", err)
 	}
 	defer source.Close()
-	target, err := Open(ctx, c.cellURL(name), c.options)
+	target, err := c.open(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer target.Close()
-	for _, d := range []*DB{source, target} {
-		if err := d.CheckSchema(ctx); err != nil {
-			return err
-		}
+	if err := source.CheckSchema(ctx); err != nil {
+		return fmt.Errorf("what is to be copied: %w", err)
+	}
+	if err := target.CheckSchema(ctx); err != nil {
+		return err
 	}
 	return onConnection(ctx, source, func(out *pgx.Conn) error {
 		return onConnection(ctx, target, func(in *pgx.Conn) error { return fill(ctx, out, in) })

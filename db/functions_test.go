@@ -54,6 +54,25 @@ func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	require.NoError(t, d.CheckSchema(t.Context()))
 }
 
+// An older program, of which somebody starts an instance or types a command, neither takes the
+// functions from newer ones that run, nor refuses to count by them.
+func TestNewerFunctionsStay(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
+	number := query[string](t, conn, `SELECT split_part(hash, ' ', 1) FROM schema_files WHERE name = 'functions'`)
+	for newer, applies := range map[string][]string{"+ 1": nil, "- 1": {"functions and views"}} {
+		exec(t, conn, `UPDATE schema_files SET hash = `+number+newer+` || ' of another commit' WHERE name = 'functions'`)
+		before := dbtest.Column[string](t, conn, functionOIDs)
+		checked := d.CheckSchema(t.Context())
+		applied, err := d.MigrateUp(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, applies, applied)
+		assert.Equal(t, applies == nil, checked == nil, "%v", checked)
+		assert.Equal(t, applies == nil, assert.ObjectsAreEqual(before, dbtest.Column[string](t, conn, functionOIDs)))
+	}
+}
+
 // standsWithATable says whether a function was made by a step, since a table needs it.
 func standsWithATable(line string) bool {
 	for _, name := range []string{

@@ -149,7 +149,7 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for functions and views: %w", err)
-	case files[functionsKey] != hash:
+	case !mayStay(files[functionsKey], hash):
 		return errors.New("functions and views are not those of this footfall: type `footfall migrate up` as the owner of the tables")
 	}
 	return nil
@@ -196,7 +196,7 @@ func refuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("look for running services: %w", err)
 	}
 	if len(instances) > 0 {
-		return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was taken back", len(instances))
+		return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was done", len(instances))
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 		return err
 	}
 
-	pool := stdlib.OpenDB(*sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))
+	pool := sql.OpenDB(stepConnector{stdlib.GetConnector(*sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))})
 	defer func() { _ = pool.Close() }()
 	provider, _, err := newProvider(pool)
 	if err != nil {

@@ -93,7 +93,6 @@ type Batches1 struct {
 
 type CellLayer struct {
 	One   bool     `json:"one"`
-	Hash  string   `json:"hash"`
 	Texts []string `json:"texts"`
 }
 
@@ -871,7 +870,7 @@ type Return struct {
 type SchemaFile struct {
 	// A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.
 	Name string `json:"name"`
-	// SHA-256 of its text.
+	// SHA-256 of its text; of functions behind their number.
 	Hash string `json:"hash"`
 }
 

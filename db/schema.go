@@ -19,7 +19,7 @@ import (
 const functionsAndViews = "functions and views"
 
 // functionFiles returns the texts of all functions and views in the order in which they are run,
-// and their hash.
+// and their number and hash, like "1 6c0d…".
 func functionFiles() (texts []string, hash string, err error) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -37,7 +37,18 @@ func functionFiles() (texts []string, hash string, err error) {
 		}
 	}
 	fmt.Fprint(sum, migrations.Cell) // which goes with them
-	return texts, hex.EncodeToString(sum.Sum(nil)), nil
+	steps, err := fs.Glob(migrations.FS, "*.sql")
+	// A step is one more, too: views of a cell have the columns that were there when they were made.
+	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil)), err
+}
+
+// mayStay reports whether functions and views of that number and hash serve this program, whose own
+// are needed: they are the same, or a newer one's, with which older ones count, too.
+func mayStay(present, needed string) bool {
+	var theirs, ours int
+	_, err1 := fmt.Sscan(present, &theirs)
+	_, err2 := fmt.Sscan(needed, &ours)
+	return present == needed || err1 == nil && err2 == nil && theirs > ours
 }
 
 // functionsKey is the name of the row of schema_files that has the hash of functionFiles.
@@ -84,7 +95,7 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 		}
 		if step.Version <= version && files[step.Path] != hash {
 			return fmt.Errorf("the tables were made by another commit of footfall, whose %s was a different one: "+
-				"until a version is released, steps are changed in place, and no database is carried over; "+
+				"only what a released version made is carried over; "+
 				"use the footfall that made this one, or begin with an empty database (embedded: another folder for --data)", step.Path)
 		}
 	}
@@ -105,8 +116,8 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions drops all functions and views and makes them again, unless the present ones come
-// from the same files. It does so in one transaction, together with the rights to them, so that
+// makeFunctions drops all functions and views and makes them again, unless the present ones may
+// stay. It does so in one transaction, together with the rights to them, so that
 // nobody ever finds them missing.
 func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash, err := functionFiles()
@@ -114,7 +125,7 @@ func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err 
 		return false, err
 	}
 	files, err := schemaFiles(ctx, New(conn))
-	if err != nil || files[functionsKey] == hash {
+	if err != nil || mayStay(files[functionsKey], hash) {
 		return false, err
 	}
 	return true, d.dropThen(ctx, conn, func(tx pgx.Tx) error {

@@ -24,7 +24,7 @@ var meanings = map[string]meaning{
 	"25006": {"the database takes no writes: it is a standby, or read-only", "name the primary"},
 	"28":    {"the server refuses this user", "look at the user and the password, and at what the server's pg_hba.conf allows"},
 	"3D000": {"the server has no such database", "make it, or name another"},
-	"3F000": {"the tables are not those of this footfall", "type `footfall migrate up`"},
+	"3F000": {"the tables are not those of this footfall", "type `footfall migrate up`; of a URL that leads to no cell leave out cell=on"},
 	"40":    {"others keep the tables busy", "try again"},
 	"42":    {"the tables are not those of this footfall", "type `footfall migrate up`"},
 	"42501": {"the role has no right to do this", "connect as the role that owns the tables"},
@@ -42,6 +42,9 @@ var meanings = map[string]meaning{
 }
 
 func meaningOf(refused *pgconn.PgError) meaning {
+	if tablesAreNewer(refused) {
+		return meaning{"the tables are those of a newer footfall", "use that one"}
+	}
 	if m, known := meanings[refused.Code]; known {
 		return m
 	}

@@ -11,7 +11,7 @@ CREATE TABLE schema_files (
 
 COMMENT ON TABLE  schema_files      IS 'The files of migrations/ that made this database, so that a footfall with other ones notices.';
 COMMENT ON COLUMN schema_files.name IS 'A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.';
-COMMENT ON COLUMN schema_files.hash IS 'SHA-256 of its text.';
+COMMENT ON COLUMN schema_files.hash IS 'SHA-256 of its text; of functions behind their number.';
 
 -- goose keeps this table, and makes it before the first step. Not a statement of its own, since
 -- sqlc does not know the table.

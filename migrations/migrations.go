@@ -5,9 +5,9 @@
 //	report/      views and functions for people who read, in the schema report
 //	cell/        what makes a cell of a database on a Citus cluster
 //
-// Steps are applied once. Until CHANGELOG names a released version they are edited in place, and a
-// database that was made by other ones is refused; after that, one that has landed is never edited.
-// Functions and views are dropped and made again whenever one of their files has changed.
+// Steps are applied once. Those that the file `released` names are never edited; one that no version
+// has yet may be, and a database that was made by another text of it is refused. Functions and views
+// are dropped and made again whenever one of their files has changed.
 package migrations
 
 import "embed"
@@ -16,6 +16,10 @@ import "embed"
 //
 //go:embed *.sql functions/*.sql report/*.sql
 var FS embed.FS
+
+// Functions and the number of steps make that of the functions and views: the first change after a
+// release raises it. A program with a lower one leaves them as they are, and counts by them.
+const Functions = 1
 
 // CellDatabase is run in the database of a cell on each node, and Cell after the steps.
 var (

@@ -24,10 +24,15 @@ SELECT cell.arrive();
 
 -- name: CellLayerPut :exec
 -- Keeps the functions and views that a node needs, for the next session that arrives.
-INSERT INTO cell.layer (one, hash, texts)
-VALUES (true, @hash, @texts::text[])
+INSERT INTO cell.layer (one, texts)
+VALUES (true, @texts::text[])
 ON CONFLICT (one) DO UPDATE
-    SET hash = excluded.hash, texts = excluded.texts;
+    SET texts = excluded.texts;
+
+-- name: StepGivesWay :exec
+-- Lets a step of the schema fail (FaultBusy) that waits for a lock for longer than that. In a cell
+-- this goes to all nodes, which hear of nothing else that a session has set.
+SET LOCAL lock_timeout = '100ms';
 
 -- name: CellMove :exec
 -- Moves the tables of the cell to another node.
@@ -95,4 +100,4 @@ SELECT set_config('session_replication_role', 'replica', true)::text AS setting;
 
 -- name: FillEnd :exec
 -- Lets the next session arrive anew, which makes sequences that go on behind what was copied.
-UPDATE cell.layer SET hash = hash || '+';
+UPDATE cell.layer SET texts = texts;

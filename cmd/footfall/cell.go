@@ -64,11 +64,7 @@ func (p *program) withCluster(f func(c *db.Cluster) error) error {
 
 func (c *cellAddCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *db.Cluster) error {
-		var on *db.Node
-		if c.On != "" {
-			node, _ := db.ParseNode(c.On)
-			on = &node
-		}
+		on, _ := db.ParseNode(c.On)
 		cell, err := cluster.AddCell(ctx, c.Name, on)
 		if err == nil {
 			fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name, cell.Place)

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,10 +25,11 @@ import (
 
 const cellClients = 12 // of each cell
 
-// TestCellsMove moves cells of two instances each while visits are counted, and kills nodes in the
-// midst of every third move: where the cell is, where it goes, the coordinator. The tables are held
-// against what the clients were answered; nothing that anybody reads is older than what was answered
-// before they asked. FOOTFALL_CELLS and FOOTFALL_MOVES make it longer.
+// TestCellsMove moves cells of two instances each, of which one has few rights, while visits are
+// counted, and kills nodes in the midst of every third move: where the cell is, where it goes, the
+// coordinator. The tables are held against what the clients were answered; nothing that anybody
+// reads is older than what was answered before they asked. FOOTFALL_CELLS and FOOTFALL_MOVES make it
+// longer.
 func TestCellsMove(t *testing.T) {
 	t.Parallel()
 	cells, moves := dbtest.FromEnv(t, "FOOTFALL_CELLS", dbtest.LongOrShort(3, 1)), dbtest.FromEnv(t, "FOOTFALL_MOVES", dbtest.LongOrShort(10, 2))
@@ -55,6 +60,7 @@ func TestCellsMove(t *testing.T) {
 	for _, cell := range c.cells {
 		cell.awaitAnswers(cell.answered.Load() + 100)
 	}
+	c.restored(c.cells[0])
 	require.NoError(t, ctx.Err(), "it took too long")
 	end()
 	clients.Wait()
@@ -96,13 +102,96 @@ func (c *movingCells) add(n int) {
 	cell.connect = func() (*pgx.Conn, bool) { return c.cluster.Connect(cell.address), true }
 	flag := "--database-url=" + cell.address
 	well(t, "app", "add", "demo", "--access=open", "--visitor=address", flag)
-	services := []*running{start(t, flag), start(t, flag)}
+	if n == 0 {
+		role := dbtest.Connect(t, c.cluster.URL(0, "footfall_"+cell.name))
+		_, err := role.Exec(t.Context(), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
+		require.NoError(t, err)
+	}
+	services := []*running{start(t, flag), start(t, "--no-migrate", strings.Replace(flag, "footfall@", "counting@", 1))}
 	for _, s := range services {
 		s.awaitReady()
 	}
 	cell.url.Store(&services[0].url)
 	cell.others = []string{services[1].url}
 	c.cells = append(c.cells, cell)
+}
+
+// restored makes another cell of a dump that was made while visits were counted, and deletes there.
+func (c *movingCells) restored(cell *movingCell) {
+	t := c.t
+	t.Helper()
+	hot := func(address string) int64 {
+		return dbtest.Column[int64](t, c.cluster.Connect(address), `SELECT hot FROM counters WHERE page_id = 1`)[0]
+	}
+	program := func(in []byte, name string, args ...string) []byte {
+		command, said := exec.CommandContext(t.Context(), filepath.Join(os.Getenv(dbtest.EnvCitus), name), args...), new(bytes.Buffer) //nolint:gosec // of PostgreSQL
+		command.Stdin, command.Stderr = bytes.NewReader(in), said
+		out, err := command.Output()
+		require.NoError(t, err, said)
+		return out
+	}
+	before := hot(cell.address)
+	dump := program(nil, "pg_dump", "-Fc", "-n", "cell", c.cluster.URL(0, "footfall_"+cell.name))
+	program(nil, "psql", "-c", `CREATE DATABASE footfall_again ENCODING 'UTF8' TEMPLATE template0`, c.cluster.Home())
+	program(dump, "pg_restore", "-e", "-d", c.cluster.URL(0, "footfall_again"))
+	again := strings.TrimSpace(well(t, "cell", "add", "again", c.home))
+	assert.Contains(t, well(t, "verify", "--database-url="+again), "0 violations")
+	assert.GreaterOrEqual(t, hot(again), before)
+	assert.Positive(t, before)
+
+	there := c.cluster.Connect(again)
+	page := dbtest.Column[string](t, there, `SELECT uri FROM pages WHERE site_id IS NOT NULL LIMIT 1`)[0]
+	visitor := dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors LIMIT 1`)[0]
+	for _, command := range [][]string{
+		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"}, {"verify"}, {"app", "delete", "demo", "--yes"},
+	} {
+		well(t, append(command, "--database-url="+again)...)
+	}
+	assert.Empty(t, dbtest.Column[string](t, there, `SELECT uri FROM pages`))
+}
+
+// What a cell, a cluster, or the commands of cell cannot do is refused with what is wrong, and what to do.
+func TestCellsRefuse(t *testing.T) {
+	t.Parallel()
+	cluster := dbtest.NewCluster(t, 1)
+	home, plain := cluster.Home(), dbtest.New(t)
+	_, far := dbtest.OwnFar(t, dbtest.OwnDir(t)) // which has no Citus
+	blogs := strings.TrimSpace(well(t, "cell", "add", "blogs", "--database-url="+home))
+	well(t, "app", "add", "demo", "--site=blog.example", "--visitor=address", "--database-url="+blogs)
+	_, err := dbtest.Connect(t, home).Exec(t.Context(), `CREATE ROLE weak LOGIN`)
+	require.NoError(t, err)
+	weak, nobody := strings.Replace(home, "footfall@", "weak@", 1), "127.0.0.1:1"
+	on := func(url string) string { return url + "&cell=on" }
+	for _, c := range []struct{ url, command, says string }{
+		{home, "cell add Blogs", `name: "Blogs" is not a name of a cell: write up to 40 of a–z, 0–9 and _`},
+		{home, "cell add shop --on HOST:99999", `"HOST:99999" is not where a server listens: write it as HOST:PORT`},
+		{home, "cell add shop --on " + nobody, nobody + " is no node of this cluster, which has [" + cluster.Node(0) + "]: add it with"},
+		{home, "cell move blogs --to " + nobody, "is no node of this cluster"},
+		{home, "cell move shop --to " + cluster.Node(0), "there is no cell shop: `footfall cell list` shows"},
+		{home, "cell fill shop --from " + plain, "there is no cell shop"},
+		{home, "cell fill blogs --from " + plain, "the cell has apps: fill one that has nothing"},
+		{home, "cell fill blogs --from " + home, "what is to be copied: the database has no schema of Footfall's"},
+		{home, "cell node add " + nobody, "nothing answers at " + nobody},
+		{blogs, "cell list", "this is one cell of the cluster: name the coordinator by a database that is no cell's"},
+		{"postgres://footfall@127.0.0.1/postgres", "cell list", "write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres"},
+		{"postgres://footfall@" + nobody + "/postgres", "cell list", "nothing answers at " + nobody},
+		{far, "cell add shop", `extension "citus" is not available`},
+		{weak, "cell add shop", "a superuser makes cells and moves them, which weak is not at " + cluster.Node(0)},
+		{weak, "cell list", "a superuser makes cells"},
+		{strings.Replace(blogs, "footfall@", "weak@", 1), "app list", "make it a member of footfall_app"},
+		{strings.Replace(blogs, "cell=on", "cell=yes", 1), "app list", "cell=yes is not a setting: write cell=on for a cell, or leave it out"},
+		{strings.Replace(blogs, cluster.Node(0), nobody, 1), "app list", "nothing answers at " + nobody},
+		{strings.Replace(blogs, "blogs", "shop", 1), "app list", "the server has no such database"},
+		{strings.Replace(blogs, "cell=on&", "", 1), "migrate up", "this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
+		{on(home), "migrate up", "of a URL that leads to no cell leave out cell=on"},
+		{on(home), "serve --addr=127.0.0.1:0 --admin-addr=off", "of a URL that leads to no cell leave out cell=on"},
+		{blogs, "migrate down --yes", "the steps of a cell cannot be taken back: fill another cell, and drop this one"},
+	} {
+		r := footfall(t, append(strings.Fields(c.command), "--database-url="+c.url)...)
+		assert.NotZero(t, r.code, "%s on %s", c.command, c.url)
+		assert.Contains(t, r.stderr, c.says, "%s on %s", c.command, c.url)
+	}
+	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 }
 
 // reader asks for the numbers of a site, which must not be behind what was answered before.
@@ -153,4 +242,33 @@ func (c *movingCells) move(n int) {
 		eventually(c.t, "the cell moves after all", func() bool { return footfall(c.t, args...).code == exitWell })
 	}
 	cell.node = to
+}
+
+// A cell takes the steps and functions of a next version while visits are counted.
+func TestCellsNextVersion(t *testing.T) {
+	t.Parallel()
+	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 2)}
+	next, _ := nextVersions(t)
+	c.home = "--database-url=" + c.cluster.Home()
+	well(t, "cell", "node", "add", c.cluster.Node(1), c.home)
+	c.add(0)
+	cell := c.cells[0]
+	cell.visits = 1 << 40
+	var clients sync.WaitGroup
+	for range cellClients {
+		clients.Go(cell.client)
+	}
+	defer func() { cell.taken.Store(cell.visits); clients.Wait() }()
+	for _, program := range next {
+		cell.awaitAnswers(cell.answered.Load() + 100)
+		s := startOf(t, program, "--database-url="+cell.address)
+		s.awaitReady()
+		cell.goTo(s)
+	}
+	cell.awaitAnswers(cell.answered.Load() + 100)
+	cell.taken.Store(cell.visits)
+	clients.Wait()
+	t.Log(cell.compare())
+	r := footfallOf(t, next[1], nil, "", "verify", "--database-url="+cell.address)
+	assert.Contains(t, r.stdout, "0 violations", r.stderr)
 }

@@ -83,7 +83,6 @@ type crash struct {
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
-	others  []string                 // where else it is served
 	ids     bool                     // visits of the site withIDs have some, and are sent again until they are answered
 	loses   bool                     // what was answered must be found to be lost
 	connect func() (*pgx.Conn, bool) // to the tables
@@ -93,6 +92,7 @@ type crash struct {
 	accepted         int   // visits to be counted later; written by acceptor
 
 	mu       sync.Mutex // guards what follows
+	others   []string   // where else it is served
 	targets  map[string]*told
 	statuses map[int]int64 // how often each was answered
 }
@@ -139,6 +139,8 @@ func (c *crash) start() {
 
 // base is where a visit is sent.
 func (c *crash) base() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if at := rand.IntN(1 + len(c.others)); at > 0 {
 		return c.others[at-1]
 	}

@@ -123,10 +123,16 @@ func footfallTyped(t *testing.T, typed string, args ...string) result {
 // footfallWith is footfallTyped with more in the environment.
 func footfallWith(t *testing.T, more []string, typed string, args ...string) result {
 	t.Helper()
+	return footfallOf(t, os.Args[0], more, typed, args...)
+}
+
+// footfallOf is footfallWith of a program that may be another version.
+func footfallOf(t *testing.T, program string, more []string, typed string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = append(environment(), more...), strings.NewReader(typed), &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -167,8 +173,14 @@ type entry struct {
 // start starts `footfall serve` on free ports.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return startOf(t, os.Args[0], args...)
+}
+
+// startOf is start of a program that may be another version.
+func startOf(t *testing.T, program string, args ...string) *running {
+	t.Helper()
 	r := &running{t: t, ended: make(chan struct{})}
-	r.cmd = exec.Command(os.Args[0], append([]string{"serve", "--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--log-format=json"}, args...)...)
+	r.cmd = exec.Command(program, append([]string{"serve", "--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--log-format=json"}, args...)...)
 	r.cmd.Env, r.cmd.Stdout = environment(), &r.stdout
 	stderr, err := r.cmd.StderrPipe()
 	require.NoError(t, err)

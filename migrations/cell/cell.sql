@@ -10,7 +10,13 @@ DECLARE
     name text;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass) THEN
+        SET LOCAL citus.propagate_set_commands = local;
+        SET LOCAL session_replication_role = replica; -- rows that pg_restore has put here go to a node, and no trigger fires
         PERFORM citus_schema_distribute('cell');
+        SET LOCAL session_replication_role = origin;
+        FOR name IN SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.pronamespace = 'cell'::regnamespace LOOP
+            EXECUTE name; -- which it has made, too, but on no other node
+        END LOOP;
     END IF;
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
@@ -24,12 +30,10 @@ GRANT USAGE ON SCHEMA cell TO PUBLIC;
 
 CREATE TABLE IF NOT EXISTS cell.layer (
     one   boolean PRIMARY KEY DEFAULT true CHECK (one),
-    hash  text    NOT NULL,
     texts text[]  NOT NULL
 );
 
-COMMENT ON TABLE  cell.layer       IS 'What a worker needs beside the tables: the functions and views of this footfall.';
-COMMENT ON COLUMN cell.layer.hash  IS 'SHA-256 of the texts.';
+COMMENT ON TABLE  cell.layer       IS 'What a worker needs beside the tables: the functions and views of this footfall. Each time the row is written it is made again.';
 COMMENT ON COLUMN cell.layer.texts IS 'The files of functions/ and report/, in the order in which they are run.';
 
 -- The name that a table has on its worker.
@@ -177,7 +181,7 @@ BEGIN
         IF NOT cell.is_here() THEN
             RAISE EXCEPTION 'the tables of this cell are on another node' USING ERRCODE = '57P03';
         END IF;
-        EXECUTE format('SELECT l.hash || %L, l.texts FROM %s AS l', ' over ' || cell.shard('batches')::regclass::oid, cell.shard('layer'))
+        EXECUTE format('SELECT l.xmin || %L, l.texts FROM %s AS l', ' over ' || cell.shard('batches')::regclass::oid, cell.shard('layer'))
         INTO wanted, texts;
         IF obj_description(to_regnamespace('footfall'), 'pg_namespace') = wanted THEN
             RETURN;

@@ -117,6 +117,7 @@ LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
+#variable_conflict use_column -- a constraint by its name would not do: in a cell this is a view
 DECLARE
     first_day integer;
 BEGIN
@@ -129,8 +130,8 @@ BEGIN
     END IF;
     first_day := first_possible_day(app);
     INSERT INTO retention_pauses AS p (app_id, run, from_day, until)
-    VALUES (app, run, first_day, now() + make_interval(hours => least(hours, 24)))
-    ON CONFLICT ON CONSTRAINT retention_pauses_pkey DO UPDATE
+    VALUES (app, pause_retention.run, first_day, now() + make_interval(hours => least(hours, 24)))
+    ON CONFLICT (app_id, run) DO UPDATE
         SET from_day = excluded.from_day,
             until    = excluded.until;
     RETURN first_day;

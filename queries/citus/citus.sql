@@ -10,4 +10,4 @@ CREATE FUNCTION citus_schema_move(schema_id regnamespace, host text, port intege
 CREATE SCHEMA cell;
 CREATE FUNCTION cell.arrive() RETURNS void LANGUAGE sql AS '';
 CREATE FUNCTION cell.shard(named name) RETURNS text LANGUAGE sql AS '';
-CREATE TABLE cell.layer (one boolean PRIMARY KEY, hash text NOT NULL, texts text[] NOT NULL);
+CREATE TABLE cell.layer (one boolean PRIMARY KEY, texts text[] NOT NULL);

@@ -1,0 +1,65 @@
+package migrations_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/migrations"
+)
+
+// Databases stand on what was released: it is as it was, and what is new comes behind it, functions
+// and views under a higher number. While CHANGELOG names nothing that is unreleased, all of it is in
+// the file `released`.
+func TestReleased(t *testing.T) {
+	t.Parallel()
+	line := func(name string, patterns ...string) string {
+		sum := sha256.New()
+		for _, pattern := range patterns {
+			paths, err := filepath.Glob(pattern)
+			require.NoError(t, err)
+			for _, path := range paths {
+				sum.Write([]byte(read(t, path)))
+			}
+		}
+		return fmt.Sprintf("%x  %s", sum.Sum(nil), name)
+	}
+	steps, err := filepath.Glob("0*.sql")
+	require.NoError(t, err)
+	functions := fmt.Sprint("functions ", migrations.Functions)
+	present := []string{line(functions, "functions/*.sql", "report/*.sql", "cell/cell.sql")}
+	for _, step := range steps {
+		present = append(present, line(step, step))
+	}
+
+	released, frozen := []string{}, []string{}
+	for _, is := range regexp.MustCompile(`(?m)^[0-9a-f]{64}  .+$`).FindAllString(read(t, "released"), -1) {
+		released = append(released, is)
+		if _, name, _ := strings.Cut(is, "  "); !strings.HasPrefix(name, "functions ") {
+			frozen = append(frozen, is)
+		} else if name == functions {
+			assert.Equal(t, is, present[0], "functions or views have changed since they were released: raise migrations.Functions by one")
+		}
+	}
+	require.LessOrEqual(t, len(frozen), len(steps))
+	assert.Equal(t, frozen, present[1:][:len(frozen):len(frozen)], "a step that was released is never edited, and none comes before it: add the next one")
+	missing := slices.DeleteFunc(present, func(is string) bool { return slices.Contains(released, is) })
+	if len(missing) > 0 && !regexp.MustCompile(`\n## Unreleased\n+-`).MatchString(read(t, "../CHANGELOG.md")) {
+		t.Errorf("a release: add these lines to migrations/released\n%s", strings.Join(missing, "\n"))
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
