@@ -31,7 +31,7 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	make := promauto.With(r) // registers nowhere where r is nil
-	return &metrics{
+	m := &metrics{
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_total",
@@ -78,6 +78,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection that was lost during a batch.",
 		}),
 	}
+	// What shows 0 before the first is seen to rise by it.
+	for _, outcome := range []string{"counted", "repeated", "refused", "lost"} {
+		m.visits.WithLabelValues(outcome)
+	}
+	for fault := db.FaultBusy; fault <= db.FaultUnknown; fault++ {
+		m.faults.WithLabelValues(fault.String())
+	}
+	return m
 }
 
 // outcome counts what became of a visit.

@@ -24,12 +24,12 @@ const (
 	tagsEvery      = time.Second
 )
 
-// upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
+// upkeep measures this machine's clock, the database and its server, looks for old snapshots, makes
 // the partitions of coming days, forgets old calls, ids and refused messages, empties the tables of
 // old batches and people, and adds tags up. Any number of instances may do so at once.
 type upkeep struct {
 	db       *db.DB
-	size     prometheus.Gauge
+	server   serverMetrics
 	log      *slog.Logger
 	clock    func() time.Time
 	idsStay  int // for how many days calls and ids of visits are remembered
@@ -47,12 +47,9 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 		Name: "footfall_commits_alone_total",
 		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names where a standby is required.",
 	}, func() float64 { return float64(d.CommitsAlone()) })
-	size := m.register.NewGauge(prometheus.GaugeOpts{
-		Name: "footfall_database_bytes", Help: "Size of the database with all its tables and indexes. It is measured every minute.",
-	})
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
+		db: d, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }
@@ -77,7 +74,7 @@ func (u *upkeep) start() {
 		u.forgetting("refused messages", u.db.ForgetRefused))
 	u.repeat(clockEvery,
 		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
-		task{"measuring the size of the database", slog.LevelDebug, u.measureSize},
+		task{"measuring the database", slog.LevelDebug, u.measureServer},
 		task{"beginning a new period of people", slog.LevelError, u.db.TurnPeople},
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
@@ -146,11 +143,37 @@ func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	return speak
 }
 
-func (u *upkeep) measureSize(ctx context.Context) error {
+// serverMetrics are what is measured of the database and its server.
+type serverMetrics struct{ size, standbyAway, dailyTask prometheus.Gauge }
+
+func newServerMetrics(m *metrics) serverMetrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return m.register.NewGauge(prometheus.GaugeOpts{Name: name, Help: help + " It is measured every minute."})
+	}
+	return serverMetrics{
+		size: gauge("footfall_database_bytes", "Size of the database with all its tables and indexes."),
+		standbyAway: gauge("footfall_standby_away",
+			"1 while nothing can be counted for want of a standby: none follows, though the server's COMMIT waits for one, or it waits for none, though one is required."),
+		dailyTask: gauge("footfall_daily_task_timestamp_seconds",
+			"When the last day began, in the time zone in which days begin last, on which the daily task was completed; 0: it never was."),
+	}
+}
+
+func (u *upkeep) measureServer(ctx context.Context) error {
 	return u.db.Read(ctx, func(q *db.Queries) error {
 		server, err := q.StatusServer(ctx)
-		if err == nil {
-			u.size.Set(float64(server.Bytes))
+		if err != nil {
+			return err
+		}
+		u.server.size.Set(float64(server.Bytes))
+		away := server.Standbys == 0
+		if server.WaitsFor == "" {
+			away = u.db.RequiresStandby()
+		}
+		u.server.standbyAway.Set(flag(away))
+		daily, err := q.StatusDaily(ctx)
+		if err == nil && daily.DoneOn > 0 {
+			u.server.dailyTask.Set(float64(visit.DateOf(daily.DoneOn).Add(12 * time.Hour).Unix()))
 		}
 		return err
 	})

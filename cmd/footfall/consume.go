@@ -5,9 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
@@ -43,8 +40,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 	if admin != nil {
 		defer admin.Close()
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := newRegistry()
 	return orInterrupted(ctx, p.withCounter(ctx, c.countriesFlag, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
 		if admin != nil {
 			_, server := handler.Servers(counting, handler.Options{Log: p.log, Metrics: registry})

@@ -33,14 +33,15 @@ type dashboard struct {
 		Targets    []struct {
 			Datasource            struct{ Type, UID string }
 			RawSQL, Format, RefID string
+			Expr                  string
 			RawQuery              bool
 		}
 	}
 }
 
-func readDashboard(t *testing.T) (d dashboard) {
+func readDashboard(t *testing.T, name string) (d dashboard) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/grafana/footfall.json")
+	text, err := os.ReadFile("../../docs/grafana/" + name + ".json")
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &d))
 	return d
@@ -100,7 +101,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		return names, table
 	}
 
-	d := readDashboard(t)
+	d := readDashboard(t, "footfall")
 	utc := grafana{"demo", "hhui.top", "2019-06-29T00:00:00Z", "2019-07-02T23:59:59.999Z", "utc"}
 	auckland := grafana{"demo", "hhui.top", "2019-06-28T12:00:00Z", "2019-07-02T11:59:59.999Z", "Pacific/Auckland"}
 	for name, c := range map[string]struct {
@@ -147,41 +148,52 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 }
 
-// What Grafana 11 and 12 need to show it, and to let its reader choose the data source.
-func TestGrafanaDashboardIsWhole(t *testing.T) {
+// What Grafana 11 and 12 need to show them, and to let their reader choose the data source.
+func TestGrafanaDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
-	d := readDashboard(t)
-	assert.Equal(t, "footfall", d.UID)
-	assert.GreaterOrEqual(t, d.SchemaVersion, 39)
-	const kind = "grafana-postgresql-datasource"
-	variables := map[string]bool{}
-	for _, v := range d.Templating.List {
-		variables[v.Name] = true
-		assert.Contains(t, []string{"query", "datasource"}, v.Type)
-		if v.Type == "datasource" {
-			assert.Equal(t, kind, v.Query)
-		} else {
-			assert.Equal(t, v.Query, v.Definition)
+	for _, c := range []struct {
+		name, uid, kind string
+		variables       []string
+	}{
+		{"footfall", "footfall", "grafana-postgresql-datasource", []string{"datasource", "app", "site"}},
+		{"service", "footfall-service", "prometheus", []string{"datasource", "job"}},
+	} {
+		d := readDashboard(t, c.name)
+		assert.Equal(t, c.uid, d.UID)
+		assert.GreaterOrEqual(t, d.SchemaVersion, 39)
+		variables := []string{}
+		for _, v := range d.Templating.List {
+			variables = append(variables, v.Name)
+			assert.Contains(t, []string{"query", "datasource"}, v.Type)
+			if v.Type == "datasource" {
+				assert.Equal(t, c.kind, v.Query)
+			} else {
+				assert.Equal(t, v.Query, v.Definition)
+			}
 		}
-	}
-	assert.Equal(t, map[string]bool{"datasource": true, "app": true, "site": true}, variables)
-	ids, taken := map[int]bool{}, map[[2]int]string{}
-	for _, panel := range d.Panels {
-		assert.False(t, ids[panel.ID], "two panels of id %d", panel.ID)
-		ids[panel.ID] = true
-		assert.Contains(t, []string{"stat", "timeseries", "table"}, panel.Type)
-		require.Len(t, panel.Targets, 1)
-		for _, source := range []struct{ Type, UID string }{panel.Datasource, panel.Targets[0].Datasource} {
-			assert.Equal(t, struct{ Type, UID string }{kind, "${datasource}"}, source)
-		}
-		assert.True(t, panel.Targets[0].RawQuery)
-		assert.Equal(t, map[bool]string{true: "time_series", false: "table"}[panel.Type == "timeseries"], panel.Targets[0].Format)
-		assert.Empty(t, regexp.MustCompile(`footfall\.`).FindString(panel.Targets[0].RawSQL), "nothing but the schema report")
-		assert.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24)
-		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
-			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
-				assert.Empty(t, taken[[2]int{x, y}], "%s overlaps", panel.Title)
-				taken[[2]int{x, y}] = panel.Title
+		assert.Equal(t, c.variables, variables)
+		ids, taken := map[int]bool{}, map[[2]int]string{}
+		for _, panel := range d.Panels {
+			assert.False(t, ids[panel.ID], "two panels of id %d", panel.ID)
+			ids[panel.ID] = true
+			assert.Contains(t, []string{"stat", "timeseries", "table"}, panel.Type)
+			chosen := struct{ Type, UID string }{c.kind, "${datasource}"}
+			assert.Equal(t, chosen, panel.Datasource)
+			for _, target := range panel.Targets {
+				assert.Equal(t, chosen, target.Datasource)
+			}
+			if c.name == "footfall" {
+				require.Len(t, panel.Targets, 1)
+				assert.True(t, panel.Targets[0].RawQuery)
+				assert.Equal(t, map[bool]string{true: "time_series", false: "table"}[panel.Type == "timeseries"], panel.Targets[0].Format)
+				assert.Empty(t, regexp.MustCompile(`footfall\.`).FindString(panel.Targets[0].RawSQL), "nothing but the schema report")
+			}
+			assert.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24)
+			for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+				for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+					assert.Empty(t, taken[[2]int{x, y}], "%s overlaps", panel.Title)
+					taken[[2]int{x, y}] = panel.Title
+				}
 			}
 		}
 	}

@@ -19,6 +19,9 @@ import (
 	_ "time/tzdata" // apps have time zones, and an image without an operating system has none
 
 	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"footfall/admin"
 	"footfall/db"
@@ -123,7 +126,7 @@ type commandLine struct {
 	Version versionCmd `cmd:""`
 	Help    helpCmd    `cmd:""`
 
-	ShowVersion kong.VersionFlag `name:"version"`
+	ShowVersion kong.VersionFlag `name:"version" short:"v"`
 }
 
 // globals are the flags of every command.
@@ -325,15 +328,30 @@ func (*versionCmd) run(_ context.Context, p *program) error {
 }
 
 func versionText() string {
-	commit := "commit unknown"
+	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
+}
+
+// commit is what this program was built from.
+func commit() string {
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range built.Settings {
 			if setting.Key == "vcs.revision" {
-				commit = "commit " + setting.Value
+				return setting.Value
 			}
 		}
 	}
-	return fmt.Sprintf("footfall %s (%s, %s)", version, commit, runtime.Version())
+	return "unknown"
+}
+
+// newRegistry has the metrics of the process, and which version it is.
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	promauto.With(registry).NewGauge(prometheus.GaugeOpts{
+		Name: "footfall_build_info", Help: "1; the labels say which version of the program runs.",
+		ConstLabels: prometheus.Labels{"version": version, "commit": commit(), "goversion": runtime.Version()},
+	}).Set(1)
+	return registry
 }
 
 type helpCmd struct {

@@ -199,7 +199,9 @@ func TestWrongUse(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"version"}} {
 		assert.NotEmpty(t, well(t, args...))
 	}
-	assert.Regexp(t, `^footfall \S+ \(.*go1\.`, well(t, "version"))
+	for _, args := range []string{"version", "--version", "-v"} {
+		assert.Regexp(t, `^footfall dev \(commit \S+, go1\.\S+\)\n$`, well(t, args))
+	}
 }
 
 // While its file of countries is broken, a service goes on with what it had read; it says so, and who

@@ -21,7 +21,7 @@ import (
 
 	"github.com/docker/go-units"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"footfall/admin"
 	"footfall/counter"
@@ -160,7 +160,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 
-	registry := prometheus.NewRegistry()
+	registry := newRegistry()
 	counting, endBeside, err := c.openCounter(ctx, p, d, registry, countries)
 	if err != nil {
 		return orInterrupted(ctx, err)
@@ -188,7 +188,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// openCounter opens the counter, which makes its metrics, beside those of the process, and begins
+// openCounter opens the counter, which makes its metrics, and begins
 // what runs beside it until endBeside is called.
 func (c *serveCmd) openCounter(
 	ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries,
@@ -197,9 +197,8 @@ func (c *serveCmd) openCounter(
 	if err != nil {
 		return nil, nil, err
 	}
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.embedded() {
-		registry.MustRegister(freeSpace(p.Data))
+		describeDisk(registry, p.Data)
 	}
 	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares()
@@ -232,17 +231,21 @@ func instanceName(at net.Addr) string {
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
-// freeSpace is a metric of the disk that the data is on.
-func freeSpace(dir string) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "footfall_data_free_bytes", Help: "Free space of the disk that the embedded PostgreSQL keeps its data on. NaN: it cannot be told.",
-	}, func() float64 {
-		disk, err := status.DiskOf(dir)
-		if err != nil {
-			return math.NaN()
-		}
-		return float64(disk.Free)
-	})
+// describeDisk adds gauges of the disk that the data is on.
+func describeDisk(registry *prometheus.Registry, dir string) {
+	gauge := func(name, what string, bytes func(*status.Disk) int64) {
+		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: name, Help: what + " of the disk that the embedded PostgreSQL keeps its data on. NaN: it cannot be told.",
+		}, func() float64 {
+			disk, err := status.DiskOf(dir)
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(bytes(disk))
+		})
+	}
+	gauge("footfall_data_free_bytes", "Free space", func(d *status.Disk) int64 { return d.Free })
+	gauge("footfall_data_disk_bytes", "Size", func(d *status.Disk) int64 { return d.Bytes })
 }
 
 // orInterrupted drops an error that comes of being asked to stop.

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+const rulesFile = "../../docs/prometheus/rules.yml"
+
+var (
+	alertNames = regexp.MustCompile(`- alert: (\w+)`)
+	selectors  = regexp.MustCompile(`\b((?:footfall|go|process)_\w+)(\{[^}]*\})?`)
+	labelled   = regexp.MustCompile(`(\w+)="(\w+|/\w+)"`)
+)
+
+// serviceExpressions are what the dashboard of the service asks Prometheus.
+func serviceExpressions(t *testing.T) (list []string) {
+	t.Helper()
+	for _, panel := range readDashboard(t, "service").Panels {
+		for _, target := range panel.Targets {
+			list = append(list, target.Expr)
+		}
+	}
+	require.NotEmpty(t, list)
+	return list
+}
+
+// Each metric that an alarm or the dashboard of the service names is one that a service or a consumer
+// shows before anything has gone wrong, with the labels that are asked for: or a first fault would not
+// be seen to rise.
+func TestWatchedMetricsExist(t *testing.T) {
+	t.Parallel()
+	data := usedData(t)
+	s := serve(t, "--data", data)
+	status, body := get(s.url + "/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home")
+	require.Equal(t, http.StatusOK, status, body)
+	b := newBroker(t)
+	b.send(20)
+	consumes := dbtest.FreeAddress(t)
+	c := consuming(t, b.url, "--app=demo", "--admin-addr="+consumes, "--data", data)
+	_, shown := get(s.admin + "/metrics")
+	eventually(t, "messages are counted", func() bool {
+		_, more := get("http://" + consumes + "/metrics")
+		if !strings.Contains(more, `footfall_queue_behind{part="0"}`) {
+			return false
+		}
+		assert.Contains(t, more, "footfall_build_info{")
+		shown += more
+		return true
+	})
+	ends(t, c)
+	rules, err := os.ReadFile(rulesFile)
+	require.NoError(t, err)
+	names := 0
+	shows := func(line string) bool { return regexp.MustCompile("(?m)^" + line).MatchString(shown) }
+	for _, expr := range append(serviceExpressions(t), string(rules)) {
+		for _, found := range selectors.FindAllStringSubmatch(expr, -1) {
+			names++
+			assert.True(t, shows(found[1]+`[{ ]`), "nobody shows %s", found[1])
+			for _, label := range labelled.FindAllString(found[2], -1) {
+				assert.True(t, shows(found[1]+`\{(.*,)?`+label+`[,}]`), "nobody shows %s", found[0])
+			}
+		}
+	}
+	assert.Greater(t, names, 40)
+}
+
+// Prometheus reads rules and dashboard, and each rule fires where it should and not before.
+func TestPrometheusRules(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile(rulesFile)
+	require.NoError(t, err)
+	tests, err := os.ReadFile("../../docs/prometheus/rules_test.yml")
+	require.NoError(t, err)
+	for _, found := range alertNames.FindAllStringSubmatch(string(rules), -1) {
+		assert.Contains(t, string(tests), `{alertname="`+found[1]+`"}`)
+	}
+	if _, err := exec.LookPath("promtool"); err != nil {
+		t.Skip("there is no promtool (scripts/install-deps promtool)")
+	}
+	var recorded strings.Builder
+	recorded.WriteString("groups: [{name: dashboard, rules: [\n")
+	for _, expr := range serviceExpressions(t) {
+		quoted, err := json.Marshal(strings.ReplaceAll(expr, "$__rate_interval", "5m"))
+		require.NoError(t, err)
+		recorded.WriteString("{record: shown, expr: " + string(quoted) + "},\n")
+	}
+	recorded.WriteString("]}]\n")
+	asked := filepath.Join(t.TempDir(), "dashboard.yml")
+	require.NoError(t, os.WriteFile(asked, []byte(recorded.String()), 0o600))
+	for _, args := range [][]string{{"check", "rules", rulesFile, asked}, {"test", "rules", "../../docs/prometheus/rules_test.yml"}} {
+		said, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput()
+		require.NoError(t, err, string(said))
+	}
+}
+
+// What is measured of the server: whether a standby that is required is away, and when the daily task
+// was done. A fresh service has not done it.
+func TestServerIsMeasured(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	s := serve(t, database, "--require-standby")
+	eventually(t, "the standby is missed", func() bool { return metric(t, s, "footfall_standby_away") == 1 })
+	assert.Zero(t, metric(t, s, "footfall_daily_task_timestamp_seconds"))
+	require.Zero(t, s.stop())
+	well(t, "retain", database)
+	s = serve(t, database)
+	eventually(t, "the daily task is seen", func() bool {
+		done := time.Unix(int64(metric(t, s, "footfall_daily_task_timestamp_seconds")), 0)
+		return time.Since(done) > 0 && time.Since(done) < 36*time.Hour
+	})
+	assert.Zero(t, metric(t, s, "footfall_standby_away"))
+}
