@@ -15,6 +15,10 @@ RUN CGO_ENABLED=0 \
     rm -rf /root/.cache/go-build /go/pkg/mod
 
 FROM scratch
+ARG VERSION=dev
+LABEL org.opencontainers.image.title=footfall \
+      org.opencontainers.image.description="Counts visits to web pages, exactly, in PostgreSQL" \
+      org.opencontainers.image.version=$VERSION
 # For a PostgreSQL that is reached over TLS.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/footfall /footfall

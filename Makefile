@@ -10,7 +10,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # Without cgo sqlc runs its parser as WebAssembly: quicker to build, and it needs no C compiler.
 SQLC := CGO_ENABLED=0 go tool -modfile=tools.mod sqlc
 LINT := go tool -modfile=lint.mod golangci-lint
-SBOM := go tool -modfile=tools.mod cyclonedx-gomod bin -json -std -noserial
+# Without what differs from one build to the next: the same commit and the same Go make the same bytes anywhere.
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+SBOM := $$(CGO_ENABLED=0 GOFLAGS=-trimpath go tool -modfile=tools.mod -n cyclonedx-gomod) bin -json -std -noserial -notimestamp -version '$(VERSION)'
 
 FUZZTIME ?= 200000x
 CRASH_VISITS ?= 100000
@@ -29,7 +31,21 @@ run: build ## serve on 127.0.0.1:8080 over an embedded PostgreSQL, installed fir
 
 .PHONY: build
 build: ## build bin/footfall
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/footfall ./cmd/footfall
+	$(BUILD) -o bin/footfall ./cmd/footfall
+
+.PHONY: release
+release: ## make bin/release: programs for linux on amd64 and arm64, what they are made of, and SHA256SUMS
+	rm -rf bin/release
+	for arch in amd64 arm64; do \
+	  program=bin/release/footfall-$(VERSION)-linux-$$arch; \
+	  GOOS=linux GOARCH=$$arch $(BUILD) -buildvcs=true -o $$program ./cmd/footfall; \
+	  GOOS=linux GOARCH=$$arch $(SBOM) -output $$program.cdx.json $$program; \
+	done
+	cd bin/release && sha256sum * >SHA256SUMS
+
+.PHONY: image
+image: ## build the image footfall:VERSION, of the Dockerfile; needs a Docker engine
+	docker build --build-arg VERSION=$(VERSION) --tag footfall:$(VERSION) .
 
 .PHONY: build-bench
 build-bench: build ## build bin/bench, which measures, besides
@@ -125,7 +141,7 @@ image-test: sbom ## build the image and look whether it keeps what the Dockerfil
 
 .PHONY: sbom
 sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (CycloneDX)
-	$(SBOM) -version '$(VERSION)' -output bin/footfall.cdx.json bin/footfall
+	$(SBOM) -output bin/footfall.cdx.json bin/footfall
 
 .PHONY: bench
 bench: build-bench ## every contender on every workload, in one process; the report in bin/bench.html
@@ -185,11 +201,11 @@ clean: ## remove what was built; data directories stay
 	rm -rf bin
 
 # What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg,
-# Redis and, from npm, what pages load: axe-core, clients of busuanzi, themes.
+# Redis, promtool and, from npm, what pages load: axe-core, clients of busuanzi, themes.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk pgbouncer librsvg redis nginx
+	@scripts/install-deps gcc wrk pgbouncer librsvg redis nginx promtool
 	@scripts/fetch-npm >/dev/null
 	@scripts/fetch-themes >/dev/null
