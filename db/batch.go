@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"footfall/pause"
@@ -339,6 +340,37 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	})
 	if err == nil && n != len(verdicts) {
 		err = fmt.Errorf("%d verdicts came back for %d pairs", n, len(verdicts))
+	}
+	return err
+}
+
+// commit completes a transaction with what is queued, and returns when that is confirmed. What
+// fails is rolled back.
+func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
+	if d.options.RequireStandby {
+		q.Queue(StandbyRequire)
+	}
+	q.Queue(BatchCommit)
+	if d.options.RequireStandby {
+		q.Queue(StandbyRequire).Fn = func(results pgx.BatchResults) error {
+			if _, err := results.Exec(); err != nil {
+				return d.alone(err)
+			}
+			return nil
+		}
+	}
+	err := conn.SendBatch(ctx, q).Close()
+	if err != nil {
+		return d.explain(failed(conn, err))
+	}
+	return d.confirm(ctx, conn)
+}
+
+// failed rolls back what has got an error.
+func failed(conn *pgxpool.Conn, err error) error {
+	rollback(conn.Conn())
+	if pgconn.SafeToRetry(err) {
+		return &notSentError{err}
 	}
 	return err
 }

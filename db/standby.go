@@ -86,43 +86,12 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 	})
 }
 
-// commit completes a transaction with what is queued, and returns when that is confirmed. What
-// fails is rolled back.
-func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
-	if d.options.RequireStandby {
-		q.Queue(StandbyRequire)
-	}
-	q.Queue(BatchCommit)
-	if d.options.RequireStandby {
-		q.Queue(StandbyRequire).Fn = func(results pgx.BatchResults) error {
-			if _, err := results.Exec(); err != nil {
-				return d.alone(err)
-			}
-			return nil
-		}
-	}
-	err := conn.SendBatch(ctx, q).Close()
-	if err != nil {
-		return d.explain(failed(conn, err))
-	}
-	return d.confirm(ctx, conn)
-}
-
 // requireStandby fails where COMMIT waits for no standby, though it should.
 func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) error {
 	if !d.options.RequireStandby {
 		return nil
 	}
 	return New(conn).StandbyRequire(ctx)
-}
-
-// failed rolls back what has got an error.
-func failed(conn *pgxpool.Conn, err error) error {
-	rollback(conn.Conn())
-	if pgconn.SafeToRetry(err) {
-		return &notSentError{err}
-	}
-	return err
 }
 
 // confirm returns when what the session committed last is on the standby, too: so it is as soon as

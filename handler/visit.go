@@ -10,6 +10,7 @@ import (
 
 	"footfall/counter"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // visit counts a visit. HEAD and OPTIONS count nothing.
@@ -32,6 +33,30 @@ func (s *service) answer(c echo.Context, ask func(context.Context, counter.Reque
 		return err
 	}
 	return writeNumbers(c, answer)
+}
+
+// request puts together what a caller asks for in fields and in headers.
+func (s *service) request(c echo.Context, f *fields) counter.Request {
+	r := c.Request()
+	h := r.Header
+	ask := counter.Request{
+		App: f.app.value, URI: f.uri.value, Event: f.event.value, IP: f.ip.value, Visitor: f.visitor.value, ID: f.id.value, At: f.at.value,
+		Referrer: f.referrer.value, Language: f.language.value, Country: f.country.value, Tags: f.tags, Later: f.answer.given, ParseErr: f.parseErr,
+		Counted: f.offsets.given,
+		Asserts: f.ip.given || f.visitor.given,
+		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
+		Hints:    tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")},
+		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
+	}
+	var err error
+	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
+		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
+	}
+	ask.Located = s.Proxies.country(r, s.CountryHeader)
+	if !ask.Asserts && s.Proxies.overlook(r, ask.Peer) {
+		s.overlooked.tell()
+	}
+	return ask
 }
 
 // Header values that all answers share: nothing writes into them, and assigning one costs no
