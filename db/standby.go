@@ -49,6 +49,11 @@ func takeWarning(conn *pgx.Conn) error {
 // RequiresStandby reports whether nothing is to be written where COMMIT waits for no standby.
 func (d *DB) RequiresStandby() bool { return d.options.RequireStandby }
 
+// LacksStandby reports whether the server's COMMIT waits for no standby, though one is required.
+func (s *StatusServerRow) LacksStandby(required bool) bool {
+	return required && s.WaitsFor == "" && !s.IsStandby
+}
+
 // CommitsAlone is how many commits returned before the synchronous standby had them, as far as is
 // known.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }

@@ -180,23 +180,30 @@ SELECT current_setting('server_version')::text           AS version,
        current_database()::text                         AS database,
        pg_database_size(current_database())::bigint     AS bytes,
        current_setting('synchronous_standby_names')::text AS waits_for,
-       (SELECT count(*) FROM pg_catalog.pg_stat_replication)::bigint AS standbys,
+       (NOT pg_is_in_recovery()
+        AND current_setting('synchronous_standby_names') <> ''
+        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication
+                         WHERE coalesce(sync_state IN ('sync', 'quorum'), true))
+             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity
+                        WHERE wait_event = 'SyncRep' AND query_start < now() - interval '2 seconds')))::boolean AS waits_in_vain,
        pg_is_in_recovery()                              AS is_standby
 `
 
 type StatusServerRow struct {
-	Version   string `json:"version"`
-	Database  string `json:"database"`
-	Bytes     int64  `json:"bytes"`
-	WaitsFor  string `json:"waits_for"`
-	Standbys  int64  `json:"standbys"`
-	IsStandby bool   `json:"is_standby"`
+	Version     string `json:"version"`
+	Database    string `json:"database"`
+	Bytes       int64  `json:"bytes"`
+	WaitsFor    string `json:"waits_for"`
+	WaitsInVain bool   `json:"waits_in_vain"`
+	IsStandby   bool   `json:"is_standby"`
 }
 
 // How the service is: what an operator asks first. Nothing here reads a table of visits or
 // visitors.
-// The server, the database on it, and its standbys: for which ones COMMIT waits, how many follow it,
-// and whether it is one itself.
+// The server, the database on it, and its standbys: for which ones COMMIT waits; whether it waits in
+// vain, since none of these follows, or sessions of this role have waited for seconds; and whether
+// the server is one itself. Which one is synchronous only a superuser or a member of
+// pg_read_all_stats is told: to others whatever follows is, base backups as well.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow
@@ -205,7 +212,7 @@ func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 		&i.Database,
 		&i.Bytes,
 		&i.WaitsFor,
-		&i.Standbys,
+		&i.WaitsInVain,
 		&i.IsStandby,
 	)
 	return i, err

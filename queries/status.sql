@@ -2,13 +2,20 @@
 -- visitors.
 
 -- name: StatusServer :one
--- The server, the database on it, and its standbys: for which ones COMMIT waits, how many follow it,
--- and whether it is one itself.
+-- The server, the database on it, and its standbys: for which ones COMMIT waits; whether it waits in
+-- vain, since none of these follows, or sessions of this role have waited for seconds; and whether
+-- the server is one itself. Which one is synchronous only a superuser or a member of
+-- pg_read_all_stats is told: to others whatever follows is, base backups as well.
 SELECT current_setting('server_version')::text           AS version,
        current_database()::text                         AS database,
        pg_database_size(current_database())::bigint     AS bytes,
        current_setting('synchronous_standby_names')::text AS waits_for,
-       (SELECT count(*) FROM pg_catalog.pg_stat_replication)::bigint AS standbys,
+       (NOT pg_is_in_recovery()
+        AND current_setting('synchronous_standby_names') <> ''
+        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication
+                         WHERE coalesce(sync_state IN ('sync', 'quorum'), true))
+             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity
+                        WHERE wait_event = 'SyncRep' AND query_start < now() - interval '2 seconds')))::boolean AS waits_in_vain,
        pg_is_in_recovery()                              AS is_standby;
 
 -- name: CommitsWait :one

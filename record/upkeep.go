@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -153,24 +154,21 @@ func newServerMetrics(m *metrics) serverMetrics {
 	return serverMetrics{
 		size: gauge("footfall_database_bytes", "Size of the database with all its tables and indexes."),
 		standbyAway: gauge("footfall_standby_away",
-			"1 while nothing can be counted for want of a standby: none follows, though the server's COMMIT waits for one, or it waits for none, though one is required."),
+			"1 while nothing can be counted for want of a standby: the server's COMMIT waits for one, and none follows or answers, or it waits for none, though one is required. NaN: that could not be measured."),
 		dailyTask: gauge("footfall_daily_task_timestamp_seconds",
 			"When the last day began, in the time zone in which days begin last, on which the daily task was completed; 0: it never was."),
 	}
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
+	size, away := math.NaN(), math.NaN() // what is not known; when the daily task was done stays true
+	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	return u.db.Read(ctx, func(q *db.Queries) error {
 		server, err := q.StatusServer(ctx)
 		if err != nil {
 			return err
 		}
-		u.server.size.Set(float64(server.Bytes))
-		away := server.Standbys == 0
-		if server.WaitsFor == "" {
-			away = u.db.RequiresStandby()
-		}
-		u.server.standbyAway.Set(flag(away))
+		size, away = float64(server.Bytes), flag(server.WaitsInVain || server.LacksStandby(u.db.RequiresStandby()))
 		daily, err := q.StatusDaily(ctx)
 		if err == nil && daily.DoneOn > 0 {
 			u.server.dailyTask.Set(float64(visit.DateOf(daily.DoneOn).Add(12 * time.Hour).Unix()))

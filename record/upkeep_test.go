@@ -1,11 +1,17 @@
 package record
 
 import (
+	"context"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/pause"
 )
 
@@ -34,4 +40,33 @@ func TestClockWarning(t *testing.T) {
 		now = now.Add(step.after)
 		assert.Equal(t, step.due, u.mayWarn(step.ahead, now), step.name)
 	}
+}
+
+// What cannot be measured of the server any more is not shown as it was.
+func TestServerIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	shown := prometheus.NewRegistry()
+	u := upkeep{db: dbtest.Open(t, dbtest.New(t), db.Options{}), server: newServerMetrics(newMetrics(shown))}
+	values := func() (size, away float64) {
+		all, err := shown.Gather()
+		require.NoError(t, err)
+		for _, f := range all {
+			switch f.GetName() {
+			case "footfall_database_bytes":
+				size = f.GetMetric()[0].GetGauge().GetValue()
+			case "footfall_standby_away":
+				away = f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return size, away
+	}
+	require.NoError(t, u.measureServer(t.Context()))
+	size, away := values()
+	assert.Positive(t, size)
+	assert.Zero(t, away)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.Error(t, u.measureServer(ended))
+	size, away = values()
+	assert.True(t, math.IsNaN(size) && math.IsNaN(away), "%v, %v", size, away)
 }

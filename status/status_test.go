@@ -199,6 +199,43 @@ func TestReadSnapshotThatIsHeld(t *testing.T) {
 	assert.NotContains(t, fmt.Sprint(read(t, dbtest.Open(t, address, db.Options{})).Warnings), "has held a snapshot", "it is not five minutes old")
 }
 
+// Nothing is counted where the server waits for a standby that is away, does not answer, or is not
+// the one that it waits for, and where it waits for none, though it should. A server that was demoted
+// waits for nobody.
+func TestWarningOfTheStandby(t *testing.T) {
+	t.Parallel()
+	p := dbtest.NewPair(t, true)
+	d := dbtest.Open(t, p.URL(), db.Options{RequireStandby: true})
+	warns := func(of string) func() bool {
+		return func() bool {
+			f := facts{mustWait: true}
+			err := d.Read(t.Context(), func(q *db.Queries) error { return f.readServer(t.Context(), q) })
+			return err == nil && strings.Contains(fmt.Sprint(f.warnings()), of)
+		}
+	}
+	const inVain, waitsForNone = "and none follows it or answers", "the server waits for no standby"
+	well := func() bool { return warns("no instance of the service runs")() && !warns("standby")() }
+	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
+	p.WaitFor("another")
+	require.Eventually(t, warns(inVain), dbtest.Patience, dbtest.Tick)
+	p.WaitFor("")
+	require.Eventually(t, warns(waitsForNone), dbtest.Patience, dbtest.Tick)
+	p.WaitFor("*")
+	p.AwaitStandby()
+	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
+
+	waiting := dbtest.Connect(t, p.URL())
+	p.FreezeWalSender()
+	go func() { _, _ = waiting.Exec(t.Context(), "SELECT pg_logical_emit_message(true, '', '')") }()
+	require.Eventually(t, warns(inVain), dbtest.Patience, dbtest.Tick)
+	p.Kill()
+	p.Promote()
+	p.Rejoin()
+	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
+	p.KillStandby()
+	require.Eventually(t, warns(inVain), dbtest.Patience, dbtest.Tick)
+}
+
 func TestWarningOfTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -46,10 +46,9 @@ func (f *facts) warnings() []string {
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
 	switch waitsFor := f.server.WaitsFor; {
-	case f.server.IsStandby:
-	case waitsFor != "" && f.server.Standbys == 0:
-		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it, so nothing is counted: start the standby", waitsFor)
-	case waitsFor == "" && f.mustWait:
+	case f.server.WaitsInVain:
+		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is counted: start the standby", waitsFor)
+	case f.server.LacksStandby(f.mustWait):
 		warn("the server waits for no standby, which --require-standby asks for, so nothing is counted: name the standby in its synchronous_standby_names")
 	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
