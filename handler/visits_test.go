@@ -373,6 +373,7 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	_, err = conn.Exec(t.Context(), `ALTER TABLE footfall.lost_days RENAME TO days`)
 	require.NoError(t, err)
 	assert.Equal(t, 11, e.hotOf())
+	assert.Contains(t, e.do(http.MethodGet, e.admin+"/metrics", "", "").body, `footfall_visits_total{outcome="refused"} 19`)
 }
 
 // A visit counts on the day that it is said to be of, in each way in, and what is wrong with its

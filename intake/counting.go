@@ -42,6 +42,14 @@ func (c *counting) count(ctx context.Context) error {
 		err = failed
 	}
 	c.answerRepeated(ctx)
+	for i := range c.results {
+		switch c.results[i].Outcome {
+		case Unreached:
+			c.Recorder().NotCounted(record.ErrNotReached)
+		case Unknown:
+			c.Recorder().NotCounted(&visit.Error{Kind: visit.Lost})
+		}
+	}
 	return c.failure(err)
 }
 
@@ -153,6 +161,7 @@ func (c *counting) heard(e *entry, got record.Result) {
 // Unaccepted is for the feed. A position in the database does not pass the entry.
 func (c *counting) Unaccepted(e *entry, err error) error {
 	c.internal = errors.Join(c.internal, err)
+	c.Recorder().NotCounted(err)
 	if c.key == "" {
 		return nil
 	}

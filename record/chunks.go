@@ -56,12 +56,16 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 		switch {
 		case e.isPassed() && errors.Is(e.err, ErrRepeated):
 			results[i].Err = nil
-		case !e.isPassed() && !errors.Is(e.err, ErrMoved):
-			r.metrics.outcome(e)
+		case !e.isPassed():
+			r.metrics.counted(e)
 		}
 	}
 	return results
 }
+
+// NotCounted counts in the metrics a visit of a chunk that was not counted, or perhaps, and that
+// nobody here tries again.
+func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
 // ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes,
 // or in longChunkTakes.

@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_total",
-			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted), lost (perhaps counted, their numbers are not known).",
+			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted, and not tried again by Footfall itself, as those of queues, imports and the inbox are), lost (nobody knows whether they were counted).",
 		}, []string{"outcome"}),
 		faults: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_batch_faults_total",
@@ -90,20 +90,34 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 // outcome counts what became of a visit.
 func (m *metrics) outcome(e *entry) {
-	var verr *visit.Error
+	if !m.counted(e) {
+		m.notCounted(e.err)
+	}
+}
+
+// counted counts a visit that was counted, now or before, and reports whether it is one.
+func (m *metrics) counted(e *entry) bool {
 	switch {
-	case e.err == nil:
+	case e.err == nil, errors.Is(e.err, ErrNumbersLost):
 		m.visits.WithLabelValues("counted").Inc()
 		if e.other.Page != "" {
 			m.other.Inc()
 		}
 	case errors.Is(e.err, ErrRepeated):
 		m.visits.WithLabelValues("repeated").Inc()
-	case errors.As(e.err, &verr) && verr.Kind == visit.Lost:
-		m.visits.WithLabelValues("lost").Inc()
 	default:
-		m.visits.WithLabelValues("refused").Inc()
+		return false
 	}
+	return true
+}
+
+// notCounted counts one that was not, or perhaps.
+func (m *metrics) notCounted(why error) {
+	outcome := "refused"
+	if verr, ok := errors.AsType[*visit.Error](why); ok && verr.Kind == visit.Lost {
+		outcome = "lost"
+	}
+	m.visits.WithLabelValues(outcome).Inc()
 }
 
 // countLookUps counts the look-ups of a batch that has committed, and those that were not needed.
