@@ -36,6 +36,7 @@ func (r *run) count(ctx context.Context) error {
 // Read is for the feed.
 func (r *run) Read(ctx context.Context, most int) ([]feed.Entry[received], error) {
 	messages, err := r.source.Read(ctx, most)
+	r.Metrics.moved(len(messages))
 	entries := make([]feed.Entry[received], len(messages))
 	for i, m := range messages {
 		entries[i] = feed.Entry[received]{Of: received{Message: m}, Next: m.Position + 1}
@@ -125,6 +126,7 @@ var outcomes = map[feed.Fate]string{feed.Counted: outcomeCounted, feed.Repeated:
 
 // Settled is for the feed.
 func (r *run) Settled(entries []*feed.Entry[received]) {
+	r.Metrics.moved(-len(entries))
 	ends := map[*record.Position]int64{}
 	for _, e := range entries {
 		m := &e.Of

@@ -2,6 +2,7 @@ package queues
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -22,8 +23,10 @@ type Metrics struct {
 	ahead    prometheus.Counter
 	behind   *prometheus.GaugeVec // by part
 
-	mu   sync.Mutex      // guards read
-	read map[string]bool // the parts that this consumer reads
+	mu      sync.Mutex      // guards what follows
+	read    map[string]bool // the parts that this consumer reads
+	waiting int             // messages that were read and not yet passed
+	since   time.Time       // when some were passed last, or where none waited, read
 }
 
 // NewMetrics makes the metrics; r: nil where nobody reads them.
@@ -45,6 +48,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "footfall_queue_behind", Help: "Messages of a part of the queue behind the last one that was counted, as of when that came.",
 		}, []string{"part"}),
 	}
+	make.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "footfall_queue_stands_seconds", Help: "For how long no message was passed, though some were read; 0 while none wait.",
+	}, m.stands)
 	for _, outcome := range []string{outcomeCounted, outcomeRepeated, outcomeSkipped, outcomeRefused} {
 		m.outcome(outcome, 0)
 	}
@@ -53,6 +59,25 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 func (m *Metrics) outcome(outcome string, messages int) {
 	m.messages.WithLabelValues(outcome).Add(float64(messages))
+}
+
+// moved hears that so many messages were read, or fewer than 0: passed.
+func (m *Metrics) moved(read int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if read < 0 || m.waiting == 0 {
+		m.since = time.Now()
+	}
+	m.waiting += read
+}
+
+func (m *Metrics) stands() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting == 0 {
+		return 0
+	}
+	return time.Since(m.since).Seconds()
 }
 
 // begin hears that a part is read from now on.
@@ -85,5 +110,6 @@ func (m *Metrics) leaveAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.read)
+	m.waiting = 0
 	m.behind.Reset()
 }

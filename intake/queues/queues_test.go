@@ -256,12 +256,12 @@ func (w *world) consumeBy(connect Connect) *consumer { return w.consumeOn(w.url,
 // consumeOn starts a consumer on a way to the database.
 func (w *world) consumeOn(url string, connect Connect) *consumer {
 	w.t.Helper()
-	tables := dbtest.Open(w.t, url, db.Options{Writers: record.Connections()})
-	counting, err := counter.Open(w.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
+	tables, shown := dbtest.Open(w.t, url, db.Options{Writers: record.Connections()}), prometheus.NewRegistry()
+	counting, err := counter.Open(w.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute, Metrics: shown}})
 	require.NoError(w.t, err)
 	w.t.Cleanup(counting.Close)
 	ctx, end := context.WithCancel(w.t.Context())
-	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, prometheus.NewRegistry()}
+	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, shown}
 	w.t.Cleanup(end)
 	go func() {
 		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
@@ -572,7 +572,8 @@ func TestBrokerGoesAway(t *testing.T) {
 	w.finish(c)
 }
 
-// A consumer whose database goes away says so, waits, and counts each message once.
+// A consumer whose database goes away says so, shows for how long it waits, and counts each message
+// once. What it tries again was not refused.
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -582,10 +583,18 @@ func TestDatabaseGoesAway(t *testing.T) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
 		network.Cut()
 	}
+	w.isCounted()
 	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
 	network.Cut()
 	w.send(0, visits(9, 300)...)
 	c.says("waits")
+	stands := func() float64 { return c.metric("footfall_queue_stands_seconds")[""] }
+	require.Eventually(t, func() bool { return stands() > 1 }, dbtest.Patience, dbtest.Tick)
 	network.LeadTo(w.url)
+	w.isCounted()
+	require.Eventually(t, func() bool { return stands() == 0 }, dbtest.Patience, dbtest.Tick)
+	visits := c.metric("footfall_visits_total")
+	assert.Positive(t, visits["counted"])
+	assert.Zero(t, visits["refused"]+visits["lost"])
 	w.finish(c)
 }
