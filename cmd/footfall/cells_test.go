@@ -123,18 +123,8 @@ func (c *movingCells) restored(cell *movingCell) {
 	hot := func(address string) int64 {
 		return dbtest.Column[int64](t, c.cluster.Connect(address), `SELECT hot FROM counters WHERE page_id = 1`)[0]
 	}
-	program := func(in []byte, name string, args ...string) []byte {
-		command, said := exec.CommandContext(t.Context(), filepath.Join(os.Getenv(dbtest.EnvCitus), name), args...), new(bytes.Buffer) //nolint:gosec // of PostgreSQL
-		command.Stdin, command.Stderr = bytes.NewReader(in), said
-		out, err := command.Output()
-		require.NoError(t, err, said)
-		return out
-	}
 	before := hot(cell.address)
-	dump := program(nil, "pg_dump", "-Fc", "-n", "cell", c.cluster.URL(0, "footfall_"+cell.name))
-	program(nil, "psql", "-c", `CREATE DATABASE footfall_again ENCODING 'UTF8' TEMPLATE template0`, c.cluster.Home())
-	program(dump, "pg_restore", "-e", "-d", c.cluster.URL(0, "footfall_again"))
-	again := strings.TrimSpace(well(t, "cell", "add", "again", c.home))
+	again := restoredAs(t, c.cluster, cell.name, "again")
 	assert.Contains(t, well(t, "verify", "--database-url="+again), "0 violations")
 	assert.GreaterOrEqual(t, hot(again), before)
 	assert.Positive(t, before)
@@ -148,6 +138,27 @@ func (c *movingCells) restored(cell *movingCell) {
 		well(t, append(command, "--database-url="+again)...)
 	}
 	assert.Empty(t, dbtest.Column[string](t, there, `SELECT uri FROM pages`))
+}
+
+// restoredAs makes another cell of a dump, as docs/cluster.md does.
+func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (address string) {
+	t.Helper()
+	program := func(in []byte, name string, args ...string) []byte {
+		command, said := exec.CommandContext(t.Context(), filepath.Join(os.Getenv(dbtest.EnvCitus), name), args...), new(bytes.Buffer) //nolint:gosec // of PostgreSQL
+		command.Env = append(os.Environ(), "PGOPTIONS=-c citus.override_table_visibility=on")
+		command.Stdin, command.Stderr = bytes.NewReader(in), said
+		out, err := command.Output()
+		require.NoError(t, err, said)
+		return out
+	}
+	from, to := cluster.URL(0, "footfall_"+name), cluster.URL(0, "footfall_"+other)
+	dump := program(nil, "pg_dump", "-Fc", "-n", "cell", from)
+	program(nil, "psql", "-c", "CREATE DATABASE footfall_"+other+" ENCODING 'UTF8' TEMPLATE template0", cluster.Home())
+	program(dump, "pg_restore", "-e", "-d", to)
+	address = strings.TrimSpace(well(t, "cell", "add", other, "--database-url="+cluster.Home()))
+	const tables = `SELECT logicalrelid::text FROM pg_dist_partition ORDER BY 1`
+	assert.Equal(t, dbtest.Column[string](t, dbtest.Connect(t, from), tables), dbtest.Column[string](t, dbtest.Connect(t, to), tables), "and no copies of them")
+	return address
 }
 
 // What a cell, a cluster, or the commands of cell cannot do is refused with what is wrong, and what to do.
@@ -192,6 +203,10 @@ func TestCellsRefuse(t *testing.T) {
 		assert.Contains(t, r.stderr, c.says, "%s on %s", c.command, c.url)
 	}
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
+
+	// A node alone has the tables twice, of which a dump has one.
+	again := restoredAs(t, cluster, "blogs", "again")
+	assert.Equal(t, []string{"demo"}, dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps`))
 }
 
 // reader asks for the numbers of a site, which must not be behind what was answered before.
