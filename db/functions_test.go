@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -60,14 +61,19 @@ func TestNewerFunctionsStay(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
-	number := query[string](t, conn, `SELECT split_part(hash, ' ', 1) FROM schema_files WHERE name = 'functions'`)
-	for newer, applies := range map[string][]string{"+ 1": nil, "- 1": {"functions and views"}} {
-		exec(t, conn, `UPDATE schema_files SET hash = `+number+newer+` || ' of another commit' WHERE name = 'functions'`)
+	number, anew := query[int](t, conn, `SELECT split_part(hash, ' ', 1)::int FROM schema_files WHERE name = 'functions'`), []string{"functions and views"}
+	for present, applies := range map[string][]string{
+		fmt.Sprint(number+1, " of another commit"): nil,
+		fmt.Sprint(number-1, " of another commit"): anew,
+		fmt.Sprint(number+1, "c0d of no number"):   anew,
+		"":                                         anew, // as docs/operating.md has it typed on the way back
+	} {
+		exec(t, conn, `UPDATE footfall.schema_files SET hash = $1 WHERE name = 'functions'`, present)
 		before := dbtest.Column[string](t, conn, functionOIDs)
 		checked := d.CheckSchema(t.Context())
 		applied, err := d.MigrateUp(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, applies, applied)
+		require.Equal(t, applies, applied, present)
 		assert.Equal(t, applies == nil, checked == nil, "%v", checked)
 		assert.Equal(t, applies == nil, assert.ObjectsAreEqual(before, dbtest.Column[string](t, conn, functionOIDs)))
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
@@ -45,10 +47,15 @@ func functionFiles() (texts []string, hash string, err error) {
 // mayStay reports whether functions and views of that number and hash serve this program, whose own
 // are needed: they are the same, or a newer one's, with which older ones count, too.
 func mayStay(present, needed string) bool {
-	var theirs, ours int
-	_, err1 := fmt.Sscan(present, &theirs)
-	_, err2 := fmt.Sscan(needed, &ours)
-	return present == needed || err1 == nil && err2 == nil && theirs > ours
+	number := func(hash string) int {
+		digits, _, _ := strings.Cut(hash, " ")
+		n, err := strconv.Atoi(digits)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return present == needed || number(present) > number(needed)
 }
 
 // functionsKey is the name of the row of schema_files that has the hash of functionFiles.
