@@ -123,10 +123,13 @@ func (s stepConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := s.Conn.BeginTx(ctx, o)
-	if err == nil {
-		err = New(s.Conn.Conn()).StepGivesWay(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return tx, err
+	if err := New(s.Conn.Conn()).StepGivesWay(ctx); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx, nil
 }
 
 // requireCell returns an error unless the URL says what the database is.
@@ -158,14 +161,22 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 		return false, err
 	}
 	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // tables that pg_restore has made are on no node yet
-		if _, err := conn.Exec(ctx, migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return false, err
-		}
-		q := New(conn)
-		if err := q.CellLayerPut(ctx, texts); err != nil {
-			return false, err
-		}
-		if err := q.StepNote(ctx, StepNoteParams{Name: functionsKey, Hash: hash}); err != nil {
+		err := d.untilLocked(ctx, functionsAndViews, func() error {
+			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+				q := New(tx)
+				if err := q.StepGivesWay(ctx); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
+					return err
+				}
+				if err := q.CellLayerPut(ctx, texts); err != nil {
+					return err
+				}
+				return q.StepNote(ctx, StepNoteParams{Name: functionsKey, Hash: hash})
+			})
+		})
+		if err != nil {
 			return false, err
 		}
 	}

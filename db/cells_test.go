@@ -259,6 +259,16 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell db.Cell, d *db.DB) {
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])
 	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM people`))
 	require.NoError(t, d.CheckSchema(t.Context()))
+
+	// Functions give way, too.
+	exec(t, conn, `UPDATE footfall.schema_files SET hash = '' WHERE name = 'functions'`)
+	long = begin(t, c.URL(0, "footfall_"+cell.Name), `LOCK TABLE cell.layer IN SHARE MODE`)
+	_, err = dbtest.Open(t, cell.URL, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
+	require.ErrorContains(t, err, "functions and views: long transactions have held locks that it needs")
+	require.NoError(t, long.Rollback(t.Context()))
+	applied, err = d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"functions and views"}, applied)
 }
 
 // moves moves a cell while others write. Each of them ends as if the server had failed over, and all
