@@ -154,7 +154,7 @@ func dumped(t *testing.T, database string) string {
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
 	require.NoError(t, err)
 	target, options := forPsql(database, "", nil)
-	dump := exec.Command(filepath.Join(bin, "pg_dump"), "--dbname="+target)
+	dump := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--dbname="+target)
 	dump.Env = append(os.Environ(), "PGOPTIONS="+options)
 	text, err := dump.Output()
 	require.NoError(t, err)
@@ -196,7 +196,7 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, err)
 		program := filepath.Join(folder, steps[len(steps)-1]+".program")
 		require.NoError(t, os.WriteFile(program+".json", text, 0o600))
-		said, err := exec.Command("go", "build", "-buildvcs=false", "-overlay="+program+".json", "-o="+program, ".").CombinedOutput()
+		said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay="+program+".json", "-o="+program, ".").CombinedOutput()
 		require.NoError(t, err, string(said))
 		programs = append(programs, program)
 	}
