@@ -23,7 +23,7 @@ import (
 func TestCellsOnOneNodeAndThree(t *testing.T) {
 	t.Parallel()
 	c := dbtest.NewCluster(t, 3)
-	cluster, err := db.OpenCluster(c.Home(), db.Options{})
+	cluster, err := db.OpenCluster(c.Home(), db.Options{StatementTimeout: dbtest.Patience, DeadAfter: dbtest.Patience})
 	require.NoError(t, err)
 	cell, err := cluster.AddCell(t.Context(), "one", db.Node{})
 	require.NoError(t, err)
