@@ -30,7 +30,7 @@ const (
 	crashSites    = 2
 	crashPages    = 4 // of each site
 	withIDs       = "site0.example"
-	crashPatience = 20 * time.Minute
+	crashPatience = 50 * time.Minute
 )
 
 // TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables
