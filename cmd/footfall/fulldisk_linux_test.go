@@ -157,7 +157,7 @@ func (c *crash) fillWAL(server string) {
 				_, err = conn.Exec(c.ctx, `SELECT pg_logical_emit_message(true, 'full', repeat('-', $1))`, size)
 			}
 			_ = conn.Close(c.ctx)
-			size = max(size/100, 1)
+			size = max(size/10, 1)
 		}
 		_, fails := c.service.logged("the database could not be started; trying again")
 		return fails
