@@ -83,6 +83,7 @@ type crash struct {
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
+	pace    time.Duration            // of each client from one visit to the next, in tests that last while others run
 	ids     bool                     // visits of the site withIDs have some, and are sent again until they are answered
 	loses   bool                     // what was answered must be found to be lost
 	connect func() (*pgx.Conn, bool) // to the tables
@@ -162,7 +163,7 @@ func (c *crash) attach() (conn *pgx.Conn, answers bool) {
 func (c *crash) client() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
-	for c.ctx.Err() == nil && c.taken.Add(1) <= c.visits {
+	for pause.For(c.ctx, c.pace) == nil && c.taken.Add(1) <= c.visits {
 		site := fmt.Sprintf("site%d.example", rand.IntN(crashSites))
 		page := fmt.Sprintf("%s/%d", site, rand.IntN(crashPages))
 		visitor := fmt.Sprintf("10.0.%d.%d", rand.IntN(8), rand.IntN(250))
@@ -206,7 +207,7 @@ func (c *crash) client() {
 func (c *crash) caller() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
-	for n := 0; c.ctx.Err() == nil && c.taken.Load() < c.visits; n++ {
+	for n := 0; pause.For(c.ctx, 10*c.pace) == nil && c.taken.Load() < c.visits; n++ {
 		var pages, visitors, items []string
 		for range 200 {
 			pages = append(pages, fmt.Sprintf("site%d.example/%d", rand.IntN(crashSites), rand.IntN(crashPages)))
@@ -226,7 +227,7 @@ func (c *crash) caller() {
 func (c *crash) acceptor() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
-	for c.ctx.Err() == nil && c.taken.Load() < c.visits {
+	for pause.For(c.ctx, c.pace) == nil && c.taken.Load() < c.visits {
 		site := fmt.Sprintf("site%d.example", rand.IntN(crashSites))
 		page := fmt.Sprintf("%s/%d", site, rand.IntN(crashPages))
 		body := fmt.Sprintf(`{"app":"demo","ip":"10.0.%d.%d","uri":"http://%s","answer":"later"}`, rand.IntN(8), rand.IntN(250), page)
