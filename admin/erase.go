@@ -94,7 +94,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 			return err
 		}
 		now, err := q.PersonIDs(ctx, db.PersonIDsParams{AppID: row.ID, Ids: of.StoredAs})
-		if linked = len(now) > len(of.StoredAs); linked || err != nil {
+		if linked = of.lacks(now); linked || err != nil {
 			return err
 		}
 		erased.IDs = len(now)
@@ -265,7 +265,7 @@ func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) erro
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		more := len(ids) > len(v.StoredAs)
+		more := v.lacks(ids)
 		if v.StoredAs, v.Person = ids, typed; !more {
 			break
 		}
@@ -275,6 +275,16 @@ func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) erro
 		v.Person, v.Tags = step.Person, step.Tags
 	}
 	return err
+}
+
+// lacks reports whether one of these ids is none of the visitor's. There may be as many as before
+// nevertheless: another erasure may have taken some meanwhile.
+func (v *Visitor) lacks(ids []netip.Addr) bool {
+	known := make(map[netip.Addr]bool, len(v.StoredAs))
+	for _, id := range v.StoredAs {
+		known[id] = true
+	}
+	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !known[id] })
 }
 
 // inErasure runs f on an app in a transaction while no other one erases.

@@ -176,6 +176,30 @@ func TestEraseBesideALink(t *testing.T) {
 	})
 }
 
+// What is said of an id after another erasure took it goes with it, also where that is less than was
+// there before.
+func TestEraseBesideAnErasure(t *testing.T) {
+	in := newLinked(t)
+	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
+	erased := in.erases("cookie:a")
+	in.waiters(t, 1) // knows all ids of the person
+	put := func(height int, id string, person any) {
+		_, err := held.Exec(t.Context(), `
+			INSERT INTO people (app_id, period, height, id, person)
+			SELECT id, people_period(), $1, $2, $3 FROM apps WHERE name = 'demo'`, height, in.stored(t, id), person)
+		require.NoError(t, err)
+	}
+	_, err := held.Exec(t.Context(), `DELETE FROM people`)
+	require.NoError(t, err)
+	put(2, "cookie:a", nil)
+	put(1, "new", in.stored(t, "cookie:a"))
+	put(0, "later", in.stored(t, "new"))
+	require.NoError(t, held.Commit(t.Context()))
+	require.NoError(t, <-erased)
+	assert.Zero(t, in.one(t, `SELECT count(*) FROM people`))
+	in.verified(t)
+}
+
 // A row that is copied into the present period while its id is erased goes, too; one that is to be
 // copied after it went does not come back.
 func TestEraseBesideARenewal(t *testing.T) {

@@ -26,7 +26,7 @@ const failoverClients = 24
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
-	f := newFailover(t, pair.URL(), "--require-standby")
+	f := newFailover(t, patientURL(t, pair), "--require-standby")
 	f.ids = true
 	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", dbtest.LongOrShort(10, 2)), func() {
 		pair.Kill()
@@ -48,7 +48,7 @@ func TestFailover(t *testing.T) {
 func TestFailoverThatLoses(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, false)
-	f := newFailover(t, pair.URL())
+	f := newFailover(t, patientURL(t, pair))
 	f.loses = true
 	f.run(1, func() {
 		pair.FreezeWalSender()
@@ -95,6 +95,12 @@ type failover struct {
 	services []*running
 }
 
+// patientURL leads to a pair none of whose servers hangs: on a slow machine a connection may take
+// longer than one may wait for a server that does.
+func patientURL(t *testing.T, pair *dbtest.Pair) string {
+	return dbtest.With(t, pair.URL(), "connect_timeout", "30")
+}
+
 // countsAgain waits until visits are answered that were not under way, and logs for how long none was.
 func (f *failover) countsAgain(killed time.Time) {
 	f.awaitAnswers(f.answered.Load() + failoverClients + 1)
@@ -103,8 +109,15 @@ func (f *failover) countsAgain(killed time.Time) {
 
 // warns waits until status warns of something.
 func (f *failover) warns(of string) {
+	var last result
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("status said last: %+v", last)
+		}
+	}()
 	eventually(f.t, of, func() bool {
-		return strings.Contains(footfall(f.t, "status", "--require-standby", "--database-url="+f.database).stdout, of)
+		last = footfall(f.t, "status", "--require-standby", "--database-url="+f.database)
+		return strings.Contains(last.stdout, of)
 	})
 }
 

@@ -141,10 +141,11 @@ func TestImportIsKilled(t *testing.T) {
 			require.NoError(t, s.cmd.Process.Kill())
 			<-s.ended
 			killed["services"]++
-			s = serve(t, "--data", data)
+			s = start(t, "--data", data)
 		}
 		_ = importing.Process.Kill() // it may have ended by itself
 		_ = importing.Wait()
+		s.awaitReady() // what starts now waits for an import that has started PostgreSQL by itself
 		if importing.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			killed["imports"]++
 		}
