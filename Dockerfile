@@ -8,10 +8,11 @@ FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY . .
 ARG VERSION=dev
+ARG COMMIT
 # Only the modules that the binary needs are fetched. The caches are removed in the same step: in a
 # layer they would be a gigabyte that no later build uses.
 RUN CGO_ENABLED=0 \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/footfall ./cmd/footfall && \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.builtFrom=$COMMIT" -o /out/footfall ./cmd/footfall && \
     rm -rf /root/.cache/go-build /go/pkg/mod
 
 FROM scratch

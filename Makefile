@@ -45,7 +45,7 @@ release: ## make bin/release: programs for linux on amd64 and arm64, what they a
 
 .PHONY: image
 image: ## build the image footfall:VERSION, of the Dockerfile; needs a Docker engine
-	docker build --build-arg VERSION=$(VERSION) --tag footfall:$(VERSION) .
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$$(git rev-parse HEAD) --tag footfall:$(VERSION) .
 
 .PHONY: build-bench
 build-bench: build ## build bin/bench, which measures, besides

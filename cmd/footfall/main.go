@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -331,6 +332,9 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
+// builtFrom is the commit where the build does not see it: in the Dockerfile's, which has no .git.
+var builtFrom string
+
 // commit is what this program was built from.
 func commit() string {
 	if built, ok := debug.ReadBuildInfo(); ok {
@@ -340,7 +344,7 @@ func commit() string {
 			}
 		}
 	}
-	return "unknown"
+	return cmp.Or(builtFrom, "unknown")
 }
 
 // newRegistry has the metrics of the process, and which version it is.
