@@ -113,6 +113,7 @@ type storm struct {
 	numbers    atomic.Int64 // for ids, keys and lines, each of which is another
 	underWay   []atomic.Int64
 	waiting    atomic.Int64 // how many have waited for an answer for long
+	answers    atomic.Int64 // how many there were
 
 	mu       sync.Mutex
 	happened map[string]int
@@ -288,6 +289,7 @@ func (s *storm) untilAnswered(what string, try func() bool) {
 		}
 		pause(context.Background(), 5*time.Millisecond)
 	}
+	s.answers.Add(1)
 }
 
 // pause waits, and returns false if ctx has ended.
