@@ -44,6 +44,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 		}
 	}
 	moves(t, c, cluster, cell, d)
+	arrivesInTheEnd(t, c, cell)
 	daysGiveWay(t, c, cell.URL)
 	stepsGiveWay(t, c, cell, d)
 	to, err := db.ParseNode(c.Node(2))
@@ -304,4 +305,20 @@ func moves(t *testing.T, c *dbtest.Cluster, cluster *db.Cluster, cell db.Cell, d
 	assert.Equal(t, before[0]+told.Load(), numbers(t, there, 2)[0])
 	assert.Equal(t, ids+1, query[int64](t, there, `INSERT INTO pages (app_id, uri) VALUES (1, 'other.example') RETURNING id`))
 	require.Eventually(t, func() bool { return write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)) == db.FaultNone }, dbtest.Patience, dbtest.Tick)
+}
+
+// arrivesInTheEnd arrives at a node where that takes longer than a statement may.
+func arrivesInTheEnd(t *testing.T, c *dbtest.Cluster, cell db.Cell) {
+	t.Helper()
+	const limit = time.Second
+	other, d := c.Connect(cell.URL), dbtest.Open(t, cell.URL, db.Options{StatementTimeout: limit})
+	exec(t, dbtest.Connect(t, c.URL(0, "footfall_one")), `UPDATE cell.layer SET texts = texts`)
+	exec(t, other, `SELECT pg_advisory_lock(hashtext('footfall.arrive'))`)
+	arrived := make(chan error, 1)
+	go func() { arrived <- d.Ping(context.Background()) }()
+	const longest = `SELECT coalesce(max(clock_timestamp() - a.query_start), '0') > '1500 ms'
+		FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) WHERE l.locktype = 'advisory' AND NOT l.granted`
+	require.Eventually(t, func() bool { return len(arrived) > 0 || query[bool](t, other, longest) }, dbtest.Patience, dbtest.Tick)
+	exec(t, other, `SELECT pg_advisory_unlock(hashtext('footfall.arrive'))`)
+	assert.NoError(t, <-arrived)
 }

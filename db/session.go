@@ -88,11 +88,12 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		err := conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
-		if err == nil && s.cell != nil {
-			err = conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err
+		if s.cell != nil { // before statement_timeout: ended half-way, it would be begun anew by each session, and never be done
+			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
+				return err
+			}
 		}
-		return err
+		return conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
 	}
 	return cfg
 }
