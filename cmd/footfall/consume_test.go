@@ -253,7 +253,7 @@ func TestConsumerIsKilled(t *testing.T) {
 		if n == times/2 {
 			b.send(visits / 2)
 		}
-		time.Sleep(took * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
+		time.Sleep(3 * took / time.Duration(times) * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
 		switch n % 3 {
 		case 0:
 			one := two[rand.IntN(2)]

@@ -131,7 +131,7 @@ func TestImportIsKilled(t *testing.T) {
 		importing := exec.Command(os.Args[0], append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 		importing.Env = environment()
 		require.NoError(t, importing.Start())
-		time.Sleep(took * time.Duration(n+2) / time.Duration(times+2)) //nolint:forbidigo // it is killed wherever it is
+		time.Sleep(3 * took / time.Duration(times) * time.Duration(n+2) / time.Duration(times+2)) //nolint:forbidigo // it is killed wherever it is
 		switch n % 3 {
 		case 1:
 			killPostgres(t, data)
