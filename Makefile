@@ -109,7 +109,7 @@ fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 .PHONY: crash
 crash: deps ## kill the service, an import, consumers and PostgreSQL under load, CRASH_KILLS (20) times in CRASH_VISITS (100000) visits
 	FOOTFALL_CRASH_VISITS=$(CRASH_VISITS) FOOTFALL_CRASH_KILLS=$(CRASH_KILLS) \
-	go test -count=1 -timeout=60m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
+	go test -count=1 -timeout=180m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
 
 .PHONY: failover
 failover: deps ## kill the primary of pg_auto_failover and of Patroni under load, FAILOVERS (5) times each; on Debian, as root, which installs them

@@ -115,8 +115,8 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 
 // queue queues all that comes behind the beginning of the transaction.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
-	out.Sums = resize(out.Sums, len(b.Targets.IDs))
-	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
+	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
+	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
 	if len(b.PastDays.Apps) > 0 {
 		q.Queue(PastDaysHold, b.PastDays.Apps, b.PastDays.Days, b.Late != nil)
 	}
@@ -386,13 +386,6 @@ func rollback(conn *pgx.Conn) {
 	if _, err := conn.Exec(ctx, BatchRollback); err != nil {
 		_ = conn.Close(ctx)
 	}
-}
-
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // A writer may keep the visits of a batch waiting for as long as both of these, in times that a

@@ -149,10 +149,7 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 // makeLayer is makeFunctions in a cell: it gives functions and views to the coordinator, and the
 // first session that arrives at the tables makes them there.
 func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
-	texts, hash, err := functionFiles()
-	if err != nil {
-		return false, err
-	}
+	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
 	if err != nil {
 		return false, err

@@ -70,7 +70,7 @@ func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (
 		}
 		err := d.untilLocked(ctx, step.Path, func() error {
 			_, err := p.ApplyVersion(ctx, step.Version, true)
-			return withoutSQL(err)
+			return lastOf(err) // around which goose has the text of the whole step
 		})
 		if err != nil {
 			return names, err
@@ -141,10 +141,7 @@ func unreadable(schema SchemaSeenRow, needed string) error {
 }
 
 func (d *DB) checkFunctions(ctx context.Context) error {
-	_, hash, err := functionFiles()
-	if err != nil {
-		return err
-	}
+	_, hash := functionFiles()
 	files, err := schemaFiles(ctx, d.queries)
 	switch {
 	case err != nil:
@@ -184,7 +181,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 			if err == nil {
 				name = result.Source.Path
 			}
-			return withoutSQL(err)
+			return lastOf(err) // around which goose has the text of the whole step
 		})
 	})
 	return name, err

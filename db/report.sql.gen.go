@@ -422,47 +422,6 @@ func (q *Queries) TagNames(ctx context.Context, app string) ([]TagNamesRow, erro
 	return items, nil
 }
 
-const UniquesOfRanges = `-- name: UniquesOfRanges :many
-SELECT u.uniques::bigint AS uniques
-FROM (SELECT unnest($1::integer[]) AS from_day, unnest($2::integer[]) AS to_day) AS r
-CROSS JOIN LATERAL report.uniques($3::text, $4::text, r.from_day, r.to_day) AS u
-ORDER BY r.from_day
-`
-
-type UniquesOfRangesParams struct {
-	FromDays []int32 `json:"from_days"`
-	ToDays   []int32 `json:"to_days"`
-	App      string  `json:"app"`
-	Target   string  `json:"target"`
-}
-
-// How many visitors came to a target in each of several ranges, which follow each other; no rows if
-// there is no such target.
-func (q *Queries) UniquesOfRanges(ctx context.Context, arg UniquesOfRangesParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, UniquesOfRanges,
-		arg.FromDays,
-		arg.ToDays,
-		arg.App,
-		arg.Target,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var uniques int64
-		if err := rows.Scan(&uniques); err != nil {
-			return nil, err
-		}
-		items = append(items, uniques)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const UniquesOfTarget = `-- name: UniquesOfTarget :one
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques($1::text, $2::text, $3::integer, $4::integer) AS u

@@ -185,11 +185,3 @@ func RefusedForGood(err error) bool {
 	}
 	return untrusted(err) || strings.Contains(err.Error(), noTLS)
 }
-
-// withoutSQL is what an error of goose ends in; around that is the text of a whole step.
-func withoutSQL(err error) error {
-	if err == nil {
-		return nil
-	}
-	return lastOf(err)
-}

@@ -36,16 +36,11 @@ func (s *service) countsOfMany(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := append(make([]byte, 0, 128*len(counted)), `{"counts":[`...)
-	for i, one := range counted {
-		if i > 0 {
-			out = append(out, ',')
+	out := appendList(append(make([]byte, 0, 128*len(counted)), `{"counts":[`...), len(counted), func(out []byte, i int) []byte {
+		if fault := counted[i].Fault; fault != "" {
+			return append(out, errorBody(fault)...)
 		}
-		if one.Fault != "" {
-			out = append(out, errorBody(one.Fault)...)
-		} else {
-			out = appendAnswer(out, one.Answer)
-		}
-	}
+		return appendAnswer(out, counted[i].Answer)
+	})
 	return respond(c, http.StatusOK, append(appendBehind(append(out, ']'), behind), '}'))
 }

@@ -72,13 +72,24 @@ func memberBody(name, text string) []byte {
 	return body
 }
 
+// appendList appends n parts, with commas between them.
+func appendList(out []byte, n int, part func(out []byte, i int) []byte) []byte {
+	for i := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = part(out, i)
+	}
+	return out
+}
+
 func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
 	switch e.Code {
 	case http.StatusNotFound:
 		return "there is nothing here: see /visit, /counts and /openapi.json"
 	case http.StatusMethodNotAllowed:
 		for _, r := range s.routes {
-			if r.path == c.Path() { // for methods that nobody knows, which match no route
+			if r.path == c.Path() {
 				c.Response().Header().Set(echo.HeaderAllow, r.allow())
 				return "use " + r.allow()
 			}

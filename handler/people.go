@@ -44,17 +44,12 @@ func (s *service) lookUpPeople(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := []byte(`{"people":[`)
-	for i := range found {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	out := appendList([]byte(`{"people":[`), len(found), func(out []byte, i int) []byte {
 		if found[i].Fault != nil {
-			out = append(out, errorBody(found[i].Fault.Error())...)
-		} else {
-			out = appendWhom(out, f.list[i], &found[i])
+			return append(out, errorBody(found[i].Fault.Error())...)
 		}
-	}
+		return appendWhom(out, f.list[i], &found[i])
+	})
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 
@@ -96,16 +91,11 @@ func (s *service) putPeople(c echo.Context, f *fields) error {
 	if err != nil {
 		return err
 	}
-	out := append(make([]byte, 0, 16*len(faults)), `{"people":[`...)
-	for i, fault := range faults {
-		if i > 0 {
-			out = append(out, ',')
+	out := appendList(append(make([]byte, 0, 16*len(faults)), `{"people":[`...), len(faults), func(out []byte, i int) []byte {
+		if faults[i] != "" {
+			return append(out, errorBody(faults[i])...)
 		}
-		if fault == "" {
-			out = append(out, `{"ok":true}`...)
-		} else {
-			out = append(out, errorBody(fault)...)
-		}
-	}
+		return append(out, `{"ok":true}`...)
+	})
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }

@@ -76,15 +76,12 @@ func (s *service) adminRoutes() []route {
 func (s *service) echo(m *metrics) http.Handler {
 	e := echo.New()
 	for _, r := range s.routes {
-		serve := s.guard(r.handle, m.of(r.path))
-		refuse := s.guard(r.refuse, m.of(r.path))
-		for _, method := range knownMethods {
-			if slices.Contains(r.methods, method) {
-				e.Add(method, r.path, serve)
-			} else {
-				e.Add(method, r.path, refuse)
+		e.Match(knownMethods, r.path, s.guard(func(c echo.Context) error {
+			if !slices.Contains(r.methods, c.Request().Method) {
+				return echo.ErrMethodNotAllowed
 			}
-		}
+			return r.handle(c)
+		}, m.of(r.path)))
 	}
 	unrouted := m.of("other")
 	e.HTTPErrorHandler = func(err error, c echo.Context) { // for requests that match no route
@@ -104,11 +101,6 @@ var knownMethods = []string{
 }
 
 func (r route) allow() string { return strings.Join(r.methods, ", ") }
-
-func (r route) refuse(c echo.Context) error {
-	c.Response().Header().Set(echo.HeaderAllow, r.allow())
-	return echo.ErrMethodNotAllowed
-}
 
 // guard makes a handler answer its own errors and panics, and measures it.
 func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {

@@ -46,13 +46,9 @@ func (s *service) visits(c echo.Context) error {
 	if call.SumsOnly {
 		return respond(c, http.StatusOK, sumsOf(results))
 	}
-	out := append(make([]byte, 0, 128*len(results)), `{"visits":[`...)
-	for i := range results {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendResult(out, &results[i])
-	}
+	out := appendList(append(make([]byte, 0, 128*len(results)), `{"visits":[`...), len(results), func(out []byte, i int) []byte {
+		return appendResult(out, &results[i])
+	})
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 

@@ -69,13 +69,11 @@ func (d *drainer) run(ctx context.Context) {
 		if pause.For(ctx, restFor) != nil {
 			return
 		}
-		timer := time.NewTimer(lookEvery)
 		select {
 		case <-d.writer.wrote:
-		case <-timer.C:
+		case <-time.After(lookEvery):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 
@@ -95,14 +93,7 @@ func (d *drainer) round(ctx context.Context) error {
 // counts for long what is there. It bounds the rows of the open table, each of which has to be read
 // whenever somebody asks how much waits.
 func (d *drainer) watch(ctx context.Context) {
-	timer := time.NewTicker(lookEvery)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
+	for pause.For(ctx, lookEvery) == nil {
 		// Whoever counts tells of errors, and tries both again.
 		if now, err := d.look(ctx); err == nil && now.Rows >= openRows {
 			_, _ = d.close(ctx)

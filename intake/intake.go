@@ -123,12 +123,10 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 }
 
 func (d *Desk) takeTurn(ctx context.Context) error {
-	wait := time.NewTimer(d.wait)
-	defer wait.Stop()
 	select {
 	case d.turns <- struct{}{}:
 		return nil
-	case <-wait.C:
+	case <-time.After(d.wait):
 		return tooMany()
 	case <-ctx.Done():
 		return errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())

@@ -157,14 +157,6 @@ LIMIT 1;
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
 
--- name: UniquesOfRanges :many
--- How many visitors came to a target in each of several ranges, which follow each other; no rows if
--- there is no such target.
-SELECT u.uniques::bigint AS uniques
-FROM (SELECT unnest(@from_days::integer[]) AS from_day, unnest(@to_days::integer[]) AS to_day) AS r
-CROSS JOIN LATERAL report.uniques(@app::text, @target::text, r.from_day, r.to_day) AS u
-ORDER BY r.from_day;
-
 -- name: UniquesOfTargets :one
 -- How many visitors came to any of several targets, which need not exist, in a range of days; no
 -- row if there is no such app.

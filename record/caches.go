@@ -92,7 +92,7 @@ func (c *caches) filterOn(basis string) *filter {
 	if !first {
 		c.stopFilter()
 	}
-	filter := newFilter(c.options, &c.filterFull)
+	filter := &filter{memory: c.options.FilterMemory, log: c.log, warned: &c.filterFull}
 	warming, stop := context.WithCancel(c.ctx)
 	c.filter, c.filterOf, c.stopFilter = filter, visitors, stop
 	c.warms.Go(func() { c.warm(warming, filter, first) })

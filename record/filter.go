@@ -32,15 +32,6 @@ type filter struct {
 	ready  atomic.Bool                  // every row has been read; set by warm
 }
 
-// newFilter makes a filter. It returns nil, which calls nobody new, if the options ask for none. A
-// filter that follows another one gets its warned: what the one has logged need not be logged again.
-func newFilter(o Options, warned *sync.Once) *filter {
-	if !o.Filter {
-		return nil
-	}
-	return &filter{memory: o.FilterMemory, log: o.Log, warned: warned}
-}
-
 // surelyNew is the hint: true means that the visitor has never been counted at the target, unless
 // another instance has done so since. False means nothing.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {

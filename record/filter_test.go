@@ -46,7 +46,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 
 	interrupted, interrupt := context.WithCancel(t.Context())
 	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
-	f := newFilter(Options{Filter: true, FilterMemory: 1 << 20, Log: log}, new(sync.Once))
+	f := &filter{memory: 1 << 20, log: log, warned: new(sync.Once)}
 	var w warming
 	require.Error(t, f.warm(interrupted, d, &w))
 	require.False(t, f.ready.Load())

@@ -132,14 +132,6 @@ func (m *metrics) countLookUps(l *lookUps) {
 	}
 }
 
-// describeClock adds a gauge of the clock.
-func (m *metrics) describeClock(d *db.DB) {
-	m.register.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "footfall_clock_offset_seconds",
-		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
-	}, func() float64 { return d.ClockOffset().Seconds() })
-}
-
 // describe adds gauges of the size and state of the caches at the moment of a scrape.
 func (m *metrics) describe(c *caches) {
 	m.hasMemory = c.options.Memory > 0

@@ -43,7 +43,10 @@ type upkeep struct {
 }
 
 func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
-	m.describeClock(d)
+	m.register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "footfall_clock_offset_seconds",
+		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
+	}, func() float64 { return d.ClockOffset().Seconds() })
 	m.register.NewCounterFunc(prometheus.CounterOpts{
 		Name: "footfall_commits_alone_total",
 		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names where a standby is required.",
@@ -85,20 +88,13 @@ func (u *upkeep) start() {
 // repeat does some tasks now, and again and again.
 func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
+		for again := true; again; again = pause.For(u.ctx, every) == nil {
 			for _, t := range tasks {
 				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
 					u.log.Log(ctx, t.level, t.what+" failed; it is tried again", "in", every, "error", err)
 				}
 				cancel()
-			}
-			select {
-			case <-tick.C:
-			case <-u.ctx.Done():
-				return
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -50,12 +49,8 @@ func csvField(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return ""
-	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, bool:
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64, float64, bool:
 		return fmt.Sprint(v)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case string:
-		return csvText(v)
 	case []string:
 		return csvText(strings.Join(v, "; "))
 	case time.Time:

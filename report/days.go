@@ -45,8 +45,8 @@ type dayByDay struct {
 	Hot         int64  `json:"hot"`
 	Uniques            // of the range
 
-	period period  // which text and drawings show
-	groups []group // of days, where that is not one day
+	period  period   // which text and drawings show
+	periods []Period // where that is not one day
 }
 
 // DayByDay reads the days of a target, which is "" where an app has not counted any. A range that
@@ -76,8 +76,10 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 		return nil, err
 	}
 	if a.period = periodOf(len(a.Days)); a.period != daily {
-		a.groups = a.period.groups(a.Days)
-		err = r.uniquesOf(ctx, app, target, a.groups)
+		look := Look{App: app, Target: target, In: visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}}
+		var read Panel[Period]
+		read, err = r.Chart(ctx, look, string(a.period))
+		a.periods = read.Rows
 	}
 	return a, err
 }
@@ -112,14 +114,14 @@ func (a dayByDay) text(s draw.Style) string {
 
 func (a dayByDay) title() string {
 	title := fmt.Sprintf("%s, %s", cmp.Or(visit.Shown(a.Target), a.App), a.Range)
-	if a.groups != nil {
+	if a.period != daily {
 		title += fmt.Sprintf(", by %s", a.period)
 	}
 	return title
 }
 
 func (a dayByDay) table() draw.Table {
-	if a.groups == nil {
+	if a.period == daily {
 		return draw.Table{
 			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
 			Rows: convert(a.Days, func(day Day) []any {
@@ -129,17 +131,17 @@ func (a dayByDay) table() draw.Table {
 	}
 	return draw.Table{
 		Columns: []draw.Column{{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"}},
-		Rows: convert(a.groups, func(g group) []any {
-			return []any{a.period.name(g.From), g.Uniques, g.NewVisitors, g.PV, g.Hot}
+		Rows: convert(a.periods, func(p Period) []any {
+			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, p.Hot}
 		}),
 	}
 }
 
 func (a dayByDay) chart() draw.Chart {
-	bars := convert(a.groups, func(g group) draw.ChartBar {
-		return draw.ChartBar{Name: a.period.name(g.From), Label: g.String(), Visitors: g.Uniques, New: g.NewVisitors, Visits: g.Hot}
+	bars := convert(a.periods, func(p Period) draw.ChartBar {
+		return draw.ChartBar{Name: a.period.name(p.FirstDay), Label: visit.Range{From: p.FirstDay, To: p.LastDay}.String(), Visitors: p.Visitors, New: p.NewVisitors, Visits: p.Hot}
 	})
-	if a.groups == nil {
+	if a.period == daily {
 		bars = convert(a.Days, func(day Day) draw.ChartBar {
 			return draw.ChartBar{Name: draw.Day(day.Day), Label: draw.Day(day.Day), Visitors: day.Pv, New: day.NewVisitors, Visits: day.Hot}
 		})
@@ -172,56 +174,10 @@ func periodOf(days int) period {
 	return monthly
 }
 
-// first returns the day with which the period of a day begins.
-func (p period) first(day int32) int32 {
-	switch p {
-	case weekly:
-		date := visit.DateOf(day)
-		return visit.DayOf(date.AddDate(0, 0, -(int(date.Weekday())+6)%7), time.UTC)
-	case monthly:
-		return day - day%100 + 1
-	}
-	return day
-}
-
 // name returns what a period is called that begins with a day.
 func (p period) name(first int32) string {
 	if p == monthly {
 		return draw.Day(first)[:len("2019-06")]
 	}
 	return draw.Day(first)
-}
-
-// group is what was counted in a week or a month, or in the part of it that is asked for.
-type group struct {
-	visit.Range
-	PV, NewVisitors, Hot int64 // sums
-	Uniques              int64 // visitors, each counted once
-}
-
-// groups returns the groups of days that follow each other, without their uniques.
-func (p period) groups(days []Day) (groups []group) {
-	for i, day := range days {
-		if i == 0 || p.first(day.Day) != p.first(groups[len(groups)-1].From) {
-			groups = append(groups, group{Range: visit.Range{From: day.Day}})
-		}
-		g := &groups[len(groups)-1]
-		g.To = day.Day
-		g.PV, g.NewVisitors, g.Hot = g.PV+day.Pv, g.NewVisitors+day.NewVisitors, g.Hot+day.Hot
-	}
-	return groups
-}
-
-// uniquesOf fills in the uniques of groups. They are read and not added up: who came on two days of
-// a week is one visitor of the week.
-func (r *Reader) uniquesOf(ctx context.Context, app, target string, groups []group) error {
-	p := db.UniquesOfRangesParams{App: app, Target: target}
-	for _, g := range groups {
-		p.FromDays, p.ToDays = append(p.FromDays, g.From), append(p.ToDays, g.To)
-	}
-	rows, err := ask(ctx, r, "uniques of weeks or months", (*db.Queries).UniquesOfRanges, p)
-	for i, uniques := range rows {
-		groups[i].Uniques = uniques
-	}
-	return err
 }

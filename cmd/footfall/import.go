@@ -97,12 +97,6 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log}, func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
 }
 
-// errImportProblems is how an import ends that could not count all that it was given.
-var errImportProblems = errors.New("import: not all of it could be counted: see above")
-
-// errImportUnreadable is how an import ends that could read nothing of what it was given.
-var errImportUnreadable = errors.New("import: none of the lines could be read: is it an access log, of one of the formats that import --help names?")
-
 func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counter.Counter) error {
 	progress := &imports.Progress{}
 	var begun time.Time
@@ -136,9 +130,9 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	case interrupted:
 		return errors.New("import: interrupted: the same command goes on where it was")
 	case err == nil && len(summary.Problems) > 0:
-		return errImportProblems
+		return errors.New("import: not all of it could be counted: see above")
 	case err == nil && summary.Lines > 0 && summary.Unreadable == summary.Lines:
-		return errImportUnreadable
+		return errors.New("import: none of the lines could be read: is it an access log, of one of the formats that import --help names?")
 	}
 	return err
 }

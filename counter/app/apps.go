@@ -29,8 +29,6 @@ type App struct {
 	Fault    error // why this instance cannot count for it; nil: it can
 	sites    sites
 	ignored  ignored
-	requests limit
-	newPages limit
 	offsets  map[string]visit.Counts // by target; nil: none
 }
 
@@ -42,7 +40,6 @@ func New(row db.App, secret Secret) (*App, error) {
 	}
 	return &App{
 		App: row, Zone: zone, Mode: row.Visitor, CountsBy: row.CountsBy(), Fault: checkSecret(&row, secret), sites: newSites(row.Sites), ignored: newIgnored(row.Ignore),
-		requests: limitOf(row.MaxRequests, usualRequests), newPages: limitOf(row.MaxNewPages, usualNewPages),
 	}, nil
 }
 
@@ -245,29 +242,24 @@ const (
 	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
 )
 
-// limit is how many of something are allowed in a time; 0: any number.
-type limit struct {
-	most   int64
-	chosen bool // by the app: then it holds for trusted callers, too
-}
-
-// of returns the limit as it holds for a request; 0: any number.
-func (l limit) of(untrusted bool) int64 {
-	if untrusted || l.chosen {
-		return l.most
+// mostOf is a limit as it holds for a request; 0: any number. One that the app has chosen holds for
+// trusted callers, too.
+func mostOf(chosen *int32, usual int64, untrusted bool) int64 {
+	switch {
+	case chosen != nil:
+		return int64(*chosen)
+	case untrusted:
+		return usual
 	}
 	return 0
 }
 
-func limitOf(chosen *int32, usual int64) limit {
-	if chosen == nil {
-		return limit{most: usual}
-	}
-	return limit{most: int64(*chosen), chosen: true}
+// MostRequests is how many requests of one address the app takes a minute; 0: any number.
+func (a *App) MostRequests(untrusted bool) int64 {
+	return mostOf(a.MaxRequests, usualRequests, untrusted)
 }
 
-// MostRequests is how many requests of one address the app takes a minute; 0: any number.
-func (a *App) MostRequests(untrusted bool) int64 { return a.requests.of(untrusted) }
-
 // MostNewPages is how many pages the app makes a day; 0: any number.
-func (a *App) MostNewPages(untrusted bool) int64 { return a.newPages.of(untrusted) }
+func (a *App) MostNewPages(untrusted bool) int64 {
+	return mostOf(a.MaxNewPages, usualNewPages, untrusted)
+}

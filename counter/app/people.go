@@ -112,14 +112,14 @@ func notPut(err error) error {
 
 // readSaid reads what is said of an id.
 func (a *App) readSaid(secret Secret, said *Said) (s saying, err error) {
-	if err := checkPersonID("id", said.ID); err != nil {
+	if err := checkVisitor("id", said.ID); err != nil {
 		return s, err
 	}
 	s.id = secret.hashOf(a.ID, ByID, said.ID)
 	s.person, s.tagged = s.id, said.Tags != nil
 	switch {
 	case said.Is != "":
-		if err := checkPersonID("is", said.Is); err != nil {
+		if err := checkVisitor("is", said.Is); err != nil {
 			return s, err
 		}
 		if said.Is == said.ID {
@@ -143,13 +143,6 @@ func (a *App) readSaid(secret Secret, said *Said) (s saying, err error) {
 		s.tags = append(s.tags, db.Tag{Name: t.Name, Value: value})
 	}
 	return s, nil
-}
-
-func checkPersonID(field, id string) error {
-	if id == "" {
-		return visit.Errorf(visit.Invalid, field, "it is missing: give the id by which you know the visitor")
-	}
-	return checkID(field, id, longestID)
 }
 
 // makeTags finds the ids of tags, and makes those that are missing, as far as the app may have more
@@ -253,7 +246,7 @@ func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []str
 	found := make([]Whom, len(ids))
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))
 	for i, id := range ids {
-		if found[i].Fault = checkPersonID("id", id); found[i].Fault == nil {
+		if found[i].Fault = checkVisitor("id", id); found[i].Fault == nil {
 			asked, places = append(asked, db.AppID{App: a.ID, ID: secret.hashOf(a.ID, ByID, id)}), append(places, i)
 		}
 	}

@@ -32,12 +32,12 @@ const (
 	longestVisitID = 64  // of visits
 )
 
-// checkVisitor checks an id that a caller gives a visitor.
-func checkVisitor(id string) error {
+// checkVisitor checks an id that a caller gives a visitor in a field.
+func checkVisitor(field, id string) error {
 	if id == "" {
-		return visit.Errorf(visit.Invalid, "visitor", "it is missing: give the id by which you know the visitor")
+		return visit.Errorf(visit.Invalid, field, "it is missing: give the id by which you know the visitor")
 	}
-	return checkID("visitor", id, longestID)
+	return checkID(field, id, longestID)
 }
 
 // CheckVisitID checks an id that a caller gives a visit.
@@ -58,7 +58,7 @@ func checkID(field, id string, longest int) error {
 
 // VisitorByID returns the visitor that an id stands for.
 func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
-	if err := checkVisitor(id); err != nil {
+	if err := checkVisitor("visitor", id); err != nil {
 		return netip.Addr{}, err
 	}
 	return secret.hashOf(a.ID, ByID, id), nil
@@ -213,7 +213,7 @@ func readFrom(raw string) (string, error) {
 }
 
 func readIgnoredID(id string) (string, error) {
-	if err := checkVisitor(id); err != nil {
+	if err := checkVisitor("visitor", id); err != nil {
 		return "", fmt.Errorf("ignore: %.64q is neither an address, nor a network, nor the id of a visitor", id)
 	}
 	return IDPrefix + id, nil

@@ -6,11 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
@@ -38,15 +36,7 @@ func NewCluster(t testing.TB, size int) *Cluster {
 		c.nodes = append(c.nodes, &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))}) //nolint:gosec // any
 		c.Start(len(c.nodes) - 1)
 	}
-	t.Cleanup(func() {
-		for _, n := range c.nodes {
-			if n.server != nil {
-				ctx, end := context.WithTimeout(context.Background(), patience)
-				assert.NoError(t, n.server.Stop(ctx))
-				end()
-			}
-		}
-	})
+	t.Cleanup(func() { stopAll(t, c.nodes) })
 	return c
 }
 
@@ -66,14 +56,7 @@ func (c *Cluster) Start(i int) {
 }
 
 // Kill kills a server with all of its processes, and returns when they have ended.
-func (c *Cluster) Kill(i int) {
-	c.t.Helper()
-	n := c.nodes[i]
-	signal(n.processes(c.t), syscall.SIGKILL)
-	<-n.server.Done()
-	require.NoError(c.t, n.server.Stop(context.Background()))
-	n.server = nil
-}
+func (c *Cluster) Kill(i int) { c.t.Helper(); c.nodes[i].kill(c.t) }
 
 // Node is where a server listens; the first one is the coordinator.
 func (c *Cluster) Node(i int) string { return fmt.Sprintf("%s:%d", c.nodes[i].host, embedded.Port) }

@@ -56,15 +56,7 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	for i := range p.nodes {
 		p.nodes[i] = &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))} //nolint:gosec // any
 	}
-	t.Cleanup(func() {
-		for _, n := range p.nodes {
-			if n.server != nil {
-				ctx, end := context.WithTimeout(context.Background(), patience)
-				assert.NoError(t, n.server.Stop(ctx))
-				end()
-			}
-		}
-	})
+	t.Cleanup(func() { stopAll(t, p.nodes[:]) })
 	first, second := p.nodes[0], p.nodes[1]
 	p.start(first, nil)
 	p.Exec("ALTER ROLE footfall PASSWORD 'secret'")
@@ -201,17 +193,30 @@ func signal(pids []int, signal syscall.Signal) {
 }
 
 // Kill kills the primary, with all of its processes, and returns when they have ended.
-func (p *Pair) Kill() { p.t.Helper(); p.kill(p.nodes[p.primary]) }
+func (p *Pair) Kill() { p.t.Helper(); p.nodes[p.primary].kill(p.t) }
 
 // KillStandby does so to the standby.
-func (p *Pair) KillStandby() { p.t.Helper(); p.kill(p.nodes[1-p.primary]) }
+func (p *Pair) KillStandby() { p.t.Helper(); p.nodes[1-p.primary].kill(p.t) }
 
-func (p *Pair) kill(n *node) {
-	p.t.Helper()
-	signal(n.processes(p.t), syscall.SIGKILL)
+// kill kills a server with all of its processes, and returns when they have ended.
+func (n *node) kill(t testing.TB) {
+	t.Helper()
+	signal(n.processes(t), syscall.SIGKILL)
 	<-n.server.Done()
-	require.NoError(p.t, n.server.Stop(context.Background()))
+	require.NoError(t, n.server.Stop(context.Background()))
 	n.server = nil
+}
+
+// stopAll stops those of some servers that still run.
+func stopAll(t testing.TB, nodes []*node) {
+	t.Helper()
+	for _, n := range nodes {
+		if n.server != nil {
+			ctx, end := context.WithTimeout(context.Background(), patience)
+			assert.NoError(t, n.server.Stop(ctx))
+			end()
+		}
+	}
 }
 
 // Freeze lets the primary stand still, with all of its processes, until thaw is called.
@@ -247,16 +252,10 @@ func (p *Pair) Promote() {
 func (p *Pair) Rejoin() {
 	p.t.Helper()
 	standby, primary := p.nodes[1-p.primary], p.nodes[p.primary]
-	if !p.follows(standby) {
+	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // it was no standby
 		p.Exec("CHECKPOINT") // by which pg_rewind finds the new timeline, before PostgreSQL 16
 		p.run(standby, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+p.source(primary), "--no-sync")
 	}
 	p.follow(standby, primary)
 	p.AwaitStandby()
-}
-
-// follows reports whether a server that has ended was a standby.
-func (p *Pair) follows(n *node) bool {
-	_, err := os.Stat(filepath.Join(n.cluster(), "standby.signal"))
-	return err == nil
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -70,18 +71,6 @@ func hex(text []byte, digits int) (value rune, ok bool) {
 	if len(text) < digits {
 		return 0, false
 	}
-	for _, c := range text[:digits] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		value = value<<4 | rune(c)
-	}
-	return value, true
+	n, err := strconv.ParseUint(string(text[:digits]), 16, 32)
+	return rune(n), err == nil //nolint:gosec // of four digits at most
 }

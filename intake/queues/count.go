@@ -121,9 +121,6 @@ func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) 
 	return kept
 }
 
-// outcomes are how the metrics call what becomes of messages.
-var outcomes = map[feed.Fate]string{feed.Counted: outcomeCounted, feed.Repeated: outcomeRepeated, feed.Skipped: outcomeSkipped, feed.Refused: outcomeRefused}
-
 // Settled is for the feed.
 func (r *run) Settled(entries []*feed.Entry[received]) {
 	r.Metrics.moved(-len(entries))
@@ -139,7 +136,7 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 			r.Log.Error("the queue no longer had messages that were not counted: footfall.refused says which", "part", m.Part, "messages", m.missing)
 		}
 		if e.Fate != feed.Passes {
-			r.Metrics.outcome(outcomes[e.Fate], 1)
+			r.Metrics.messages.WithLabelValues(outcomes[e.Fate]).Inc()
 		}
 		switch {
 		case e.Fate == feed.Refused:

@@ -6,15 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"footfall/record/feed"
 )
 
-// What becomes of messages.
-const (
-	outcomeCounted  = "counted"
-	outcomeRepeated = "repeated" // counted before, with the same id
-	outcomeSkipped  = "skipped"  // on purpose
-	outcomeRefused  = "refused"
-)
+// outcomes are how the metrics call what becomes of messages.
+var outcomes = map[feed.Fate]string{feed.Counted: "counted", feed.Repeated: "repeated", feed.Skipped: "skipped", feed.Refused: "refused"}
 
 // Metrics are those of a consumer.
 type Metrics struct {
@@ -51,14 +48,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	make.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_queue_stands_seconds", Help: "For how long no message was passed, though some were read; 0 while none wait.",
 	}, m.stands)
-	for _, outcome := range []string{outcomeCounted, outcomeRepeated, outcomeSkipped, outcomeRefused} {
-		m.outcome(outcome, 0)
+	for _, outcome := range outcomes {
+		m.messages.WithLabelValues(outcome)
 	}
 	return m
-}
-
-func (m *Metrics) outcome(outcome string, messages int) {
-	m.messages.WithLabelValues(outcome).Add(float64(messages))
 }
 
 // moved hears that so many messages were read, or fewer than 0: passed.
