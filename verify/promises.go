@@ -57,7 +57,7 @@ var promises = []promise{
 			{"rows of last days", "rows of visits of visitors on their last day", "such visitors"}}},
 	{"sketches", "a closed day has its sketches", "rows of visits", "day", passTargets,
 		[]measure{{"sketches", "sketches", "what a closed day has"}}},
-	{"registers", "a sketch is that of its visitors (a sample, in each run another one)", "rows of visits and erased visits", "sketch", passTargets,
+	{"registers", "a sketch is that of its visitors (a sample, in each run another one)", "rows of visits and erased visits", "sampled day", passTargets,
 		[]measure{{"registers", "wrong registers of the sketch", "what is allowed"}}},
 	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "list", passSites,
 		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
