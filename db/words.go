@@ -157,7 +157,7 @@ func untrusted(err error) bool {
 	return errors.As(err, &certificate) || errors.As(err, &name)
 }
 
-// lastOf returns the error in which a chain of them ends; of several, the last.
+// lastOf returns the error in which a chain of them ends; of several, the last; nil of nil.
 func lastOf(err error) (last error) {
 	eachWithin(err, func(within error) { last = within })
 	return last
