@@ -202,18 +202,25 @@ func (in *instance) exec(t testing.TB, sql string) {
 func (in *instance) checkTables(t *testing.T) {
 	t.Helper()
 	rows, err := in.tables(t).Query(context.Background(), `
-		WITH visits AS MATERIALIZED (
-			SELECT * FROM footfall.visits
-		), proof AS (
+		WITH proof AS (
 			SELECT p.id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
-			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)
-			           + (SELECT count(*) FROM erased_ranks v WHERE v.page_id = p.id) AS visitors,
-			       greatest((SELECT max(rank) FROM visitors v WHERE v.page_id = p.id),
-			                (SELECT max(rank) FROM erased_ranks v WHERE v.page_id = p.id), 0) AS last_rank,
-			       (SELECT count(*) FROM visits v WHERE v.page_id = p.id AND v.day_id >= coalesce(k.from_day, 0))
-			           + (SELECT coalesce(sum(v.visitors), 0) FROM erased_visits v WHERE v.page_id = p.id AND v.day_id >= coalesce(k.from_day, 0))
-			           + (SELECT coalesce(sum(d.pv), 0) FROM days d WHERE d.page_id = p.id AND d.day_id < k.from_day) AS days
-			FROM pages p LEFT JOIN counters c ON c.page_id = p.id LEFT JOIN visits_kept k ON k.app_id = p.app_id
+			       coalesce(r.visitors, 0) AS visitors, coalesce(r.last_rank, 0) AS last_rank, coalesce(v.days, 0) AS days
+			FROM pages p LEFT JOIN counters c ON c.page_id = p.id LEFT JOIN (
+				SELECT page_id, count(*) AS visitors, max(rank) AS last_rank
+				FROM (SELECT page_id, rank FROM visitors UNION ALL SELECT page_id, rank FROM erased_ranks) AS r
+				GROUP BY page_id
+			) AS r ON r.page_id = p.id LEFT JOIN (
+				SELECT page_id, sum(visitors) AS days
+				FROM (
+					SELECT page_id, day_id, 1 AS visitors, true AS kept FROM visits
+					UNION ALL
+					SELECT page_id, day_id, visitors, true FROM erased_visits
+					UNION ALL
+					SELECT page_id, day_id, pv, false FROM days
+				) AS v JOIN pages p ON p.id = v.page_id LEFT JOIN visits_kept k USING (app_id)
+				WHERE kept = (day_id >= coalesce(k.from_day, 0))
+				GROUP BY page_id
+			) AS v ON v.page_id = p.id
 		)
 		SELECT format('%s: pv %s uv %s hot %s, but %s visitors, last rank %s, %s visitor days', uri, pv, uv, hot, visitors, last_rank, days)
 		FROM proof WHERE uv <> visitors OR uv <> last_rank OR pv <> days
