@@ -296,7 +296,7 @@ func TestIDsOfLateVisits(t *testing.T) {
 // Ids are forgotten after so many days, and no sooner; an app goes with its own.
 func TestIDsAreForgotten(t *testing.T) {
 	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
+	in := plain.newInstance(t, counter.Options{Options: record.Options{RememberIDs: 30}}) // forgets none by itself
 	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(n), n FROM generate_series(0, 9) AS n`)
 	for _, c := range []struct{ days, want int64 }{{9, 0}, {7, 2}, {7, 0}, {0, 6}} { // one day at least
 		forgotten, err := in.db.ForgetVisitIDs(t.Context(), int(c.days))
