@@ -469,3 +469,61 @@ func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	assert.LessOrEqual(t, readOf(t, conn, "sketches", refused), int64(7), "sketches of about 100 entries, of 53")
 	assert.InDelta(t, 100, query[int64](t, conn, `SELECT uniques FROM report.uniques_under('shop', 'example.com/a', 20190629, 20190629)`), 8)
 }
+
+// What verify recomputes of a range of targets is read from their own rows, in each table: there are
+// as many ranges as there is much to read, so each would otherwise take longer, too.
+func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 3000) AS n;
+		DELETE FROM counters;
+		INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 10, 10, 1 FROM pages;
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, '10.0.0.1', 1, 20190601, 20190610 FROM pages;
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190600 + d, 1, 1, (d = 1)::integer FROM pages AS p, generate_series(1, 10) AS d;
+		INSERT INTO open_returns (page_id, day_id, previous_day, visitors) SELECT p.id, 20190600 + d, 20190599 + d, 1 FROM pages AS p, generate_series(2, 10) AS d;
+		INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a'), (1, 'source', 'b');
+		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0 FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
+		ANALYZE`)
+	const low, high = 1000, 1019 // 20 of 3000
+	for name, ask := range map[string]func(q *db.Queries) error{
+		"VerifyTotals": func(q *db.Queries) error {
+			_, err := q.VerifyTotals(t.Context(), db.VerifyTotalsParams{N: 1, Low: low, High: high, Whole: true})
+			return err
+		},
+		"VerifyDays": func(q *db.Queries) error {
+			_, err := q.VerifyDays(t.Context(), db.VerifyDaysParams{N: 1, Low: low, High: high, Whole: true})
+			return err
+		},
+		"VerifyTags": func(q *db.Queries) error {
+			_, err := q.VerifyTags(t.Context(), db.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
+			return err
+		},
+		"VerifyRows": func(q *db.Queries) error {
+			_, err := q.VerifyRows(t.Context(), db.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
+			return err
+		},
+		"VerifySketches": func(q *db.Queries) error {
+			_, err := q.VerifySketches(t.Context(), db.VerifySketchesParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
+			return err
+		},
+		"VerifyNext": func(q *db.Queries) error {
+			next, err := q.VerifyNext(t.Context(), db.VerifyNextParams{FromID: low, Size: 1000, Many: 20, Sampled: 1 << 20})
+			assert.Equal(t, int64(20), next.Met)
+			return err
+		},
+	} {
+		tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
+		require.NoError(t, err)
+		exec(t, conn, `SET LOCAL plan_cache_mode = force_custom_plan;
+			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_xact_user_tables`)
+		require.NoError(t, ask(db.New(tx)))
+		assert.Empty(t, dbtest.Column[string](t, conn, `
+			SELECT format('%s: %s', a.relname, k.read)
+			FROM pg_stat_xact_user_tables AS a
+			LEFT JOIN before AS b USING (relid)
+			CROSS JOIN LATERAL (SELECT a.seq_tup_read + coalesce(a.idx_tup_fetch, 0) - coalesce(b.read, 0) AS read) AS k
+			WHERE a.schemaname = $1 AND k.read > 1000`, db.Schema), "%s: rows that were read, of 3,000 and more", name)
+		require.NoError(t, tx.Rollback(t.Context()))
+	}
+}

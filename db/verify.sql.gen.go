@@ -178,6 +178,7 @@ WITH following AS MATERIALIZED (
     FROM asked AS n
 )
 SELECT coalesce(max(r.id), 0)::bigint      AS high,
+       count(*)                            AS met,
        coalesce(sum(r.weight), 0)::bigint  AS weight,
        coalesce(array_agg(r.id) FILTER (WHERE r.is_asked), '{}')::bigint[] AS targets,
        coalesce(array_agg(r.id) FILTER (WHERE r.is_asked AND r.site_id IS NULL), '{}')::bigint[] AS sites
@@ -197,14 +198,15 @@ type VerifyNextParams struct {
 
 type VerifyNextRow struct {
 	High    int64   `json:"high"`
+	Met     int64   `json:"met"`
 	Weight  int64   `json:"weight"`
 	Targets []int64 `json:"targets"`
 	Sites   []int64 `json:"sites"`
 }
 
 // The pages from a number on, in order, as many as have about so many rows together, but one at
-// least, and not too many: the last, 0 where none is left, and which of them are asked for. Those
-// of an app that is being deleted are left out: its rows go step by step.
+// least, and not too many: how many they are, the last, 0 where none is left, and which of them are
+// asked for. Those of an app that is being deleted are left out: its rows go step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, VerifyNext,
 		arg.Size,
@@ -217,6 +219,7 @@ func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyN
 	var i VerifyNextRow
 	err := row.Scan(
 		&i.High,
+		&i.Met,
 		&i.Weight,
 		&i.Targets,
 		&i.Sites,

@@ -495,14 +495,14 @@ WITH tagged AS MATERIALIZED (
            count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
     FROM tag_days AS d
     LEFT JOIN tags AS t  ON t.id = d.tag_id
-    LEFT JOIN pages AS p ON p.id = d.page_id
-    WHERE d.page_id BETWEEN $2::bigint AND $3::bigint
+    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN $2::bigint AND $3::bigint
+    WHERE d.page_id BETWEEN $2 AND $3
       AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
     GROUP BY d.page_id, d.day_id, t.name
 ), checks AS (
     SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
     FROM tagged AS t
-    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
+    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN $2 AND $3
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
                unnest(ARRAY[t.pv, t.strange]::bigint[])        AS stored,
@@ -511,7 +511,7 @@ WITH tagged AS MATERIALIZED (
     UNION ALL
     SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
     FROM tagged AS t
-    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN $2 AND $3
     GROUP BY t.page_id, t.name
 )
 SELECT c.measure::text                           AS measure,
@@ -541,7 +541,9 @@ type VerifyTagsRow struct {
 }
 
 // Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
-// come without, and sums follow a second or so after the other numbers.
+// come without, and sums follow a second or so after the other numbers. Each table is bounded by
+// itself: PostgreSQL does not see that the range of one is that of those it is joined to, and would
+// read these whole for each range.
 func (q *Queries) VerifyTags(ctx context.Context, arg VerifyTagsParams) ([]VerifyTagsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyTags,
 		arg.N,

@@ -30,8 +30,8 @@ WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
 -- The pages from a number on, in order, as many as have about so many rows together, but one at
--- least, and not too many: the last, 0 where none is left, and which of them are asked for. Those
--- of an app that is being deleted are left out: its rows go step by step.
+-- least, and not too many: how many they are, the last, 0 where none is left, and which of them are
+-- asked for. Those of an app that is being deleted are left out: its rows go step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -55,6 +55,7 @@ WITH following AS MATERIALIZED (
     FROM asked AS n
 )
 SELECT coalesce(max(r.id), 0)::bigint      AS high,
+       count(*)                            AS met,
        coalesce(sum(r.weight), 0)::bigint  AS weight,
        coalesce(array_agg(r.id) FILTER (WHERE r.is_asked), '{}')::bigint[] AS targets,
        coalesce(array_agg(r.id) FILTER (WHERE r.is_asked AND r.site_id IS NULL), '{}')::bigint[] AS sites

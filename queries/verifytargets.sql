@@ -155,20 +155,22 @@ GROUP BY c.measure;
 
 -- name: VerifyTags :many
 -- Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
--- come without, and sums follow a second or so after the other numbers.
+-- come without, and sums follow a second or so after the other numbers. Each table is bounded by
+-- itself: PostgreSQL does not see that the range of one is that of those it is joined to, and would
+-- read these whole for each range.
 WITH tagged AS MATERIALIZED (
     SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
            count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
     FROM tag_days AS d
     LEFT JOIN tags AS t  ON t.id = d.tag_id
-    LEFT JOIN pages AS p ON p.id = d.page_id
-    WHERE d.page_id BETWEEN @low::bigint AND @high::bigint
+    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN @low::bigint AND @high::bigint
+    WHERE d.page_id BETWEEN @low AND @high
       AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
     GROUP BY d.page_id, d.day_id, t.name
 ), checks AS (
     SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
     FROM tagged AS t
-    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
+    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN @low AND @high
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
                unnest(ARRAY[t.pv, t.strange]::bigint[])        AS stored,
@@ -177,7 +179,7 @@ WITH tagged AS MATERIALIZED (
     UNION ALL
     SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
     FROM tagged AS t
-    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN @low AND @high
     GROUP BY t.page_id, t.name
 )
 SELECT c.measure::text                           AS measure,

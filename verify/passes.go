@@ -105,7 +105,9 @@ const (
 	// sketches anew, the next one others.
 	visitsSketched = 1_000_000
 
-	rowsOfTarget = 10 // so many at least, of most: more targets than fit by that are not looked at
+	// Most targets have so many rows at least. More than fit by that are not looked at, nor more
+	// than steepest times those of the last piece: the next piece begins with the others.
+	rowsOfTarget = 10
 )
 
 // took learns how long a piece took.
@@ -117,13 +119,14 @@ func (p *pace) took(size float64, took, within time.Duration) {
 type overTargets struct {
 	*verifier
 	pace  *pace
-	from  int64 // the first number that has not been handed out
+	from  int64   // the first number that has not been handed out
+	met   float64 // how many targets the last piece had
 	ended bool
 	seed  int64 // chooses sketches, in each run others
 }
 
 func (v *verifier) overTargets() *overTargets {
-	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, seed: rand.Int64()} //nolint:gosec // it is no secret
+	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32, seed: rand.Int64()} //nolint:gosec // it is no secret
 }
 
 // targets are a range of targets.
@@ -147,7 +150,8 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	}
 	w.beingDeleted = max(w.beingDeleted, scope.BeingDeleted)
 	next, err := q.VerifyNext(ctx, db.VerifyNextParams{
-		FromID: w.from, Size: int64(w.pace.size), Many: int32(w.pace.size/rowsOfTarget) + 1, App: w.App, Seed: w.Seed, Sampled: int32(math.Round(w.Sample / 100 * sampleParts)),
+		FromID: w.from, Size: int64(w.pace.size), Many: int32(min(w.pace.size/rowsOfTarget, w.met*steepest)) + 1,
+		App: w.App, Seed: w.Seed, Sampled: int32(math.Round(w.Sample / 100 * sampleParts)),
 	})
 	if err != nil {
 		return nil, err
@@ -164,7 +168,7 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 		}
 		t.high = math.MaxInt64
 	}
-	w.from = t.high + 1
+	w.from, w.met = t.high+1, float64(next.Met)
 	w.sites = append(w.sites, next.Sites...)
 	if t.whole {
 		t.listed = nil // the range says it all
