@@ -76,7 +76,7 @@ func TestRefusedForGood(t *testing.T) {
 		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "has no TLS, which sslmode asks for"},
 		{"postgres://u@127.0.0.1:1/d", false, "nothing answers at 127.0.0.1:1 (connection refused)"},
 		{"postgres://u@host.invalid/d", false, "the host host.invalid is not known"},
-		{"postgres:///d?host=/nowhere", false, "nothing answers at /nowhere/.s.PGSQL.5432"},
+		{"postgres:///d?host=/nowhere&port=5432", false, "nothing answers at /nowhere/.s.PGSQL.5432"},
 	} {
 		err := dbtest.Open(t, c.url, db.Options{}).Ping(t.Context())
 		assert.Equal(t, c.good, db.RefusedForGood(err), "%v", err)

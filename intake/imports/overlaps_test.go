@@ -448,6 +448,7 @@ func TestImportEndsWithoutDatabase(t *testing.T) {
 	d := newDesk(t)
 	daily, secret := "daily", bytes.Repeat([]byte{7}, 32)
 	tables := dbtest.Open(t, d.url, db.Options{Writers: record.Connections()})
+	d.exec(`CREATE OR REPLACE FUNCTION footfall.forget_day_keys(before integer) RETURNS boolean LANGUAGE sql RETURN false`) // for keys are made of days that are over
 	var err error
 	d.counter, err = counter.Open(t.Context(), tables, counter.Options{Secret: secret})
 	require.NoError(t, err)
