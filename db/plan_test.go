@@ -486,38 +486,34 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0 FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
 		ANALYZE`)
 	const low, high = 1000, 1019 // 20 of 3000
-	for name, ask := range map[string]func(q *db.Queries) error{
-		"VerifyTotals": func(q *db.Queries) error {
-			_, err := q.VerifyTotals(t.Context(), db.VerifyTotalsParams{N: 1, Low: low, High: high, Whole: true})
-			return err
+	for name, ask := range map[string]func(q *db.Queries) (any, error){
+		"VerifyTotals": func(q *db.Queries) (any, error) {
+			return q.VerifyTotals(t.Context(), db.VerifyTotalsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyDays": func(q *db.Queries) error {
-			_, err := q.VerifyDays(t.Context(), db.VerifyDaysParams{N: 1, Low: low, High: high, Whole: true})
-			return err
+		"VerifyDays": func(q *db.Queries) (any, error) {
+			return q.VerifyDays(t.Context(), db.VerifyDaysParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyTags": func(q *db.Queries) error {
-			_, err := q.VerifyTags(t.Context(), db.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
-			return err
+		"VerifyTags": func(q *db.Queries) (any, error) {
+			return q.VerifyTags(t.Context(), db.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyRows": func(q *db.Queries) error {
-			_, err := q.VerifyRows(t.Context(), db.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
-			return err
+		"VerifyRows": func(q *db.Queries) (any, error) {
+			return q.VerifyRows(t.Context(), db.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifySketches": func(q *db.Queries) error {
-			_, err := q.VerifySketches(t.Context(), db.VerifySketchesParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
-			return err
+		"VerifySketches": func(q *db.Queries) (any, error) {
+			return q.VerifySketches(t.Context(), db.VerifySketchesParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
 		},
-		"VerifyNext": func(q *db.Queries) error {
+		"VerifyNext": func(q *db.Queries) (any, error) {
 			next, err := q.VerifyNext(t.Context(), db.VerifyNextParams{FromID: low, Size: 1000, Many: 20, Sampled: 1 << 20})
-			assert.Equal(t, int64(20), next.Met)
-			return err
+			assert.EqualValues(t, 20, next.Met, "by which the next range is bounded")
+			return next, err
 		},
 	} {
 		tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
 		require.NoError(t, err)
 		exec(t, conn, `SET LOCAL plan_cache_mode = force_custom_plan;
 			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_xact_user_tables`)
-		require.NoError(t, ask(db.New(tx)))
+		_, err = ask(db.New(tx))
+		require.NoError(t, err)
 		assert.Empty(t, dbtest.Column[string](t, conn, `
 			SELECT format('%s: %s', a.relname, k.read)
 			FROM pg_stat_xact_user_tables AS a
