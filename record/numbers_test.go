@@ -10,6 +10,7 @@ import (
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Numbers that are told without a batch are those of the last one, for a second.
@@ -31,6 +32,7 @@ func TestLastNumbers(t *testing.T) {
 	assert.True(t, known)
 	assert.Equal(t, answer, last)
 	v.Visitor = v.Visitor.Next()
+	v.Tags = func() tag.Set { assert.Fail(t, "tags were read for numbers, which have none"); return nil }
 	other, _ := r.LastNumbers(v)
 	assert.Equal(t, visit.Counts{PV: 1, UV: 1, Rank: 0, Hot: 2}, other.Page)
 
