@@ -412,6 +412,25 @@ func testUsedPeopleStay(t *testing.T, w way) {
 	a.checkTables(t)
 }
 
+// A connection that is cut while an id's use is written costs neither the visit nor the use.
+func TestUseIsWrittenOnAnotherConnection(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
+	a.link(t, "cookie:1", "user:1")
+	a.turn(t)
+	a.exec(t, `CREATE SEQUENCE public.cuts;
+		CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+			IF nextval('public.cuts') = 1 THEN
+				PERFORM pg_terminate_backend(pg_backend_pid());
+			END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER cut AFTER INSERT ON people FOR EACH STATEMENT EXECUTE FUNCTION cut()`)
+	b.by(t, "cookie:1", page)
+	require.EqualValues(t, 2, a.one(t, `SELECT last_value FROM public.cuts`), "it was cut, and written again")
+	require.EqualValues(t, 2, a.one(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+}
+
 // Instances begin the periods.
 func TestInstancesBeginPeriods(t *testing.T) {
 	t.Parallel()

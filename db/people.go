@@ -40,7 +40,7 @@ func (w Way) Tags() string {
 // copied into the present one: their ids are used.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.look(ctx, "find people", func(q *Queries) (err error) {
-		ways, err = d.findPeople(ctx, q, asked)
+		ways, err = q.findPeople(ctx, asked)
 		return err
 	})
 	return ways, err
@@ -49,19 +49,18 @@ func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err err
 // LookUpPeople is FindPeople for those who ask, on the connections for questions.
 func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.Read(ctx, func(q *Queries) (err error) {
-		ways, err = d.findPeople(ctx, q, asked)
+		ways, err = q.findPeople(ctx, asked)
 		return err
 	})
 	return ways, err
 }
 
-// findPeople is FindPeople on a connection. What cannot be copied now is copied when it is used next.
-func (d *DB) findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, error) {
+// findPeople is FindPeople on a connection. What cannot be copied is not found either: it would be
+// forgotten too early if it were not used again.
+func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.ways(ctx, asked)
 	if err == nil && len(old.Ids) > 0 {
-		if err := q.PeopleRenew(ctx, old); err != nil {
-			d.options.Log.Warn("people that were looked up were not renewed", "ids", len(old.Ids), "error", err)
-		}
+		err = q.PeopleRenew(ctx, old)
 	}
 	return ways, err
 }
@@ -128,10 +127,7 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 		for i, id := range ids {
 			asked[i] = AppID{app, id}
 		}
-		ways, old, err := q.ways(ctx, asked)
-		if err == nil && len(old.Ids) > 0 {
-			err = q.PeopleRenew(ctx, old)
-		}
+		ways, err := q.findPeople(ctx, asked)
 		if err != nil {
 			return err
 		}
