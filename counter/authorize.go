@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// A single visit, or a question about counts, is authorized as it is admitted (admit.go).
+// A single visit, or a question about counts, is authorized as it is admitted (visit.go).
 // Callers who want more of an app are authorized once, here: to count many visits, or to read
 // reports.
 

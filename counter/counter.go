@@ -3,13 +3,10 @@
 package counter
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -153,103 +150,6 @@ func (c *Counter) Close() {
 	c.apps.Close()
 }
 
-// Visit counts a visit and returns its numbers once they have committed. A visit that is not
-// counted on purpose gets the answer of Counts.
-func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
-	a, w, err := c.admit(ctx, &r, app.ScopeCount)
-	if err != nil {
-		return visit.Answer{}, err
-	}
-	answer, err := c.count(ctx, a, &r, &w)
-	return r.shown(a, w.target, answer), err
-}
-
-// count counts a visit that is admitted, unless it is to be skipped, or was counted before.
-func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject) (visit.Answer, error) {
-	if w.repeated {
-		return c.answerRepeated(ctx, a, w), nil
-	}
-	if why := c.skips(a, r, *w); why != "" {
-		answer, err := c.read(ctx, a, w.target, &w.visitor)
-		answer.Skipped = why
-		return answer, err
-	}
-	v := c.visitOf(a, w, r.ID)
-	if r.asserts() { // headers say nothing of whom the caller names
-		r.Agent, r.Hints, r.Languages, r.Located = "", tag.Hints{}, "", ""
-	}
-	v.Tags = c.tags(a, r, w)
-	if r.Later {
-		return c.later(v)
-	}
-	answer, err := c.recorder.Record(v)
-	if c.overflow && errors.Is(err, record.ErrOverloaded) {
-		return c.later(v)
-	}
-	switch {
-	case errors.Is(err, record.ErrRepeated):
-		return c.answerRepeated(ctx, a, w), nil
-	case errors.Is(err, record.ErrNumbersLost):
-		return visit.Answer{NoNumbers: true}, nil
-	}
-	return answer, err
-}
-
-// answerRepeated answers a visit that was counted before with the numbers of now, if these can be
-// read.
-func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
-	answer, err := c.read(ctx, a, w.target, &w.visitor)
-	answer.Repeated, answer.NoNumbers = true, err != nil
-	return answer
-}
-
-// later has a visit counted later, and returns when it is accepted.
-func (c *Counter) later(v record.Visit) (visit.Answer, error) {
-	if err := c.inbox.Put(v); err != nil {
-		return visit.Answer{}, err
-	}
-	answer, known := c.recorder.LastNumbers(v)
-	answer.Later, answer.Known = true, known
-	return answer, nil
-}
-
-// visitOf is the visit that a request is about. id: "" if it has none.
-func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
-	v := record.Visit{
-		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
-		NewPages: a.MostNewPages(w.untrusted), ID: id,
-	}
-	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
-		address := w.address
-		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
-			key, err := c.days.of(ctx, day, false)
-			if err != nil {
-				return netip.Addr{}, err
-			}
-			return a.VisitorByAddress(c.secret, address, key)
-		}
-	}
-	return v
-}
-
-// tags reads what else a visit brings, as far as the app counts it.
-func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
-	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages), Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
-	agent, hints, address := r.Agent, r.Hints, w.address
-	return func() tag.Set {
-		if len(a.Tags) == 1 {
-			return tag.Set{{Name: tag.Hour, Value: tag.HourOf(t.At, t.Zone)}}
-		}
-		if agent != "" {
-			t.Agent = c.bots.of(agent).agent.With(hints)
-		}
-		if t.Country == "" {
-			t.Country = c.countries.Of(address)
-		}
-		return slices.DeleteFunc(tag.Read(t), func(brought tag.Tag) bool { return !slices.Contains(a.Tags, brought.Name) })
-	}
-}
-
 // Ready returns an error, which says why, unless visits can be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
 
@@ -261,6 +161,55 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 		return visit.Unanswered(err)
 	}
 	return nil
+}
+
+// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
+// "", for any app at all.
+func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
+	register, err := c.apps.Current(ctx)
+	if err != nil {
+		return false
+	}
+	if name != "" {
+		a := register.Apps[name]
+		return a != nil && a.AllowsOrigin(origin)
+	}
+	site := app.SiteOfOrigin(origin)
+	for _, a := range register.Apps {
+		if site != "" && a.Counts(site) {
+			return true
+		}
+	}
+	return false
+}
+
+// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
+// page's site, or else the one that lists it.
+func (c *Counter) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
+	register, err := c.apps.Current(ctx)
+	if err != nil {
+		return "", err
+	}
+	page, err := visit.Normalize(uri, nil)
+	if err != nil {
+		return "", err
+	}
+	if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
+		return preferred, nil
+	}
+	for _, a := range register.Apps {
+		if !a.Lists(page.Site) {
+			continue
+		}
+		if name != "" {
+			return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
+		}
+		name = a.Name
+	}
+	if name == "" {
+		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+	}
+	return name, nil
 }
 
 // metrics of a counter. No label bears an address or a URI.

@@ -10,7 +10,7 @@ import (
 // rates limits how often each source may send a request a minute. For each source it keeps until
 // when its requests so far would last if they were spread evenly. That may lie a minute ahead, so
 // that a source may send all requests of a minute at once. Its memory is bounded: when it is full,
-// the source that was not seen for longest begins anew. checkRate, in admit.go, refuses by it. It is
+// the source that was not seen for longest begins anew. checkRate, in visit.go, refuses by it. It is
 // safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[source, time.Duration]

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -26,10 +27,47 @@ const (
 	// there for too long: the inbox costs a fraction of what counting does, and a crowd comes
 	// sooner to its answers.
 	overflowPause = 2 * time.Second
+	// overflowsFor is how long after a visit that has overflowed more of them are expected.
+	overflowsFor = 100 * time.Millisecond
 )
 
 // ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
 var ErrOverloaded = errors.New("it would wait for too long to be written")
+
+// Record returns when the visit has committed or has failed. It takes no context, because a visit
+// that was accepted is counted with its batch even if its caller leaves. A batch that waits too
+// long is refused, so the time is bounded.
+func (r *Recorder) Record(v Visit) (visit.Answer, error) {
+	e := &entry{Visit: v}
+	if now := r.caches.current.Load(); now != nil {
+		now.lookUp(e) // here, where visits run side by side, rather than in the lane
+	}
+	b, err := r.laneOf(&v).accept(e)
+	if err != nil {
+		e.err = err
+	} else {
+		<-b.done
+	}
+	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
+		r.overflowed.Store(time.Now().UnixNano())
+	} else {
+		r.metrics.outcome(e)
+	}
+	return e.answer, e.err
+}
+
+func (r *Recorder) laneOf(v *Visit) *lane {
+	past := len(r.lanes) - 1
+	if v.When == Past {
+		return r.lanes[past]
+	}
+	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
+}
+
+// Overflows reports whether visits have overflowed of late.
+func (r *Recorder) Overflows() bool {
+	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
+}
 
 // waitingBatch gathers visits. The lane's lock guards entries until the lane takes the batch. Then
 // they belong to the lane's goroutine, until it closes done; after that they do not change.

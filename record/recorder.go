@@ -1,9 +1,9 @@
 // Package record makes visits durable. It counts them in batches, each of which is one transaction,
 // and gives each visit the numbers of its own moment.
 //
-// The way of a visit: Recorder.Record puts it into a lane, the lane's writer makes a draft of each
-// batch, and db.Write sends that to the database. Many visits at once go beside the lanes, through
-// a writer of their own (chunks.go).
+// The way of a visit: Recorder.Record (lane.go) puts it into a lane, the lane's writer makes a draft
+// of each batch, and db.Write sends that to the database. Many visits at once go beside the lanes,
+// through a writer of their own (chunks.go).
 package record
 
 import (
@@ -24,9 +24,6 @@ import (
 	"footfall/visit"
 	"footfall/visit/tag"
 )
-
-// overflowsFor is how long after a visit that has overflowed more of them are expected.
-const overflowsFor = 100 * time.Millisecond
 
 // Options of Open. The zero value of a field means its default.
 type Options struct {
@@ -159,41 +156,6 @@ func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 // each lane, that of past days included, one for chunks, one for the inbox, and one to
 // find out whether a batch committed whose connection was lost.
 func Connections() int { return laneCount() + 4 }
-
-// Record returns when the visit has committed or has failed. It takes no context, because a visit
-// that was accepted is counted with its batch even if its caller leaves. A batch that waits too
-// long is refused, so the time is bounded.
-func (r *Recorder) Record(v Visit) (visit.Answer, error) {
-	e := &entry{Visit: v}
-	if now := r.caches.current.Load(); now != nil {
-		now.lookUp(e) // here, where visits run side by side, rather than in the lane
-	}
-	b, err := r.laneOf(&v).accept(e)
-	if err != nil {
-		e.err = err
-	} else {
-		<-b.done
-	}
-	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
-		r.overflowed.Store(time.Now().UnixNano())
-	} else {
-		r.metrics.outcome(e)
-	}
-	return e.answer, e.err
-}
-
-func (r *Recorder) laneOf(v *Visit) *lane {
-	past := len(r.lanes) - 1
-	if v.When == Past {
-		return r.lanes[past]
-	}
-	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
-}
-
-// Overflows reports whether visits have overflowed of late.
-func (r *Recorder) Overflows() bool {
-	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
-}
 
 // Ready returns an error, which says why, unless a batch was written of late or one can be, and
 // every day that it is now somewhere has its partition.
