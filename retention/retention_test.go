@@ -129,7 +129,9 @@ func (r *retention) dump(t *testing.T) (lines []string) {
 	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days", "returns", "counters"} {
 		lines = append(lines, r.table(t, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t ORDER BY 1`, table))...)
 	}
-	return append(lines, r.table(t, `SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname ~ '^visits_2019' ORDER BY 1`)...)
+	// Upkeep makes those of days to come meanwhile.
+	return append(lines, r.table(t, fmt.Sprintf(`SELECT relname FROM pg_class
+		WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_2019' AND 'visits_%d' ORDER BY 1`, r.today()))...)
 }
 
 // visitDays are the days of which an app has rows.
