@@ -280,11 +280,11 @@ func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) erro
 // lacks reports whether one of these ids is none of the visitor's. There may be as many as before
 // nevertheless: another erasure may have taken some meanwhile.
 func (v *Visitor) lacks(ids []netip.Addr) bool {
-	known := make(map[netip.Addr]bool, len(v.StoredAs))
+	has := make(map[netip.Addr]bool, len(v.StoredAs))
 	for _, id := range v.StoredAs {
-		known[id] = true
+		has[id] = true
 	}
-	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !known[id] })
+	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !has[id] })
 }
 
 // inErasure runs f on an app in a transaction while no other one erases.

@@ -42,8 +42,8 @@ func (b *bots) is(agent string) bool { return b.of(agent).bot }
 // of returns what a User-Agent says.
 func (b *bots) of(agent string) verdict {
 	agent = agent[:min(len(agent), agentBytes)]
-	v, known := b.verdicts.Get(agent)
-	if !known {
+	v, cached := b.verdicts.Get(agent)
+	if !cached {
 		v = verdict{judgeAgent(agent), tag.ReadAgent(agent)}
 		b.verdicts.Put(strings.Clone(agent), v) // a copy, which does not keep the whole request in memory
 	}

@@ -76,7 +76,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 
 // Known are those of some ids with which visits were counted before.
 func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
-	return g.counter.knownIDs(ctx, g.app, ids...)
+	return g.counter.countedIDs(ctx, g.app, ids...)
 }
 
 // Shown is the answer to a visit that the recorder has counted, as the caller is to see it.

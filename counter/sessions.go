@@ -33,11 +33,11 @@ func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name
 	if err != nil {
 		return "", "", err
 	}
-	if known := register.Key(key); known != nil && known.Opens(app.ScopeRead) {
+	if found := register.Key(key); found != nil && found.Opens(app.ScopeRead) {
 		for _, a := range register.Apps {
-			if a.ID == known.App {
-				c.uses.note(known.ID)
-				return a.Name, newSession(known.ID, app.HashOf(key), c.clock().Add(SessionFor)), nil
+			if a.ID == found.App {
+				c.uses.note(found.ID)
+				return a.Name, newSession(found.ID, app.HashOf(key), c.clock().Add(SessionFor)), nil
 			}
 		}
 	}
@@ -45,31 +45,31 @@ func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name
 }
 
 func newSession(key int32, hash [sha256.Size]byte, until time.Time) string {
-	var said [sessionStart]byte
-	binary.BigEndian.PutUint32(said[:4], uint32(key))          //nolint:gosec // read as it is written
-	binary.BigEndian.PutUint64(said[4:], uint64(until.Unix())) //nolint:gosec // read as it is written
-	return base64.RawURLEncoding.EncodeToString(append(said[:], sessionMAC(hash, said)...))
+	var signed [sessionStart]byte
+	binary.BigEndian.PutUint32(signed[:4], uint32(key))          //nolint:gosec // read as it is written
+	binary.BigEndian.PutUint64(signed[4:], uint64(until.Unix())) //nolint:gosec // read as it is written
+	return base64.RawURLEncoding.EncodeToString(append(signed[:], sessionMAC(hash, signed)...))
 }
 
-func sessionMAC(hash [sha256.Size]byte, said [sessionStart]byte) []byte {
+func sessionMAC(hash [sha256.Size]byte, signed [sessionStart]byte) []byte {
 	mac := hmac.New(sha256.New, hash[:])
 	mac.Write([]byte("footfall session"))
-	mac.Write(said[:])
+	mac.Write(signed[:])
 	return mac.Sum(nil)
 }
 
 // sessionKey returns the key of a session with which a reader looks at an app; nil if the session
 // does not hold (as "" does not), or its key is none of this app, or does not let them look.
-func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *app.Key {
+func (c *Counter) sessionKey(register *app.Register, a *app.App, session string) *app.Key {
 	sent, err := base64.RawURLEncoding.DecodeString(session)
 	if err != nil || len(sent) != sessionStart+sha256.Size {
 		return nil
 	}
-	said := [sessionStart]byte(sent[:sessionStart])
-	id := int32(binary.BigEndian.Uint32(said[:4]))                  //nolint:gosec // as it was written
-	until := time.Unix(int64(binary.BigEndian.Uint64(said[4:])), 0) //nolint:gosec // as it was written
-	key, hash := known.KeyOf(id)
-	if !c.clock().Before(until) || key == nil || !hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
+	signed := [sessionStart]byte(sent[:sessionStart])
+	id := int32(binary.BigEndian.Uint32(signed[:4]))                  //nolint:gosec // as it was written
+	until := time.Unix(int64(binary.BigEndian.Uint64(signed[4:])), 0) //nolint:gosec // as it was written
+	key, hash := register.KeyOf(id)
+	if !c.clock().Before(until) || key == nil || !hmac.Equal(sent[sessionStart:], sessionMAC(hash, signed)) {
 		return nil
 	}
 	if key.App != a.ID || !key.Opens(app.ScopeRead) {

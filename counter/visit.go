@@ -52,11 +52,11 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 		return nil, subject{}, err
 	}
 	if w.tooOld != nil {
-		known, err := c.knownIDs(ctx, a, r.ID)
+		counted, err := c.countedIDs(ctx, a, r.ID)
 		if err != nil {
 			return nil, subject{}, err
 		}
-		if w.repeated = known[r.ID]; !w.repeated {
+		if w.repeated = counted[r.ID]; !w.repeated {
 			return nil, subject{}, w.tooOld
 		}
 	}
@@ -99,14 +99,14 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key,
 }
 
 // keyOf returns the key that a request shows; nil where it shows none, or a session that is over.
-func (c *Counter) keyOf(known *app.Register, a *app.App, r *Request) (*app.Key, error) {
+func (c *Counter) keyOf(register *app.Register, a *app.App, r *Request) (*app.Key, error) {
 	if r.Session != "" {
-		return c.sessionKey(known, a, r.Session), nil
+		return c.sessionKey(register, a, r.Session), nil
 	}
 	if r.Key == "" {
 		return nil, nil
 	}
-	key := known.Key(r.Key)
+	key := register.Key(r.Key)
 	if key == nil || key.App != a.ID { // one answer for both, which tells nothing about the keys of other apps
 		return nil, visit.Errorf(visit.BadKey, "key", "it is not a key of app %s, or it is revoked: send another, or leave it out", a.Name)
 	}

@@ -80,8 +80,8 @@ func keyGone(a *app.App, first int32) error {
 		a.Name, visit.DayText(first))
 }
 
-// knownIDs are those of some ids with which visits of an app were counted before.
-func (c *Counter) knownIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
+// countedIDs are those of some ids with which visits of an app were counted before.
+func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
 	claims := make([]db.Claim, 0, len(ids))
 	for _, id := range ids {
 		if id != "" { // a visit that has none
@@ -97,11 +97,11 @@ func (c *Counter) knownIDs(ctx context.Context, a *app.App, ids ...string) (map[
 	if err != nil {
 		return nil, visit.Unanswered(err)
 	}
-	known := make(map[string]bool, len(found))
+	counted := make(map[string]bool, len(found))
 	for claim := range found {
-		known[claim.ID] = true
+		counted[claim.ID] = true
 	}
-	return known, nil
+	return counted, nil
 }
 
 // NotAhead returns a time, or the zero one, which is now, in place of one that lies ahead. isFar: by

@@ -32,16 +32,16 @@ func (b *Batch) claim(ctx context.Context, conn *pgxpool.Conn, begin *pgx.Batch)
 }
 
 // KnownVisitIDs returns those of some ids with which a visit was counted before.
-func (d *DB) KnownVisitIDs(ctx context.Context, ids []Claim) (known map[Claim]bool, err error) {
+func (d *DB) KnownVisitIDs(ctx context.Context, ids []Claim) (counted map[Claim]bool, err error) {
 	ask := VisitIDsKnownParams{}
 	for _, id := range ids {
 		ask.Apps, ask.Ids = append(ask.Apps, id.App), append(ask.Ids, id.ID)
 	}
 	var rows []VisitIDsKnownRow
 	err = d.look(ctx, "look for ids of visits", func(q *Queries) (err error) { rows, err = q.VisitIDsKnown(ctx, ask); return err })
-	known = make(map[Claim]bool, len(rows))
+	counted = make(map[Claim]bool, len(rows))
 	for _, row := range rows {
-		known[Claim{row.AppID, row.ID}] = true
+		counted[Claim{row.AppID, row.ID}] = true
 	}
-	return known, err
+	return counted, err
 }

@@ -45,10 +45,10 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	if tablesAreNewer(refused) {
 		return meaning{"the tables are those of a newer footfall", "use that one"}
 	}
-	if m, known := meanings[refused.Code]; known {
+	if m, ok := meanings[refused.Code]; ok {
 		return m
 	}
-	if m, known := meanings[refused.Code[:min(2, len(refused.Code))]]; known {
+	if m, ok := meanings[refused.Code[:min(2, len(refused.Code))]]; ok {
 		return m
 	}
 	return meaning{"the database refuses this", "look at the server's log"}

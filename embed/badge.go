@@ -54,14 +54,14 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 			err = visit.Errorf(visit.Invalid, name, format, args...)
 		}
 	}
-	oneOf := func(name string, known []string) string {
+	oneOf := func(name string, words []string) string {
 		switch value := q.Get(name); {
-		case slices.Contains(known, value):
+		case slices.Contains(words, value):
 			return value
 		case value != "":
-			wrong(name, "%.64q is none: use %s", value, strings.Join(known, ", "))
+			wrong(name, "%.64q is none: use %s", value, strings.Join(words, ", "))
 		}
-		return known[0]
+		return words[0]
 	}
 	is := func(name, wanted string) bool {
 		value := q.Get(name)

@@ -29,8 +29,8 @@ type Tags struct {
 
 // ByTag reads the first n values of a tag with which visitors of a target came in a range.
 func (r *Reader) ByTag(ctx context.Context, app, target, name string, in visit.Range, n int) (Tags, error) {
-	known, err := r.TagNames(ctx, app)
-	names := convert(known, func(t TagName) string { return t.Name })
+	listed, err := r.TagNames(ctx, app)
+	names := convert(listed, func(t TagName) string { return t.Name })
 	switch {
 	case err != nil:
 		return Tags{}, err

@@ -154,7 +154,11 @@ func (a visitorsOfDay) text(s draw.Style) string {
 	text := say("%s: %s of %s on %s\n\n", a.App, draw.Count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day)) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(a.Visitors, func(v DayVisitor) []any {
-			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
+			newcomer := ""
+			if v.New {
+				newcomer = "new"
+			}
+			return []any{v.Visitor, v.Rank, newcomer}
 		}),
 	}.Text(s)
 	if missing := a.PV - int64(len(a.Visitors)); missing > 0 {

@@ -46,9 +46,9 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		return "", in, err
 	}
 	name = cmp.Or(name, usualSpan)
-	for _, known := range spans {
-		if known.name == name {
-			return name, known.upTo(today), nil
+	for _, span := range spans {
+		if span.name == name {
+			return name, span.upTo(today), nil
 		}
 	}
 	return name, in, visit.Errorf(visit.Invalid, "range", "%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)

@@ -87,8 +87,8 @@ type Register struct {
 
 // Key returns the key of a text that a request shows; nil if it is not a valid key.
 func (r *Register) Key(shown string) *Key {
-	if known, ok := r.shown.Load(shown); ok {
-		return known.(*Key)
+	if cached, ok := r.shown.Load(shown); ok {
+		return cached.(*Key)
 	}
 	key := r.keys[HashOf(shown)]
 	if key != nil {
@@ -148,15 +148,15 @@ const (
 // watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
 func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 	for again := watchPause; ctx.Err() == nil; again = min(2*again, watchPauseMax) {
-		known := dir.offsets.Load()
-		err := dir.db.WatchApps(ctx, known.epoch, func(access *db.Access) {
+		cached := dir.offsets.Load()
+		err := dir.db.WatchApps(ctx, cached.epoch, func(access *db.Access) {
 			if access == nil {
 				dir.held.Store(nil)
 				return
 			}
 			again = watchPause
-			known = newOffsets(access, known)
-			dir.held.Store(dir.read(access, known, true))
+			cached = newOffsets(access, cached)
+			dir.held.Store(dir.read(access, cached, true))
 			sendFirst(first, nil)
 		})
 		sendFirst(first, err)
@@ -205,15 +205,15 @@ func (dir *Directory) Current(ctx context.Context) (*Register, error) {
 	ctx, cancel := dir.db.InTime(ctx)
 	defer cancel()
 	var access *db.Access
-	known := dir.offsets.Load()
+	cached := dir.offsets.Load()
 	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
-		access, err = q.AccessGet(ctx, known.epoch)
+		access, err = q.AccessGet(ctx, cached.epoch)
 		return err
 	})
 	if err != nil {
 		return nil, visit.Unanswered(err)
 	}
-	return dir.read(access, newOffsets(access, known), false), nil
+	return dir.read(access, newOffsets(access, cached), false), nil
 }
 
 // App returns an app by its name.

@@ -11,10 +11,10 @@ type offsets struct {
 	ofApps map[int32]map[string]visit.Counts // by the app's number and the target; rank is not used
 }
 
-// newOffsets are those that were read, or the known ones, if these still hold.
-func newOffsets(access *db.Access, known *offsets) *offsets {
-	if access.OffsetsEpoch == known.epoch {
-		return known
+// newOffsets are those that were read, or the cached ones, if these still hold.
+func newOffsets(access *db.Access, cached *offsets) *offsets {
+	if access.OffsetsEpoch == cached.epoch {
+		return cached
 	}
 	read := &offsets{epoch: access.OffsetsEpoch, ofApps: map[int32]map[string]visit.Counts{}}
 	for _, o := range access.Offsets {

@@ -86,7 +86,7 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 func (r *run) openNew(named map[string]bool) {
 	names, _ := findFiles(r.Files)
 	for _, name := range names {
-		if _, known := named[name]; known {
+		if _, ok := named[name]; ok {
 			continue
 		}
 		f, err := openFile(name, nil)

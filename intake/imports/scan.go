@@ -57,13 +57,13 @@ type scanner struct {
 	last       time.Time // that it shows
 }
 
-func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known map[int64]*db.LogsListRow) (*scanner, error) {
+func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, claimed map[int64]*db.LogsListRow) (*scanner, error) {
 	reader, done, err := f.read(0)
 	if err != nil {
 		return nil, err
 	}
 	s := &scanner{lines: lines{from: reader, sum: sha256.New()}, done: done, parser: logs.NewParser(only), hours: newHours(), read: read, most: int64(most), places: []int64{0}}
-	for _, l := range known {
+	for _, l := range claimed {
 		s.logs, s.places = append(s.logs, l), append(s.places, l.Next)
 	}
 	slices.SortFunc(s.logs, func(a, b *db.LogsListRow) int { return int(min(max(a.Claimed-b.Claimed, -1), 1)) })

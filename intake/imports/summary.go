@@ -57,7 +57,7 @@ func (s *Summary) leaveOut(why Reason) {
 }
 
 func (s *Summary) visit(site string, day int32) {
-	if _, known := s.Sites[site]; known || len(s.Sites) < mostSites {
+	if _, counted := s.Sites[site]; counted || len(s.Sites) < mostSites {
 		s.Sites[site]++
 	}
 	if s.From == 0 || day < s.From {

@@ -42,8 +42,8 @@ var kinds = map[string]kind{
 // password, if it is not in the address. app names the consumer group unless the address does.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
-	k, known := kinds[scheme]
-	if !known {
+	k, ok := kinds[scheme]
+	if !ok {
 		return nil, []error{fmt.Errorf("the queue begins with none of %s: write one like %s", strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ")+"://", kinds["kafka"].example)}
 	}
 	var faults []error

@@ -120,7 +120,7 @@ func (k *kafka) problem(err error) error {
 	} else if errors.Is(err, io.EOF) {
 		otherwise = "the brokers of the queue close the connection: they may ask for TLS, with kafkas://, or for a login, with ?sasl="
 	}
-	return problem(err, otherwise, []known{
+	return problem(err, otherwise, []meaning{
 		{"there is no topic " + k.queue + ": make it first", []error{kerr.UnknownTopicOrPartition}},
 		{"the broker does not let this user in: look at user, password and sasl", []error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState}},
 		{"the broker does not let this user read topic " + k.queue + ": allow it to describe and read it", []error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}},

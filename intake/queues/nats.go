@@ -52,7 +52,7 @@ func (a *Address) connectNATS(ctx context.Context, parts Parts) (Source, error) 
 
 // problem is what an error of a server means.
 func (s *stream) problem(err error) error {
-	return problem(err, "the server of the queue does not answer", []known{
+	return problem(err, "the server of the queue does not answer", []meaning{
 		{"there is no stream " + s.queue + ": make it first", []error{jetstream.ErrStreamNotFound}},
 		{"the server does not let this user in: look at user and password, or name a file of credentials with ?creds=",
 			[]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked}},

@@ -21,15 +21,15 @@ const (
 	fetchedAtOnce = 4 << 20
 )
 
-// known is what some errors of a client mean that do not pass by themselves.
-type known struct {
+// meaning is what some errors of a client mean that do not pass by themselves.
+type meaning struct {
 	means string
 	errs  []error
 }
 
 // problem is what an error of a client means: what is known of it, or otherwise something that
 // passes.
-func problem(err error, otherwise string, all []known) error {
+func problem(err error, otherwise string, all []meaning) error {
 	if err == nil {
 		return nil
 	}

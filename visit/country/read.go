@@ -103,8 +103,8 @@ func (t *table) readDatabase(content []byte) error {
 		if err := network.Err(); err != nil {
 			return err
 		}
-		code, known := codes[network.Offset()]
-		if !known {
+		code, ok := codes[network.Offset()]
+		if !ok {
 			code = codeIn(network)
 			codes[network.Offset()] = code
 		}
