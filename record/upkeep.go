@@ -18,7 +18,6 @@ import (
 const (
 	clockEvery     = time.Minute
 	clockWarnEvery = time.Hour
-	upkeepAfter    = time.Second // after Open, which does what counting cannot do without
 	upkeepEvery    = 10 * time.Minute
 	upkeepPatience = time.Minute      // how long one round may take
 	daysAhead      = 8                // how many days before they are needed partitions are made
@@ -86,10 +85,10 @@ func (u *upkeep) start() {
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error { _, err := u.db.EmptyBatches(ctx); return err }})
 }
 
-// repeat does some tasks again and again, the first time soon after Open: visits come first.
+// repeat does some tasks now, and again and again.
 func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
-		for wait := upkeepAfter; pause.For(u.ctx, wait) == nil; wait = every {
+		for again := true; again; again = pause.For(u.ctx, every) == nil {
 			for _, t := range tasks {
 				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
