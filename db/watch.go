@@ -23,9 +23,9 @@ type Access struct {
 	Offsets      []OffsetsAllRow
 }
 
-// AccessGet reads the apps, keys and links, and the offsets, unless their epoch is had, of which the
-// reader has them.
-func (q *Queries) AccessGet(ctx context.Context, had string) (*Access, error) {
+// AccessGet reads the apps, keys and links, and the offsets, unless they are still of offsetsEpoch,
+// of which the reader has them.
+func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (q *Queries) AccessGet(ctx context.Context, had string) (*Access, error) {
 		return nil, err
 	}
 	access := &Access{Apps: apps, Keys: keys, Shares: shares, OffsetsEpoch: epoch}
-	if epoch != had {
+	if epoch != offsetsEpoch {
 		access.Offsets, err = q.OffsetsAll(ctx)
 	}
 	return access, err
@@ -51,9 +51,9 @@ func (q *Queries) AccessGet(ctx context.Context, had string) (*Access, error) {
 
 // WatchApps calls publish with all apps and keys, at once and again after every change, until ctx
 // ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
-// WaitForInstances waits until publish has returned from the latest change. had is the epoch of
-// the offsets that the caller has; "": none.
-func (d *DB) WatchApps(ctx context.Context, had string, publish func(*Access)) (err error) {
+// WaitForInstances waits until publish has returned from the latest change. offsetsEpoch is
+// that of the offsets which the caller has; "": none.
+func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
 	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it ends with an error alone
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
@@ -70,14 +70,14 @@ func (d *DB) WatchApps(ctx context.Context, had string, publish func(*Access)) (
 	held := int32(-1)
 	for {
 		within, cancel := context.WithTimeout(ctx, watchPatience(d.options.DeadAfter))
-		epoch, access, err := holdApps(within, q, held, had)
+		epoch, access, err := holdApps(within, q, held, offsetsEpoch)
 		cancel()
 		if err != nil {
 			return err
 		}
 		if epoch != held {
 			publish(access)
-			had = access.OffsetsEpoch
+			offsetsEpoch = access.OffsetsEpoch
 		}
 		if held >= 0 && held != epoch {
 			if err := q.AppsEpochLetGo(ctx, held); err != nil {
@@ -114,7 +114,7 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 // holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which tells
 // WaitForInstances what this instance has seen. The lock is taken first, so that whoever makes a
 // change that is not in the answer finds it and waits.
-func holdApps(ctx context.Context, q *Queries, held int32, had string) (int32, *Access, error) {
+func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
 		if err != nil {
@@ -126,7 +126,7 @@ func holdApps(ctx context.Context, q *Queries, held int32, had string) (int32, *
 				return 0, nil, err
 			}
 		}
-		access, err := q.AccessGet(ctx, had)
+		access, err := q.AccessGet(ctx, offsetsEpoch)
 		if err != nil {
 			return 0, nil, err
 		}
