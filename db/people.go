@@ -86,7 +86,8 @@ func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old Peop
 		}
 	}
 	for i, way := range ways {
-		// All of the way: should a period begin now, rows that are of the present one are of the one before.
+		// All of the way: should a period begin now, rows that are of the present one are of the
+		// one before.
 		if slices.ContainsFunc(way, func(row PeopleFindRow) bool { return row.Closed }) {
 			for _, row := range way {
 				old.AppIds, old.Ids = append(old.AppIds, asked[i].App), append(old.Ids, row.ID)

@@ -37,8 +37,8 @@ type Options struct {
 	// CountriesBy says who has made the file of countries, and under which licence, for the pages that
 	// show countries. Default: there is no file.
 	CountriesBy func() string
-	// PublicURL is where people reach it, as https://count.example or, below a path that a proxy takes off,
-	// https://blog.example/numbers. Default: as they ask.
+	// PublicURL is where people reach it, as https://count.example or, below a path that a proxy
+	// takes off, https://blog.example/numbers. Default: as they ask.
 	PublicURL string
 	// Busuanzi is the app for which pages made for busuanzi count where several list their site, or
 	// it counts every one. Default: none.

@@ -66,7 +66,8 @@ func (r *result) json() ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// writeReport writes a report, smaller where the caller reads that, or tells that the caller has it already.
+// writeReport writes a report, smaller where the caller reads that, or tells that the caller has it
+// already.
 func writeReport(c echo.Context, name, format string, made *result) error {
 	h := c.Response().Header()
 	body, err := made.json()

@@ -39,7 +39,8 @@ func TestVisitsBringTags(t *testing.T) {
 	})
 	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer", "https://forge.example/readme")
 	assert.Contains(t, a.body, "<title>visits: 1</title>")
-	// Of its own visitor a browser says with what they came; of others, whom a backend names, it does not.
+	// Of its own visitor a browser says with what they came; of others, whom a backend names, it
+	// does not.
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
 		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)

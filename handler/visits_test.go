@@ -208,8 +208,8 @@ func (e *edge) another(t *testing.T) *edge {
 }
 
 // A call with a key counts once, however often and by however many it is sent at once, to two
-// instances. Another body with the same key is refused to who shows a key of the app; other keys, apps and callers have calls of
-// their own.
+// instances. Another body with the same key is refused to a caller who shows a key of the app; other
+// keys, apps and callers have calls of their own.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

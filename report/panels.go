@@ -49,7 +49,8 @@ type (
 	// Came is a visitor of a target on a day. PreviousDay is the last one before; 0: none.
 	Came = db.PanelWhoCameRow
 	// TagValue is how many visitors of a target came with a value of a tag, PvCompared as
-	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has none.
+	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has
+	// none.
 	TagValue = db.PanelTagsRow
 	// TagName is a name of tags that an app counts, or has values of.
 	TagName = db.TagNamesRow

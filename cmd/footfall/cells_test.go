@@ -161,7 +161,8 @@ func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (addr
 	return address
 }
 
-// What a cell, a cluster, or the commands of cell cannot do is refused with what is wrong, and what to do.
+// What a cell, a cluster, or the commands of cell cannot do is refused with what is wrong, and what
+// to do.
 func TestCellsRefuse(t *testing.T) {
 	t.Parallel()
 	cluster := dbtest.NewCluster(t, 1)

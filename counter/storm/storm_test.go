@@ -68,9 +68,9 @@ const (
 	back  = 1 // how many days before the present one a visit may be that must not be refused
 )
 
-// tenant is an app in which something is counted. Of those that are exact each number is compared: nobody
-// is erased there but by the one who sends their visits, so that it is certain whose these are. Of
-// the others the visits.
+// tenant is an app in which something is counted. Of those that are exact each number is compared:
+// nobody is erased there but by the one who sends their visits, so that it is certain whose these
+// are. Of the others the visits.
 type tenant struct {
 	name             string
 	exact            bool

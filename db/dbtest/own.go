@@ -19,7 +19,8 @@ import (
 
 // Own starts a server for one test, for what nobody else on the server could bear, or what the
 // server of all lacks. It serves from a folder as OwnDir makes one, on an address of this machine,
-// too, unless that is empty, and stops with the test. The test is skipped where there is no PostgreSQL to start one of.
+// too, unless that is empty, and stops with the test. The test is skipped where there is no
+// PostgreSQL to start one of.
 func Own(t testing.TB, dir, listen string) *embedded.Server {
 	t.Helper()
 	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")

@@ -179,6 +179,6 @@ func dailyVisitors(w *world) {
 	_, err := w.conn.Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(*first, time.UTC))
 	require.NoError(w.t, err)
 	assert.EqualValues(w.t, 2, erase(), "at the site and the page, on the second day")
-	assert.Zero(w.t, erase(), "the first day's is nobody's, even for who has the secret")
+	assert.Zero(w.t, erase(), "the first day's is nobody's, even for somebody who has the secret")
 	assert.Len(w.t, w.tables()[w.expand("daily {page}")].visitors, 1)
 }
