@@ -280,7 +280,8 @@ type PagesTallyLockRow struct {
 
 // Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
 // anything is made. Returns how many of both were made on the day. A day that is over by the clock
-// of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come nowhere yet.
+// of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
+// nowhere yet.
 func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
 	var i PagesTallyLockRow

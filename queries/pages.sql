@@ -26,7 +26,8 @@ CROSS JOIN LATERAL (
 -- name: PagesTallyLock :one
 -- Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
 -- anything is made. Returns how many of both were made on the day. A day that is over by the clock
--- of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come nowhere yet.
+-- of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
+-- nowhere yet.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
