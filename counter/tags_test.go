@@ -281,7 +281,9 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 	}, sources)
 }
 
-// An app has so many new values a day, whichever instances make them, and the rest is (other).
+// An app has so many new values a day, whichever instances make them, and the rest is (other). What
+// strangers make up leaves room for tags of the app's own, and for those of people, which have as
+// many together.
 func TestNewValuesOfADayAreBounded(t *testing.T) {
 	t.Parallel()
 	a := ways[3].newInstance(t, counter.Options{})
@@ -305,6 +307,39 @@ func TestNewValuesOfADayAreBounded(t *testing.T) {
 	flood(2)
 	require.Equal(t, []string{"500 20\n"}, a.others(t, 20260630))
 	a.checkTags(t)
+}
+
+func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
+	t.Parallel()
+	in, _ := ways[3].newPeople(t, counter.Options{})
+	comes := func(id string, r counter.Request) {
+		t.Helper()
+		r.App, r.Visitor = "demo", id
+		r.URI = "http://a.example/?utm_campaign=" + id
+		_, err := in.Visit(t.Context(), r)
+		require.NoError(t, err)
+	}
+	plan := func(value string) tag.Set { return tag.Set{{Name: "plan", Value: value}} }
+	in.exec(t, fmt.Sprintf(`INSERT INTO page_tallies (app_id, day_id, today, tags_today) SELECT id, 20260629, 0, %d FROM apps WHERE name = 'demo'`, tag.MostNewADay-1))
+	comes("one", counter.Request{})
+	comes("two", counter.Request{})
+	comes("three", counter.Request{Tags: plan("gold")})
+	in.has(t, "four", plan("silver")...)
+	comes("four", counter.Request{})
+	in.exec(t, fmt.Sprintf(`UPDATE page_tallies SET own_tags_today = own_tags_today + %d`, tag.MostNewADay-3))
+	in.has(t, "five", plan("bronze")...)
+	comes("five", counter.Request{})
+	comes("six", counter.Request{Tags: plan("iron")})
+	in.has(t, "seven", plan("tin")...)
+	comes("seven", counter.Request{})
+	require.Equal(t, []string{
+		"a.example 20260629 campaign (other) 6 6", "a.example 20260629 campaign one 1 1", "a.example 20260629 hour 12 7 7",
+		"a.example 20260629 plan (other) 2 2", "a.example 20260629 plan bronze 1 1", "a.example 20260629 plan gold 1 1",
+		"a.example 20260629 plan silver 1 1", "a.example/ 20260629 campaign (other) 6 6", "a.example/ 20260629 campaign one 1 1",
+	}, in.tagDays(t))
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	comes("eight", counter.Request{Tags: plan("zinc")})
+	require.Equal(t, []string{"1 1\n"}, in.table(t, `SELECT tags_today, own_tags_today FROM page_tallies`))
 }
 
 // others is how many visitors of the site on a day came with a source of its own, and with (other).

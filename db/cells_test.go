@@ -218,14 +218,15 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 	}
 }
 
-// stepsGiveWay takes a step anew while visits are counted. It waits for nobody for long, and what it
+// stepsGiveWay takes the last steps anew while visits are counted. It waits for nobody for long, and what it
 // has made is there for all.
 func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell db.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
 	for _, sql := range []string{
-		`DROP TABLE cell.people`, `DELETE FROM cell.epochs WHERE name = 'people'`, `DELETE FROM cell.goose_db_version WHERE version_id = 9`,
-		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql')`,
+		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
+		`DELETE FROM cell.epochs WHERE name = 'people'`, `DELETE FROM cell.goose_db_version WHERE version_id >= 9`,
+		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql', '00010_own_tags.sql')`,
 	} {
 		exec(t, coordinator, sql)
 	}
@@ -254,7 +255,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell db.Cell, d *db.DB) {
 	require.NoError(t, long.Rollback(t.Context()))
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"00009_people.sql", "functions and views"}, applied)
+	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

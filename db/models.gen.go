@@ -580,8 +580,10 @@ type PageTally struct {
 	DayID int32 `json:"day_id"`
 	// Pages and sites made on that day, those deleted since included.
 	Today int64 `json:"today"`
-	// Tags made on that day whose values anybody can make up.
+	// Sources and campaigns made on that day, whose values strangers can make up.
 	TagsToday int64 `json:"tags_today"`
+	// Tags of the app's own names made on that day, of visits and of people.
+	OwnTagsToday int64 `json:"own_tags_today"`
 }
 
 // The rows of one period: a partition of people.

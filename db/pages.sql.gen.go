@@ -241,20 +241,27 @@ func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64
 
 const PagesTallyAdd = `-- name: PagesTallyAdd :exec
 UPDATE page_tallies
-SET today      = today + $1,
-    tags_today = tags_today + $2
-WHERE app_id = $3
+SET today          = today + $1,
+    tags_today     = tags_today + $2,
+    own_tags_today = own_tags_today + $3
+WHERE app_id = $4
 `
 
 type PagesTallyAddParams struct {
-	Pages int64 `json:"pages"`
-	Tags  int64 `json:"tags"`
-	AppID int32 `json:"app_id"`
+	Pages   int64 `json:"pages"`
+	Tags    int64 `json:"tags"`
+	OwnTags int64 `json:"own_tags"`
+	AppID   int32 `json:"app_id"`
 }
 
 // Adds pages and tags that were made, under the lock.
 func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) error {
-	_, err := q.db.Exec(ctx, PagesTallyAdd, arg.Pages, arg.Tags, arg.AppID)
+	_, err := q.db.Exec(ctx, PagesTallyAdd,
+		arg.Pages,
+		arg.Tags,
+		arg.OwnTags,
+		arg.AppID,
+	)
 	return err
 }
 
@@ -262,10 +269,11 @@ const PagesTallyLock = `-- name: PagesTallyLock :one
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES ($1, require_day_near($2, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
-    SET day_id     = greatest(t.day_id, excluded.day_id),
-        today      = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END,
-        tags_today = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.tags_today END
-RETURNING today, tags_today
+    SET day_id         = greatest(t.day_id, excluded.day_id),
+        today          = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END,
+        tags_today     = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.tags_today END,
+        own_tags_today = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.own_tags_today END
+RETURNING today, tags_today, own_tags_today
 `
 
 type PagesTallyLockParams struct {
@@ -274,18 +282,19 @@ type PagesTallyLockParams struct {
 }
 
 type PagesTallyLockRow struct {
-	Today     int64 `json:"today"`
-	TagsToday int64 `json:"tags_today"`
+	Today        int64 `json:"today"`
+	TagsToday    int64 `json:"tags_today"`
+	OwnTagsToday int64 `json:"own_tags_today"`
 }
 
 // Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
-// anything is made. Returns how many of both were made on the day. A day that is over by the clock
+// anything is made. Returns how many were made on the day. A day that is over by the clock
 // of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
 // nowhere yet.
 func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
 	var i PagesTallyLockRow
-	err := row.Scan(&i.Today, &i.TagsToday)
+	err := row.Scan(&i.Today, &i.TagsToday, &i.OwnTagsToday)
 	return i, err
 }
 

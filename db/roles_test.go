@@ -172,7 +172,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	require.Len(t, ids, 3)
 	from := db.Tag{Name: "source", Value: "a.example"}
-	require.NoError(t, d.MakeTags(ctx, 1, today, nil, []db.Tag{from}, 1, map[db.Tag]int32{}))
+	require.NoError(t, d.MakeTags(ctx, 1, today, db.NewTags{Open: []db.Tag{from}}, 1, map[db.Tag]int32{}))
 	tags, err := d.FindTags(ctx, 1, []db.Tag{from})
 	require.NoError(t, err)
 	var out db.Outcome
@@ -318,7 +318,7 @@ func rightsOf(t *testing.T, conn *pgx.Conn, role string) []string {
 			SELECT 'table ' || relname, relacl, relnamespace::regnamespace::name FROM pg_class
 			UNION ALL
 			SELECT format('column %s.%s', c.relname, a.attname), a.attacl, c.relnamespace::regnamespace::name
-			FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+			FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid AND NOT a.attisdropped
 			UNION ALL
 			SELECT 'function ' || proname, coalesce(proacl, acldefault('f', proowner)), pronamespace::regnamespace::name FROM pg_proc
 			UNION ALL

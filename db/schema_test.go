@@ -105,6 +105,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"page_tallies_pkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 0)`},
 	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (99, 20190629, 0)`},
 	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
+	{"page_tallies_own_tags_are_not_negative", `UPDATE page_tallies SET own_tags_today = -1`},
 
 	{"tags_pkey", `INSERT INTO tags (id, app_id, name, value) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'hour', '12')`},
 	{"tags_app_id_fkey", `UPDATE tags SET app_id = 99`},

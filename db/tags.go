@@ -59,25 +59,38 @@ func tagColumns(tags []Tag) (names, values []string) {
 	return names, values
 }
 
-// MakeTags makes tags of an app that are missing, and adds their ids. On the day no more than
-// maxToday are made of the open ones, whose values anybody can make up; of the others any number.
-// It counts nothing, so after any error nothing has been counted.
-func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, maxToday int64, ids map[Tag]int32) error {
+// NewTags are tags of an app that are missing.
+type NewTags struct {
+	Closed []Tag // of which there are few
+	Open   []Tag // whose values strangers can make up
+	Own    []Tag // of the app's own names
+}
+
+// MakeTags makes tags that are missing, and adds their ids. On the day no more than maxToday are made
+// of the open ones, and no more than that of the app's own; of the closed ones any number. It counts
+// nothing, so after any error nothing has been counted.
+func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxToday int64, ids map[Tag]int32) error {
+	if len(missing.Closed)+len(missing.Open)+len(missing.Own) == 0 {
+		return nil
+	}
 	err := d.inTx(ctx, d.writers, func(q *Queries) error {
 		tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: app, Day: day})
 		if err != nil {
 			return err
 		}
 		// Another instance may have made some of them: only those still missing need room.
-		if err := findTags(ctx, q, app, open, ids); err != nil {
+		if err := findTags(ctx, q, app, slices.Concat(missing.Open, missing.Own), ids); err != nil {
 			return err
 		}
-		made := slices.DeleteFunc(open, func(t Tag) bool { return ids[t] != 0 })
-		made = made[:min(len(made), int(max(0, maxToday-tally.TagsToday)))]
-		if err := q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: app, Tags: int64(len(made))}); err != nil {
+		room := func(tags []Tag, today int64) []Tag {
+			tags = slices.DeleteFunc(tags, func(t Tag) bool { return ids[t] != 0 })
+			return tags[:min(len(tags), int(max(0, maxToday-today)))]
+		}
+		open, own := room(missing.Open, tally.TagsToday), room(missing.Own, tally.OwnTagsToday)
+		if err := q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: app, Tags: int64(len(open)), OwnTags: int64(len(own))}); err != nil {
 			return err
 		}
-		made = append(made, tags...)
+		made := slices.Concat(missing.Closed, open, own)
 		names, values := tagColumns(made)
 		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Names: names, TagValues: values}); err != nil {
 			return err

@@ -25,22 +25,24 @@ CROSS JOIN LATERAL (
 
 -- name: PagesTallyLock :one
 -- Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
--- anything is made. Returns how many of both were made on the day. A day that is over by the clock
+-- anything is made. Returns how many were made on the day. A day that is over by the clock
 -- of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
 -- nowhere yet.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
-    SET day_id     = greatest(t.day_id, excluded.day_id),
-        today      = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END,
-        tags_today = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.tags_today END
-RETURNING today, tags_today;
+    SET day_id         = greatest(t.day_id, excluded.day_id),
+        today          = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END,
+        tags_today     = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.tags_today END,
+        own_tags_today = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.own_tags_today END
+RETURNING today, tags_today, own_tags_today;
 
 -- name: PagesTallyAdd :exec
 -- Adds pages and tags that were made, under the lock.
 UPDATE page_tallies
-SET today      = today + @pages,
-    tags_today = tags_today + @tags
+SET today          = today + @pages,
+    tags_today     = tags_today + @tags,
+    own_tags_today = own_tags_today + @own_tags
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one

@@ -70,8 +70,8 @@ func (e *entry) setTags(idOf func(tag.Tag) int32) {
 }
 
 // intern sets the ids of tags that are missing, and makes those that were never there before. A
-// value that anybody can make up is made for a visit alone that may be counted at its site, and
-// only as many as an app may have a day: others count as (other). So whoever visits again and again
+// value that can be made up is made for a visit alone that may be counted at its site, and only as
+// many as an app may have a day: others count as (other). So whoever visits again and again
 // makes one a day.
 func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	lacking := map[int32][]*entry{}
@@ -104,7 +104,8 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 // request asks the database for the ids of the tags of some entries of an app, and has those made
 // that may be. all are the entries that come in one batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
-	var asked, closed, open []db.Tag
+	var asked []db.Tag
+	var missing db.NewTags
 	bring := map[db.Tag][]*entry{}
 	add := func(t db.Tag, e *entry) {
 		if bring[t] == nil {
@@ -132,15 +133,15 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 		switch {
 		case ids[t] != 0:
 		case !tag.IsOpen(t.Name) || t.Value == tag.Other:
-			closed = append(closed, t)
-		case slices.ContainsFunc(bring[t], func(e *entry) bool { return makes[e] }):
-			open = append(open, t)
+			missing.Closed = append(missing.Closed, t)
+		case !slices.ContainsFunc(bring[t], func(e *entry) bool { return makes[e] }):
+		case tag.IsOwn(t.Name):
+			missing.Own = append(missing.Own, t)
+		default:
+			missing.Open = append(missing.Open, t)
 		}
 	}
-	if len(closed)+len(open) == 0 {
-		return ids, nil
-	}
-	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, closed, open, tag.MostNewADay, ids)
+	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
 // firsts returns the entries with which their visitors will be counted at their sites.

@@ -157,20 +157,18 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 	if err != nil {
 		return err
 	}
-	var others, open []db.Tag
+	var missing db.NewTags
 	for _, t := range all {
 		switch {
 		case ids[t] != 0:
 		case t.Value == tag.Other:
-			others = append(others, t)
+			missing.Closed = append(missing.Closed, t)
 		default:
-			open = append(open, t)
+			missing.Own = append(missing.Own, t)
 		}
 	}
-	if len(others)+len(open) > 0 {
-		if err := d.MakeTags(ctx, a.ID, day, others, open, tag.MostNewADay, ids); err != nil {
-			return err
-		}
+	if err := d.MakeTags(ctx, a.ID, day, missing, tag.MostNewADay, ids); err != nil {
+		return err
 	}
 	for t := range tags {
 		if tags[t] = ids[t]; tags[t] == 0 {

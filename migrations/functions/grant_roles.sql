@@ -47,7 +47,7 @@ BEGIN
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_lines, days, open_returns, tags, tag_days, tag_news, people TO footfall_app;
         GRANT DELETE ON tag_news TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
-        GRANT UPDATE (day_id, today, tags_today) ON page_tallies TO footfall_app;
+        GRANT UPDATE (day_id, today, tags_today, own_tags_today) ON page_tallies TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
         GRANT UPDATE (seen, since, try_at, waiting) ON webhooks TO footfall_app;
         GRANT UPDATE (hot, pv, new_visitors) ON days    TO footfall_app;

@@ -46,8 +46,12 @@ const OfPages = 2
 // IsOfPages reports whether pages have the name, too.
 func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
-// IsOpen reports whether anybody can make up values of the name.
+// IsOpen reports whether values of the name can be made up: of sources and campaigns by strangers,
+// of names of the app's own by whoever may give tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
+
+// IsOwn reports whether the name is one of an app's own.
+func IsOwn(name string) bool { return !slices.Contains(Names, name) }
 
 // Other is the value of what has one that is not kept.
 const Other = "(other)"
@@ -60,7 +64,7 @@ const (
 	MostBytes     = 100 // of a value
 	MostNames     = 20  // that the app lists besides those that are built in
 	MostNameBytes = 40  // of such a name
-	MostNewADay   = 500 // values of open names that are new on a day; others count as Other
+	MostNewADay   = 500 // values that are new on a day, of open names that are built in, and as many of its own; others count as Other
 )
 
 // Request is what a visit comes with, as its caller writes it.
