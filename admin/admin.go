@@ -23,8 +23,8 @@ type Admin struct {
 	secret app.Secret
 }
 
-// New returns an Admin. It needs the secret for apps whose visitors are hashed.
-func New(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret} }
+// NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
+func NewAdmin(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret} }
 
 // instancesWithin is how long a change waits for the running instances. It is longer than the
 // server takes to notice that one of them has vanished (db.Options.DeadAfter).
@@ -35,7 +35,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	if err := app.CheckNew(name, s); err != nil {
 		return err
 	}
-	err := a.db.InTx(ctx, func(q *db.Queries) error {
+	err := a.inTx(ctx, func(q queries) error {
 		row, err := q.AppAdd(ctx, name)
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.Invalid, "name", "there is an app %s already: change that one, or choose another name", name)
@@ -53,7 +53,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 
 // SetApp changes an app's settings.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
-	return a.change(ctx, "set app ", name, func(q *db.Queries, row *db.App) error {
+	return a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
 		was := *row
 		if err := s.Apply(row, a.secret); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	})
 }
 
-func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
+func setApp(ctx context.Context, q queries, row *db.App) error {
 	return q.AppSet(ctx, db.AppSetParams{
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
@@ -152,8 +152,8 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 }
 
 func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
-	err = a.db.Report(ctx, func(q *db.Queries) error {
-		rows, err := q.AppsToRead(ctx)
+	err = a.db.Report(ctx, func(tx db.Tx) error {
+		rows, err := db.New(tx).AppsToRead(ctx)
 		apps = make([]db.App, len(rows))
 		for i, row := range rows {
 			apps[i] = db.App{ID: row.ID, Name: row.Name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access,
@@ -172,10 +172,22 @@ func namesOf(apps []db.App) string {
 	return strings.Join(names, ", ")
 }
 
+// queries are those that operators ask alone, and those that others ask, too.
+type queries struct {
+	*Queries
+	*shared
+}
+
+type shared = db.Queries
+
+func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
+	return a.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
+}
+
 // withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
 // deletes it.
-func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
-	return a.db.InTx(ctx, func(q *db.Queries) error {
+func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
+	return a.inTx(ctx, func(q queries) error {
 		row, err := q.AppLock(ctx, name)
 		if errors.Is(err, db.ErrNoRows) {
 			return app.NoApp(name)
@@ -194,7 +206,7 @@ var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being del
 
 // change is withApp, and returns when every running instance knows of the change. doing says what is
 // done to the app.
-func (a *Admin) change(ctx context.Context, doing, name string, f func(q *db.Queries, row *db.App) error) error {
+func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries, row *db.App) error) error {
 	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
 }
 
@@ -207,7 +219,7 @@ func (a *Admin) changed(ctx context.Context, doing string, err error) error {
 }
 
 // appOf returns an app by its name.
-func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
+func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 	row, err := q.AppGet(ctx, name)
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, app.NoApp(name)
@@ -216,8 +228,9 @@ func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
 }
 
 // read runs f on an app that nothing is changed of.
-func (a *Admin) read(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
-	return a.db.Read(ctx, func(q *db.Queries) error {
+func (a *Admin) read(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
+	return a.db.Read(ctx, func(shared *db.Queries) error {
+		q := queries{New(shared.Tx()), shared}
 		row, err := appOf(ctx, q, name)
 		if err != nil {
 			return err
@@ -227,11 +240,11 @@ func (a *Admin) read(ctx context.Context, name string, f func(q *db.Queries, row
 }
 
 // listing is a query that lists something of an app.
-type listing[Row any] func(q *db.Queries, ctx context.Context, app int32) ([]Row, error)
+type listing[Row any] func(q queries, ctx context.Context, app int32) ([]Row, error)
 
 // list lists something of an app.
 func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
-	err = a.read(ctx, name, func(q *db.Queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
+	err = a.read(ctx, name, func(q queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
 	return rows, wrap("list the "+what+" of app "+name, err)
 }
 
@@ -243,16 +256,17 @@ type OfApp[Row any] struct {
 
 // Logs lists the logs that were imported for an app, or for each one, where name is "".
 func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[db.LogsListRow], error) {
-	return listEach(ctx, a, "logs", name, (*db.Queries).LogsList)
+	return listEach(ctx, a, "logs", name, queries.LogsList)
 }
 
 // Queues lists how far queues were counted for an app, or for each one, where name is "".
-func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[db.QueuesListRow], error) {
-	return listEach(ctx, a, "queues", name, (*db.Queries).QueuesList)
+func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[QueuesListRow], error) {
+	return listEach(ctx, a, "queues", name, queries.QueuesList)
 }
 
 func listEach[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (all []OfApp[Row], err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
+	err = a.db.Read(ctx, func(shared *db.Queries) error {
+		q := queries{New(shared.Tx()), shared}
 		apps, err := appsNamed(ctx, q, name)
 		all = nil
 		for _, app := range apps {
@@ -270,7 +284,7 @@ func listEach[Row any](ctx context.Context, a *Admin, what, name string, query l
 }
 
 // appsNamed is the app of a name, or each one, where that is "".
-func appsNamed(ctx context.Context, q *db.Queries, name string) ([]db.App, error) {
+func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	if name == "" {
 		return q.AppsList(ctx)
 	}

@@ -13,7 +13,7 @@ func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
-	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
+	err := a.withApp(ctx, name, func(q queries, row *db.App) error {
 		// Before anything that raises the epoch of apps, as in SetApp: commands never wait for each
 		// other. Visits that wait to be written there then find the app closed.
 		if err := q.InboxHold(ctx); err != nil {
@@ -32,7 +32,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
-	if err := a.atLength(ctx, name, func(q *db.Queries, row *db.App) error {
+	if err := a.atLength(ctx, name, func(q queries, row *db.App) error {
 		if err := inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete); err != nil {
 			return err
 		}
@@ -41,18 +41,18 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		return err
 	}
 	// The rows that are many, without locks that others wait for; then what is left.
-	if err := a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error {
+	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error {
 		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
 	}); err != nil {
 		return err
 	}
-	return a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error { return deleteAll(ctx, q, row) })
+	return a.inErasure(ctx, name, func(q queries, row *db.App) error { return deleteAll(ctx, q, row) })
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
 // locks of its counters from counting: a visit that was under way is counted and then deleted, or
 // does not find its pages any more.
-func deleteAll(ctx context.Context, q *db.Queries, row *db.App) error {
+func deleteAll(ctx context.Context, q queries, row *db.App) error {
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return err
 	}

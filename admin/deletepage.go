@@ -22,7 +22,7 @@ type Page struct {
 
 // FindPage returns the page that somebody has typed, as a URI or as reports write it.
 func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
-	err = a.read(ctx, app, func(q *db.Queries, row *db.App) (err error) {
+	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err
 	}
-	err := a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
+	err := a.inErasure(ctx, app, func(q queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
 	var verr *visit.Error
 	if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
-		err = errors.Join(a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
+		err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
 	}
 	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
 }
@@ -79,7 +79,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 // hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
 // for the page. After it no batch counts for the page: later ones do not find it, and earlier ones
 // have ended when the lock on its counters is taken.
-func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) error {
+func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if row.DeletedAt != nil {
 		return errBeingDeleted
 	}
@@ -87,7 +87,7 @@ func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) err
 	if err != nil {
 		return err
 	}
-	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: uri})
+	page, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
 		removed, err := removeByURI(ctx, q, row.ID, uri)
 		if err == nil && removed == nil {
@@ -107,7 +107,7 @@ func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) err
 	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
 		return err
 	}
-	if err := q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
+	if err := q.PageRename(ctx, PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
 		return err
 	}
 	_, err = removeByURI(ctx, q, row.ID, uri)
@@ -116,17 +116,17 @@ func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) err
 
 // removeByURI removes what stands at the URI of a page: its offset, which is returned (nil: it has
 // none), and its webhooks.
-func removeByURI(ctx context.Context, q *db.Queries, app int32, uri string) (*Offset, error) {
+func removeByURI(ctx context.Context, q queries, app int32, uri string) (*Offset, error) {
 	removed, err := removeOffset(ctx, q, app, uri)
 	if err != nil {
 		return nil, err
 	}
-	return removed, q.WebhooksOfTargetDelete(ctx, db.WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
+	return removed, q.WebhooksOfTargetDelete(ctx, WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's
 // pages, but not one of the new pages of a day that the app's limit is about.
-func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string) error {
+func makeDeletedPage(ctx context.Context, q queries, app int32, site string) error {
 	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: app}); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Pages: made}); err != nil {
 		return err
 	}
-	page, err := q.PageGet(ctx, db.PageGetParams{AppID: app, Uri: uri})
+	page, err := q.PageGet(ctx, PageGetParams{AppID: app, Uri: uri})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 // mergeHidden moves what was counted for the pages that were hidden, by this command or by one that
 // was killed. No visit leads to them, nor to the page (deleted), so it takes no lock but the turn
 // of erasures.
-func mergeHidden(ctx context.Context, q *db.Queries, row *db.App) error {
+func mergeHidden(ctx context.Context, q queries, row *db.App) error {
 	if row.DeletedAt != nil { // of such an app some rows are gone that prove the others
 		return nil
 	}
@@ -164,7 +164,7 @@ func mergeHidden(ctx context.Context, q *db.Queries, row *db.App) error {
 		return err
 	}
 	for _, page := range pages {
-		into, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: page.Site + visit.DeletedPage})
+		into, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: page.Site + visit.DeletedPage})
 		if err != nil {
 			return err
 		}
@@ -185,23 +185,23 @@ func mergeHidden(ctx context.Context, q *db.Queries, row *db.App) error {
 
 // mergePage moves all that was counted for one page of a site to another. keptFrom is the first day
 // for which the app keeps its visits.
-func mergePage(ctx context.Context, q *db.Queries, site, from, into int64, keptFrom int32) error {
-	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom}); err != nil {
+func mergePage(ctx context.Context, q queries, site, from, into int64, keptFrom int32) error {
+	if err := q.VisitsMerge(ctx, VisitsMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom}); err != nil {
 		return err
 	}
-	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom})
+	days, err := q.DaysMerge(ctx, DaysMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom})
 	if err != nil {
 		return err
 	}
-	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
+	visitors, err := q.VisitorsMerge(ctx, VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
 	if err != nil {
 		return err
 	}
-	if err := q.SketchesMerge(ctx, db.SketchesMergeParams{FromPage: from, IntoPage: into}); err != nil {
+	if err := q.SketchesMerge(ctx, SketchesMergeParams{FromPage: from, IntoPage: into}); err != nil {
 		return err
 	}
 	if err := q.TopsDelete(ctx, site); err != nil {
 		return err
 	}
-	return q.CountersMerge(ctx, db.CountersMergeParams{FromPage: from, IntoPage: into, Visitors: visitors, Days: days})
+	return q.CountersMerge(ctx, CountersMergeParams{FromPage: from, IntoPage: into, Visitors: visitors, Days: days})
 }

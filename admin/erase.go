@@ -19,15 +19,15 @@ type Visitor struct {
 	StoredAs []netip.Addr // of a person all ids
 	Person   netip.Addr   // to whom these lead, one of them; not valid: nobody has said whose id it is
 	Tags     []string     // of the person
-	Targets  []db.VisitorTargetsRow
+	Targets  []VisitorTargetsRow
 }
 
 // ShowVisitor returns what is stored of a visitor of an app, who is named by an address, or by an
 // id where the app tells visitors apart by ids: any id of a person stands for all of them.
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
-	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, v Visitor) (err error) {
+	err = a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
 		found = v
-		found.Targets, err = q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: v.StoredAs})
+		found.Targets, err = q.VisitorTargets(ctx, VisitorTargetsParams{AppID: row.ID, Ips: v.StoredAs})
 		return err
 	})
 	return found, wrap("show a visitor of app "+app, err)
@@ -63,12 +63,12 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased E
 // erased, too.
 func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Erased) (linked bool, err error) {
 	var of Visitor
-	err = a.withVisitor(ctx, app, visitor, func(_ *db.Queries, _ *db.App, v Visitor) error { of = v; return nil })
+	err = a.withVisitor(ctx, app, visitor, func(_ queries, _ *db.App, v Visitor) error { of = v; return nil })
 	if err != nil {
 		return false, err
 	}
-	var sites []db.AppSitesRow
-	err = a.inErasure(ctx, app, func(q *db.Queries, row *db.App) (err error) {
+	var sites []AppSitesRow
+	err = a.inErasure(ctx, app, func(q queries, row *db.App) (err error) {
 		if sites, err = q.AppSites(ctx, row.ID); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 			targets += sites[0].Targets
 			some = append(some, sites[0].ID)
 		}
-		err = a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error {
+		err = a.inErasure(ctx, app, func(q queries, row *db.App) error {
 			here, err := eraseAt(ctx, q, row, of.StoredAs, some)
 			erased.Targets += here
 			return err
@@ -89,23 +89,23 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 	if err != nil || !of.Person.IsValid() {
 		return false, err
 	}
-	err = a.atLength(ctx, app, func(q *db.Queries, row *db.App) error {
+	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
 		if err := q.PeopleLock(ctx, row.ID); err != nil {
 			return err
 		}
-		now, err := q.PersonIDs(ctx, db.PersonIDsParams{AppID: row.ID, Ids: of.StoredAs})
+		now, err := q.PersonIDs(ctx, PersonIDsParams{AppID: row.ID, Ids: of.StoredAs})
 		if linked = of.lacks(now); linked || err != nil {
 			return err
 		}
 		erased.IDs = len(now)
-		return erasePeople(ctx, q, db.PeopleEraseParams{AppID: row.ID, Ids: of.StoredAs})
+		return erasePeople(ctx, q, PeopleEraseParams{AppID: row.ID, Ids: of.StoredAs})
 	})
 	return linked, err
 }
 
 // erasePeople deletes the rows of some ids. A row of the period before may be copied into the present
 // one until it is deleted, so the copies come after it.
-func erasePeople(ctx context.Context, q *db.Queries, rows db.PeopleEraseParams) error {
+func erasePeople(ctx context.Context, q queries, rows PeopleEraseParams) error {
 	rows.Closed = true
 	if err := q.PeopleErase(ctx, rows); err != nil {
 		return err
@@ -115,7 +115,7 @@ func erasePeople(ctx context.Context, q *db.Queries, rows db.PeopleEraseParams) 
 }
 
 // eraseAt erases a visitor at some sites.
-func eraseAt(ctx context.Context, q *db.Queries, row *db.App, ips []netip.Addr, sites []int64) (erased int64, err error) {
+func eraseAt(ctx context.Context, q queries, row *db.App, ips []netip.Addr, sites []int64) (erased int64, err error) {
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func eraseAt(ctx context.Context, q *db.Queries, row *db.App, ips []netip.Addr, 
 	if err != nil {
 		return 0, err
 	}
-	found, err := q.VisitorTargetsAt(ctx, db.VisitorTargetsAtParams{Sites: sites, Ips: ips})
+	found, err := q.VisitorTargetsAt(ctx, VisitorTargetsAtParams{Sites: sites, Ips: ips})
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func eraseAt(ctx context.Context, q *db.Queries, row *db.App, ips []netip.Addr, 
 // eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
 // counts on these now but late visits, which wait, so it holds nothing that another visit waits
 // for, however long it takes.
-func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsAtRow, ips []netip.Addr) error {
+func eraseOldVisits(ctx context.Context, q queries, found []VisitorTargetsAtRow, ips []netip.Addr) error {
 	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
 	for _, f := range found {
 		between.FirstDay, between.LastDay = min(between.FirstDay, f.FirstDay), max(between.LastDay, f.LastDay)
@@ -157,7 +157,7 @@ func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTarget
 		if len(pages) == 0 {
 			continue
 		}
-		if err := q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
+		if err := q.VisitsErase(ctx, VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTarget
 
 // erasing is the end of an erasure: what other visits wait for.
 type erasing struct {
-	q     *db.Queries
+	q     queries
 	ips   []netip.Addr
 	sites []int64
 	days  []int32 // of each site the last one, when the visitor was looked for
@@ -176,7 +176,7 @@ type erasing struct {
 }
 
 // add adds the targets at which the visitor was found.
-func (e *erasing) add(found []db.VisitorTargetsAtRow) {
+func (e *erasing) add(found []VisitorTargetsAtRow) {
 	seen := map[int64]bool{}
 	for _, f := range found {
 		e.pages = append(e.pages, f.ID)
@@ -206,10 +206,10 @@ func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, er
 	if err := e.look(ctx, unseen); err != nil {
 		return 0, err
 	}
-	if err := e.q.VisitorKeep(ctx, db.VisitorKeepParams{Pages: e.pages, Ips: e.ips}); err != nil {
+	if err := e.q.VisitorKeep(ctx, VisitorKeepParams{Pages: e.pages, Ips: e.ips}); err != nil {
 		return 0, err
 	}
-	if err := e.q.VisitsKeep(ctx, db.VisitsKeepParams{Days: e.days, Pages: e.visited, Ips: e.ips}); err != nil {
+	if err := e.q.VisitsKeep(ctx, VisitsKeepParams{Days: e.days, Pages: e.visited, Ips: e.ips}); err != nil {
 		return 0, err
 	}
 	if err := e.q.CountersHold(ctx, e.sites); err != nil {
@@ -218,15 +218,15 @@ func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, er
 	if err := e.look(ctx, stillUnseen); err != nil {
 		return 0, err
 	}
-	if erased, err = e.q.VisitorErase(ctx, db.VisitorEraseParams{Pages: e.pages, Ips: e.ips}); err != nil {
+	if erased, err = e.q.VisitorErase(ctx, VisitorEraseParams{Pages: e.pages, Ips: e.ips}); err != nil {
 		return 0, err
 	}
-	days, err := e.q.SitesDaysSince(ctx, db.SitesDaysSinceParams{Sites: e.sites, FromDays: e.days})
+	days, err := e.q.SitesDaysSince(ctx, SitesDaysSinceParams{Sites: e.sites, FromDays: e.days})
 	if err != nil {
 		return 0, err
 	}
 	for _, day := range days {
-		if err := e.q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: e.visited, Ips: e.ips}); err != nil {
+		if err := e.q.VisitsErase(ctx, VisitsEraseParams{Day: day, Pages: e.visited, Ips: e.ips}); err != nil {
 			return 0, err
 		}
 	}
@@ -235,15 +235,15 @@ func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, er
 
 // look adds the targets at which the visitor was counted by transactions that were unseen.
 func (e *erasing) look(ctx context.Context, unseen int64) error {
-	since, err := e.q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: e.sites, FromDays: e.days, OldestUnseen: unseen, Ips: e.ips})
+	since, err := e.q.VisitorPagesSince(ctx, VisitorPagesSinceParams{Sites: e.sites, FromDays: e.days, OldestUnseen: unseen, Ips: e.ips})
 	e.pages, e.visited = append(e.pages, since...), append(e.visited, since...)
 	return err
 }
 
 // withVisitor runs f on a visitor of an app, of whom it has not looked for targets yet. It lets others
 // erase meanwhile: to find all ids of a person it reads all people of the app.
-func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*db.Queries, *db.App, Visitor) error) error {
-	return a.atLength(ctx, name, func(q *db.Queries, row *db.App) (err error) {
+func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
+	return a.atLength(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
 		if v.StoredAs, err = a.storedAs(ctx, q, row, visitor); err != nil {
 			return err
@@ -258,10 +258,10 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 }
 
 // findPerson adds the person to whom the visitor's id leads, if there is one, and all ids that do.
-func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) error {
+func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	typed := v.StoredAs[0]
 	for {
-		ids, err := q.PersonIDs(ctx, db.PersonIDsParams{AppID: app, Ids: v.StoredAs})
+		ids, err := q.PersonIDs(ctx, PersonIDsParams{AppID: app, Ids: v.StoredAs})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -270,7 +270,7 @@ func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) erro
 			break
 		}
 	}
-	way, err := q.PersonTags(ctx, db.PersonTagsParams{AppID: app, ID: typed})
+	way, err := q.PersonTags(ctx, PersonTagsParams{AppID: app, ID: typed})
 	for _, step := range way {
 		v.Person, v.Tags = step.Person, step.Tags
 	}
@@ -288,14 +288,14 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 }
 
 // inErasure runs f on an app in a transaction while no other one erases.
-func (a *Admin) inErasure(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
-	return a.atLength(ctx, name, f, (*db.Queries).EraseTurn)
+func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
+	return a.atLength(ctx, name, f, queries.EraseTurn)
 }
 
 // atLength runs f on an app in a transaction whose statements may take long, after what comes first.
-func (a *Admin) atLength(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error, first ...func(*db.Queries, context.Context) error) error {
-	return a.db.InTx(ctx, func(q *db.Queries) error {
-		for _, step := range append([]func(*db.Queries, context.Context) error{(*db.Queries).EraseBegin}, first...) {
+func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error, first ...func(queries, context.Context) error) error {
+	return a.inTx(ctx, func(q queries) error {
+		for _, step := range append([]func(queries, context.Context) error{queries.EraseBegin}, first...) {
 			if err := step(q, ctx); err != nil {
 				return err
 			}
@@ -313,7 +313,7 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q *db.Queries,
 // addresses. It returns how many visits there were.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
-	err = a.read(ctx, app, func(_ *db.Queries, row *db.App) error { id = row.ID; return nil })
+	err = a.read(ctx, app, func(_ queries, row *db.App) error { id = row.ID; return nil })
 	if err == nil {
 		visits, err = inbox.Behind(ctx, a.db, id)
 	}
@@ -321,7 +321,7 @@ func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, er
 		visits, err = a.settle(ctx, id)
 	}
 	if err == nil {
-		err = a.inErasure(ctx, app, func(q *db.Queries, _ *db.App) error { return q.InboxDeleteCounted(ctx, id) })
+		err = a.inErasure(ctx, app, func(q queries, _ *db.App) error { return q.InboxDeleteCounted(ctx, id) })
 	}
 	return visits, wrap("count what is in the inbox", err)
 }
@@ -343,7 +343,8 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
 	}
-	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
+	err = a.db.Read(ctx, func(shared *db.Queries) (err error) {
+		q := queries{New(shared.Tx()), shared}
 		ips, err = a.storedAs(ctx, q, row, strings.TrimPrefix(typed, app.IDPrefix))
 		return err
 	})
@@ -351,7 +352,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 }
 
 // storedAs does so for an address or an id.
-func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
+func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	of, err := app.New(*row, a.secret)
 	if err != nil {
 		return nil, err
@@ -367,7 +368,7 @@ func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visito
 	if err != nil {
 		return nil, err
 	}
-	days := []db.DayKey{{}} // no key, where none is needed
+	days := []DayKey{{}} // no key, where none is needed
 	if of.Mode == app.ByDay {
 		if days, err = q.DayKeysList(ctx); err != nil {
 			return nil, err

@@ -28,8 +28,8 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 	}
 	name, key := app.NewKey()
 	hash := app.HashOf(key)
-	return key, a.change(ctx, "add a key of app ", of, func(q *db.Queries, row *db.App) error {
-		return q.KeyAdd(ctx, db.KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})
+	return key, a.change(ctx, "add a key of app ", of, func(q queries, row *db.App) error {
+		return q.KeyAdd(ctx, KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})
 	})
 }
 
@@ -42,14 +42,14 @@ func scopeNames() string {
 }
 
 // Keys lists an app's keys, revoked ones included.
-func (a *Admin) Keys(ctx context.Context, app string) ([]db.KeysListRow, error) {
-	return list(ctx, a, "keys", app, (*db.Queries).KeysList)
+func (a *Admin) Keys(ctx context.Context, app string) ([]KeysListRow, error) {
+	return list(ctx, a, "keys", app, queries.KeysList)
 }
 
 // RevokeKey makes a key invalid. It is named by its name, or by all of it.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
-	return a.change(ctx, "revoke a key of app ", of, func(q *db.Queries, row *db.App) error {
-		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
+	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
+		revoked, err := q.KeyRevoke(ctx, KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
 		if err == nil && revoked == 0 {
 			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of, app.KeyName(name))
 		}
@@ -68,7 +68,7 @@ const (
 func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token string, lastDay int32, err error) {
 	name, token := app.NewLink()
 	hash := app.HashOf(token)
-	err = a.change(ctx, "add a link to app ", of, func(q *db.Queries, row *db.App) error {
+	err = a.change(ctx, "add a link to app ", of, func(q queries, row *db.App) error {
 		if lastDay, err = a.shareUntil(row, until); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token str
 		if err != nil {
 			return err
 		}
-		return q.ShareAdd(ctx, db.ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay})
+		return q.ShareAdd(ctx, ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay})
 	})
 	return token, lastDay, err
 }
@@ -124,8 +124,8 @@ func siteOf(row *db.App, typed string) (*string, error) {
 }
 
 // Shares lists an app's links, revoked ones and those that are over included.
-func (a *Admin) Shares(ctx context.Context, app string) ([]db.SharesListRow, error) {
-	return list(ctx, a, "links", app, (*db.Queries).SharesList)
+func (a *Admin) Shares(ctx context.Context, app string) ([]SharesListRow, error) {
+	return list(ctx, a, "links", app, queries.SharesList)
 }
 
 // RevokeShare lets a link show nothing any more. It is named by its name, or by all of it.
@@ -135,8 +135,8 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 		token = link
 	}
 	name, _, _ := strings.Cut(token, "_")
-	return a.change(ctx, "revoke a link to app ", app, func(q *db.Queries, row *db.App) error {
-		revoked, err := q.ShareRevoke(ctx, db.ShareRevokeParams{AppID: row.ID, Name: name})
+	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
+		revoked, err := q.ShareRevoke(ctx, ShareRevokeParams{AppID: row.ID, Name: name})
 		if err == nil && revoked == 0 {
 			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app, name)
 		}

@@ -27,10 +27,10 @@ func newCommands(t *testing.T) commands {
 	t.Parallel()
 	url := dbtest.Made(t, "commands", time.Now(), func(d *db.DB) {
 		open := app.AccessOpen
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"shop.example"}}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"shop.example"}}))
 	})
-	return commands{admin.New(dbtest.Open(t, url, db.Options{}), nil), url}
+	return commands{admin.NewAdmin(dbtest.Open(t, url, db.Options{}), nil), url}
 }
 
 // one is the number that a query gives.

@@ -19,7 +19,7 @@ const (
 )
 
 // newNote reads a note as people write it.
-func newNote(day, text, site string, today int32, row *db.App) (n db.NotesListRow, err error) {
+func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.DayID, err = visit.ParseDay(day, today); err != nil {
 		return n, visit.Errorf(visit.Invalid, "day", "%v", err)
@@ -42,8 +42,8 @@ func newNote(day, text, site string, today int32, row *db.App) (n db.NotesListRo
 
 // AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of
 // all), and returns it as it is stored.
-func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n db.NotesListRow, err error) {
-	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n NotesListRow, err error) {
+	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q queries, row *db.App) error {
 		today, err := a.today(row)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n db.
 		if n, err = newNote(day, text, site, today, row); err != nil {
 			return err
 		}
-		n.ID, err = q.NoteAdd(ctx, db.NoteAddParams{AppID: row.ID, Site: n.Site, Day: n.DayID, Text: n.Text, Most: mostNotes})
+		n.ID, err = q.NoteAdd(ctx, NoteAddParams{AppID: row.ID, Site: n.Site, Day: n.DayID, Text: n.Text, Most: mostNotes})
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
 		}
@@ -61,19 +61,19 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n db.
 }
 
 // RemoveNote removes a note by its number, and returns it.
-func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed db.NotesListRow, err error) {
-	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
-		n, err := q.NoteRemove(ctx, db.NoteRemoveParams{AppID: row.ID, ID: id})
+func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed NotesListRow, err error) {
+	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
+		n, err := q.NoteRemove(ctx, NoteRemoveParams{AppID: row.ID, ID: id})
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
 		}
-		removed = db.NotesListRow(n)
+		removed = NotesListRow(n)
 		return err
 	})
 	return removed, wrap("remove a note of app "+app, err)
 }
 
 // Notes lists the notes of an app, the last day first.
-func (a *Admin) Notes(ctx context.Context, app string) ([]db.NotesListRow, error) {
-	return list(ctx, a, "notes", app, (*db.Queries).NotesList)
+func (a *Admin) Notes(ctx context.Context, app string) ([]NotesListRow, error) {
+	return list(ctx, a, "notes", app, queries.NotesList)
 }

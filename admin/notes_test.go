@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"footfall/db"
+	"footfall/admin"
 	"footfall/db/dbtest"
 )
 
@@ -34,10 +34,10 @@ func TestNotes(t *testing.T) {
 	note, err := c.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
 	require.NoError(t, err)
 	site := "shop.example"
-	require.Equal(t, db.NotesListRow{ID: note.ID, Site: &site, DayID: 20190629, Text: "A new version"}, note)
+	require.Equal(t, admin.NotesListRow{ID: note.ID, Site: &site, DayID: 20190629, Text: "A new version"}, note)
 	notes, err := c.Notes(ctx, "shop")
 	require.NoError(t, err)
-	require.Equal(t, []db.NotesListRow{later, note}, notes)
+	require.Equal(t, []admin.NotesListRow{later, note}, notes)
 
 	_, err = c.RemoveNote(ctx, "demo", note.ID)
 	require.ErrorContains(t, err, "the app has no note", "another app's")

@@ -10,7 +10,7 @@ import (
 // PutPeople returns what writes what is said of ids of an app's visitors, as app.App.PutPeople does.
 func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Said, map[int]string) ([]string, error), err error) {
 	var of *app.App
-	err = a.read(ctx, name, func(_ *db.Queries, row *db.App) (err error) {
+	err = a.read(ctx, name, func(_ queries, row *db.App) (err error) {
 		if of, err = app.New(*row, a.secret); err == nil {
 			err = of.CheckPeople()
 		}

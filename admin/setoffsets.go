@@ -35,7 +35,7 @@ var errTried = errors.New("tried")
 // they had: all of them or, if anything is wrong with one, none. The error tells all faults. With
 // try nothing is changed, and it is told what would be.
 func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (done OffsetsDone, err error) {
-	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		p, err := checkOffsets(row, list)
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 }
 
 // checkOffsets reads a list, or tells all that is wrong with it.
-func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error) {
+func checkOffsets(app *db.App, list []Offset) (p OffsetsSetParams, err error) {
 	var faults []string
 	p.AppID = app.ID
 	lines := make(map[string]int, len(list))
@@ -130,7 +130,7 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 
 // Offsets lists those of an app, in order of URI.
 func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err error) {
-	rows, err := list(ctx, a, "offsets", app, (*db.Queries).OffsetsList)
+	rows, err := list(ctx, a, "offsets", app, queries.OffsetsList)
 	for _, o := range rows {
 		offsets = append(offsets, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv})
 	}
@@ -139,7 +139,7 @@ func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err 
 
 // RemoveOffset removes the offset of a page or a site, and returns it.
 func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Offset, err error) {
-	err = a.change(ctx, "remove an offset of app ", app, func(q *db.Queries, row *db.App) error {
+	err = a.change(ctx, "remove an offset of app ", app, func(q queries, row *db.App) error {
 		target, err := visit.ParseTarget(typed, row.KeepQuery)
 		if err != nil {
 			return err
@@ -157,8 +157,8 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 }
 
 // offsetOf returns the offset of a target; nil if it has none.
-func offsetOf(ctx context.Context, q *db.Queries, app int32, target string) (*Offset, error) {
-	o, err := q.OffsetGet(ctx, db.OffsetGetParams{AppID: app, Uri: target})
+func offsetOf(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
+	o, err := q.OffsetGet(ctx, OffsetGetParams{AppID: app, Uri: target})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
@@ -166,10 +166,10 @@ func offsetOf(ctx context.Context, q *db.Queries, app int32, target string) (*Of
 }
 
 // removeOffset removes the offset of a target, and returns it; nil if it has none.
-func removeOffset(ctx context.Context, q *db.Queries, app int32, target string) (*Offset, error) {
+func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
 	o, err := offsetOf(ctx, q, app, target)
 	if err != nil || o == nil {
 		return nil, err
 	}
-	return o, q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: app, Uri: target})
+	return o, q.OffsetDelete(ctx, OffsetDeleteParams{AppID: app, Uri: target})
 }

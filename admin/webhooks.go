@@ -18,11 +18,11 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 	if len(a.secret) == 0 {
 		return 0, "", "", visit.Errorf(visit.Invalid, "secret-file", "it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
 	}
-	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q *db.Queries, row *db.App) (err error) {
+	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {
 		if target, err = webhookTarget(row, site, page); err != nil {
 			return err
 		}
-		id, err = q.WebhookAdd(ctx, db.WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Most: mostWebhooks})
+		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Most: mostWebhooks})
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks)
 		}
@@ -47,14 +47,14 @@ func webhookTarget(row *db.App, site, page string) (string, error) {
 }
 
 // Webhooks lists the webhooks of an app.
-func (a *Admin) Webhooks(ctx context.Context, app string) ([]db.WebhooksListRow, error) {
-	return list(ctx, a, "webhooks", app, (*db.Queries).WebhooksList)
+func (a *Admin) Webhooks(ctx context.Context, app string) ([]WebhooksListRow, error) {
+	return list(ctx, a, "webhooks", app, queries.WebhooksList)
 }
 
 // RemoveWebhook removes a webhook by its number, and returns its target.
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
-	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) (err error) {
-		target, err = q.WebhookRemove(ctx, db.WebhookRemoveParams{AppID: row.ID, ID: id})
+	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
+		target, err = q.WebhookRemove(ctx, WebhookRemoveParams{AppID: row.ID, ID: id})
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id)
 		}

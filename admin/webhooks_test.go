@@ -17,7 +17,7 @@ func TestWebhooks(t *testing.T) {
 	const url = "HTTPS://hook.example/"
 	_, _, _, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "secret-file: it is missing")
-	c.Admin = admin.New(dbtest.Open(t, c.url, db.Options{}), make(app.Secret, app.SecretBytes))
+	c.Admin = admin.NewAdmin(dbtest.Open(t, c.url, db.Options{}), make(app.Secret, app.SecretBytes))
 	for _, wrong := range []struct{ app, site, page, says string }{
 		{"nobody", "shop.example", "", `there is no app "nobody"`},
 		{"shop", "", "", "site: name a site, or else a page"},
@@ -43,7 +43,7 @@ func TestWebhooks(t *testing.T) {
 	hooks, err := c.Webhooks(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, hooks, 2)
-	require.Equal(t, db.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since, TryAt: hooks[0].TryAt}, hooks[0])
+	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since, TryAt: hooks[0].TryAt}, hooks[0])
 
 	_, err = c.RemoveWebhook(ctx, "demo", id)
 	require.ErrorContains(t, err, "number: the app has no webhook", "another app's")

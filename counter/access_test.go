@@ -295,7 +295,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
 	require.NoError(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
-	require.ErrorContains(t, admin.New(in.db, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
+	require.ErrorContains(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
 	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
@@ -321,7 +321,7 @@ func TestAnotherSecret(t *testing.T) {
 		r.App = "demo"
 		_, err = other.Visit(t.Context(), r)
 		require.NoError(t, err, "others count")
-		_, err = admin.New(d, another).EraseVisitor(t.Context(), "hashed", "192.0.2.1")
+		_, err = admin.NewAdmin(d, another).EraseVisitor(t.Context(), "hashed", "192.0.2.1")
 		require.ErrorContains(t, err, "secret")
 		other.Close()
 	}

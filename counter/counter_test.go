@@ -76,7 +76,7 @@ func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
 func testDaysAreTheAppsOwn(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
 	open, tz := "open", "Pacific/Kiritimati" // 14 hours ahead
-	require.NoError(t, admin.New(in.db, nil).AddApp(t.Context(), "island", app.Settings{Access: &open, TZ: &tz}))
+	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "island", app.Settings{Access: &open, TZ: &tz}))
 	count := func(at string) string {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
@@ -219,7 +219,7 @@ func testCountsCountNothing(t *testing.T, w way) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, admin.New(in.db, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"}}))
+	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"}}))
 	for _, c := range []struct {
 		name string
 		r    counter.Request
@@ -263,14 +263,14 @@ func TestAppsAreFresh(t *testing.T) {
 		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.Error(t, err)
 	}
-	require.NoError(t, admin.New(in.db, nil).AddApp(t.Context(), "late", app.Settings{Sites: []string{"a"}}))
+	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "late", app.Settings{Sites: []string{"a"}}))
 	for _, one := range []*instance{in, other} {
 		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.NoError(t, err)
 	}
 	// cut every watcher: until it is back, the database is asked each time
 	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	err := admin.New(dbtest.Open(t, in.url, db.Options{}), nil).SetApp(t.Context(), "late", app.Settings{Sites: []string{"b"}})
+	err := admin.NewAdmin(dbtest.Open(t, in.url, db.Options{}), nil).SetApp(t.Context(), "late", app.Settings{Sites: []string{"b"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
@@ -284,21 +284,21 @@ func TestSettings(t *testing.T) {
 	open, prefix, berlin, moon := "open", 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 
-	err := admin.New(in.db, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	err := admin.NewAdmin(in.db, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
 	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
-	require.ErrorContains(t, admin.New(in.db, nil).AddApp(ctx, "Bad Name", app.Settings{Access: &open}), "name: ")
-	require.ErrorContains(t, admin.New(in.db, nil).AddApp(ctx, "none", app.Settings{}), "list its sites")
-	require.ErrorContains(t, admin.New(in.db, nil).AddApp(ctx, "demo", app.Settings{Access: &open}), "there is an app demo already")
-	require.ErrorContains(t, admin.New(in.db, nil).SetApp(ctx, "gone", app.Settings{Access: &open}), `no app "gone"`)
+	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", app.Settings{Access: &open}), "name: ")
+	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "none", app.Settings{}), "list its sites")
+	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "demo", app.Settings{Access: &open}), "there is an app demo already")
+	require.ErrorContains(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "gone", app.Settings{Access: &open}), `no app "gone"`)
 
-	require.NoError(t, admin.New(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	require.NoError(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
 	in.count(t, "2001:db8::1", "http://a/?id=1")
 	a := in.count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")
 
-	err = admin.New(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: new(string)})
+	err = admin.NewAdmin(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: new(string)})
 	require.Error(t, err)
 	for field, change := range map[string]app.Settings{
 		"tz": {TZ: ptr("UTC")}, "visitor": {Visitor: ptr("id")}, "ipv6-prefix": {IPv6Prefix: ptr(64)},

@@ -21,7 +21,7 @@ import (
 	"footfall/visit"
 )
 
-func (in *instance) admin() *admin.Admin { return admin.New(in.db, secret) }
+func (in *instance) admin() *admin.Admin { return admin.NewAdmin(in.db, secret) }
 
 // secret is that of every instance here.
 var secret = app.Secret("thirty-two bytes that are secret")

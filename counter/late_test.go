@@ -445,7 +445,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	}
 	release := in.hold(t, "a.example") // packing waits for it
 	done := make(chan error, 1)
-	retainer := retention.New(in.db, retention.Options{Clock: in.clock.Now})
+	retainer := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now})
 	go func() {
 		_, err := retainer.Run(context.Background())
 		done <- err
@@ -485,7 +485,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 		return errors.Join(in.counting(t).PauseRetention(t.Context(), counter.NewPause()), reading.Rollback(t.Context()))
 	})
 	busy := func(context.Context, time.Duration) error { return begin() }
-	_, err = retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+	_, err = retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err), "it is to be tried again")
 	assert.Equal(t, []string{"demo 7 8", "keeper 7 7", "later 4 4"}, in.list(t, `SELECT concat_ws(' ', a.name,
 			(SELECT count(*) FROM visits AS v WHERE v.page_id = p.id), (SELECT count(*) FROM visitors AS v WHERE v.page_id = p.id))

@@ -109,7 +109,7 @@ func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 	t.Helper()
 	return w.startOn(t, dbtest.Made(t, "demo", newClock().Now(), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	}), o)
 }
 

@@ -239,7 +239,7 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	g := in.counting(t)
 	_, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	require.NoError(t, admin.New(in.db, nil).DeleteApp(t.Context(), "demo"))
+	require.NoError(t, admin.NewAdmin(in.db, nil).DeleteApp(t.Context(), "demo"))
 	_, err = g.OpenCall(t.Context(), "two", [32]byte{1}, 100)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)

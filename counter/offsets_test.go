@@ -221,7 +221,7 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), dbtest.New(t)
-	require.NoError(t, admin.New(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", app.Settings{Access: ptr("open")}))
+	require.NoError(t, admin.NewAdmin(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", app.Settings{Access: ptr("open")}))
 	c, err := counter.Open(ctx, dbtest.Open(t, url, db.Options{}), counter.Options{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

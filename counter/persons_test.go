@@ -27,7 +27,7 @@ func (w way) newPeople(t testing.TB, o counter.Options) (a, b *instance) {
 	t.Helper()
 	a = w.startOn(t, dbtest.Made(t, "people", newClock().Now(), func(d *db.DB) {
 		open, byID, never := "open", "id", 0
-		require.NoError(t, admin.New(d, secret).AddApp(t.Context(), "demo",
+		require.NoError(t, admin.NewAdmin(d, secret).AddApp(t.Context(), "demo",
 			app.Settings{Access: &open, Visitor: &byID, Tags: []string{"default", "age", "plan"}, RetainDays: &never}))
 	}), o)
 	o.Clock = a.clock.Now

@@ -27,7 +27,7 @@ func (in *instance) retain(t *testing.T) *retention.Done {
 	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once
 	var all retention.Done
 	for {
-		done, err := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+		done, err := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
 		all.Closed, all.Visits = append(all.Closed, done.Closed...), append(all.Visits, done.Visits...)
 		all.Dropped, all.Forgotten = append(all.Dropped, done.Dropped...), append(all.Forgotten, done.Forgotten...)
 		if db.FaultOf(err) != db.FaultBusy {
@@ -189,9 +189,9 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	in.exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // nobody is forgotten whose visits are kept
-	var unseen []db.VisitorsUnseenRow
+	var unseen []retention.VisitorsUnseenRow
 	require.NoError(t, in.db.Read(t.Context(), func(q *db.Queries) (err error) {
-		unseen, err = q.VisitorsUnseen(t.Context(), db.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
+		unseen, err = retention.New(q.Tx()).VisitorsUnseen(t.Context(), retention.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
 		return err
 	}))
 	require.Len(t, unseen, 4)
@@ -201,7 +201,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
-	p := db.VisitorsForgetParams{App: app.ID, Before: 20190605}
+	p := retention.VisitorsForgetParams{App: app.ID, Before: 20190605}
 	for _, u := range unseen {
 		p.Pages, p.Ips = append(p.Pages, u.PageID), append(p.Ips, u.Ip)
 	}
@@ -209,7 +209,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	go func() {
 		var n int64
 		assert.NoError(t, in.db.InTx(context.Background(), func(q *db.Queries) (err error) {
-			n, err = q.VisitorsForget(context.Background(), p)
+			n, err = retention.New(q.Tx()).VisitorsForget(context.Background(), p)
 			return err
 		}))
 		forgotten <- n
@@ -241,7 +241,7 @@ func TestDropWaitsForReports(t *testing.T) {
 	require.NoError(t, err)
 
 	tried := 0
-	retainer := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
+	retainer := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
 		if tried++; tried == 3 {
 			return errors.New("enough")
 		}

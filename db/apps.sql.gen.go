@@ -152,23 +152,23 @@ WHERE id = $17
 `
 
 type AppSetParams struct {
-	Tz           string   `json:"tz"`
-	Ipv6Prefix   int16    `json:"ipv6_prefix"`
-	Access       string   `json:"access"`
-	Sites        []string `json:"sites"`
-	KeepQuery    []string `json:"keep_query"`
-	Visitor      string   `json:"visitor"`
-	SecretID     []byte   `json:"secret_id"`
-	RespectDnt   bool     `json:"respect_dnt"`
-	Bots         *string  `json:"bots"`
-	Ignore       []string `json:"ignore"`
-	MaxRequests  *int32   `json:"max_requests"`
-	MaxNewPages  *int32   `json:"max_new_pages"`
-	RetainDays   int32    `json:"retain_days"`
-	ForgetDays   int32    `json:"forget_days"`
-	PublicCounts string   `json:"public_counts"`
-	Tags         []string `json:"tags"`
-	ID           int32    `json:"id"`
+	Tz           string
+	Ipv6Prefix   int16
+	Access       string
+	Sites        []string
+	KeepQuery    []string
+	Visitor      string
+	SecretID     []byte
+	RespectDnt   bool
+	Bots         *string
+	Ignore       []string
+	MaxRequests  *int32
+	MaxNewPages  *int32
+	RetainDays   int32
+	ForgetDays   int32
+	PublicCounts string
+	Tags         []string
+	ID           int32
 }
 
 // Replaces the settings of an app.
@@ -302,4 +302,54 @@ LISTEN footfall_apps
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)
 	return err
+}
+
+const AppsToRead = `-- name: AppsToRead :many
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+FROM apps
+ORDER BY name
+`
+
+type AppsToReadRow struct {
+	ID         int32
+	Name       string
+	Tz         string
+	Ipv6Prefix int16
+	Access     string
+	Sites      []string
+	KeepQuery  []string
+	Visitor    string
+	SecretID   []byte
+}
+
+// All apps, by name, with what reports on them go by, which is all that footfall_report may read of
+// an app.
+func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
+	rows, err := q.db.Query(ctx, AppsToRead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AppsToReadRow
+	for rows.Next() {
+		var i AppsToReadRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Tz,
+			&i.Ipv6Prefix,
+			&i.Access,
+			&i.Sites,
+			&i.KeepQuery,
+			&i.Visitor,
+			&i.SecretID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

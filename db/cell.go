@@ -21,8 +21,8 @@ import (
 	"footfall/migrations"
 )
 
-// cellMark is the parameter of a URL by which a database is one of a cell.
-const cellMark = "cell"
+// CellMark is the parameter of a URL by which a database is one of a cell, where it is on.
+const CellMark = "cell"
 
 // cell is how the sessions of a cell find its tables: the URL leads to any node of its cluster, and
 // connections go to the one that has the tables. When they move, all connections end, and new ones
@@ -38,14 +38,14 @@ type cell struct {
 // lookForCell makes connections lead to the tables where the URL says that these are a cell's.
 func (s *sessions) lookForCell() error {
 	cfg := s.parsed.ConnConfig
-	mark, is := cfg.RuntimeParams[cellMark]
+	mark, is := cfg.RuntimeParams[CellMark]
 	if !is {
 		return nil
 	}
 	if mark != "on" {
-		return fmt.Errorf("database url: %s=%s is not a setting: write %[1]s=on for a cell, or leave it out", cellMark, mark)
+		return fmt.Errorf("database url: %s=%s is not a setting: write %[1]s=on for a cell, or leave it out", CellMark, mark)
 	}
-	delete(cfg.RuntimeParams, cellMark)
+	delete(cfg.RuntimeParams, CellMark)
 	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc}
 	s.cell.nodes.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -75,7 +75,7 @@ func (c *cell) place(ctx context.Context) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.last = Node{at.Nodename, at.Nodeport}.String()
+		c.last = net.JoinHostPort(at.Nodename, strconv.Itoa(int(at.Nodeport)))
 	}
 	return c.last
 }
@@ -92,10 +92,21 @@ func Direct(ctx context.Context, text string) (string, error) {
 	}
 	u.Host = cmp.Or(s.cell.place(ctx), u.Host)
 	query := u.Query()
-	query.Del(cellMark)
+	query.Del(CellMark)
 	u.RawQuery = query.Encode()
 	return u.String(), nil
 }
+
+// Place is where the tables of a cell are; "": the database is no cell's.
+func (d *DB) Place(ctx context.Context) string {
+	if d.sessions.cell == nil {
+		return ""
+	}
+	return d.sessions.cell.place(ctx)
+}
+
+// IsCell tells whether the URL says that the database is a cell's.
+func (d *DB) IsCell() bool { return d.sessions.cell != nil }
 
 // forSteps is how connections are made that change tables: in a cell, to the coordinator, where the
 // tables are in a schema of its own.
@@ -184,25 +195,4 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 		}
 		return worker.Close(ctx)
 	})
-}
-
-// Node is where a server of a cluster listens.
-type Node struct {
-	Host string
-	Port int32
-}
-
-func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
-
-// ParseNode reads a HOST:PORT; without a port it is PostgreSQL's own.
-func ParseNode(text string) (Node, error) {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		host, port = text, ""
-	}
-	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
-	if err != nil || host == "" || number == 0 {
-		return Node{}, fmt.Errorf("%q is not where a server listens: write it as HOST:PORT", text)
-	}
-	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
 }

@@ -9,6 +9,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
 	"footfall/visit"
 )
 
@@ -73,7 +74,7 @@ func TestDaysThatHaveNotCome(t *testing.T) {
 	require.NoError(t, err, "made ahead")
 	refused(d.KeepDayKey(t.Context(), latest(3), make([]byte, 32)))
 	require.NoError(t, d.KeepDayKey(t.Context(), latest(1), make([]byte, 32)), "made ahead")
-	_, err = d.Queries().DayClose(t.Context(), latest(0))
+	_, err = retention.New(d.Tx()).DayClose(t.Context(), latest(0))
 	require.Error(t, err)
 
 	for _, day := range []int32{today, latest(0)} {

@@ -31,8 +31,8 @@ ON CONFLICT DO NOTHING
 `
 
 type DayKeyMakeParams struct {
-	Day int32  `json:"day"`
-	Key []byte `json:"key"`
+	Day int32
+	Key []byte
 }
 
 // Keys of days: half of what turns the visitors of daily apps.
@@ -65,31 +65,4 @@ SELECT forget_day_keys($1)
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err
-}
-
-const DayKeysList = `-- name: DayKeysList :many
-SELECT day_id, key
-FROM day_keys
-ORDER BY day_id
-`
-
-// The keys of all days that still have one.
-func (q *Queries) DayKeysList(ctx context.Context) ([]DayKey, error) {
-	rows, err := q.db.Query(ctx, DayKeysList)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DayKey
-	for rows.Next() {
-		var i DayKey
-		if err := rows.Scan(&i.DayID, &i.Key); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

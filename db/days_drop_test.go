@@ -12,6 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
 )
 
 func TestOneOfManyDropsADay(t *testing.T) {
@@ -30,9 +31,9 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			<-start
-			mine, err := d.Queries().DayDrop(t.Context(), today)
+			mine, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
 			for db.FaultOf(err) == db.FaultBusy {
-				mine, err = d.Queries().DayDrop(t.Context(), today)
+				mine, err = retention.New(d.Tx()).DayDrop(t.Context(), today)
 			}
 			assert.NoError(t, err)
 			if mine {
@@ -58,12 +59,12 @@ func TestDroppingADayGivesUpSoon(t *testing.T) {
 	d := dbtest.Open(t, url, db.Options{})
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
-	_, err := d.Queries().DayDrop(t.Context(), today)
+	_, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
 	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "lock_timeout ends it, rather than statement_timeout: %v", err)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
 
 	require.NoError(t, counting.Commit(t.Context()))
-	dropped, err := d.Queries().DayDrop(t.Context(), today)
+	dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
 	require.NoError(t, err)
 	assert.True(t, dropped)
 }
@@ -81,7 +82,7 @@ func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	require.NoError(t, err)
 	_, err = counting.Exec(t.Context(), `SELECT require_past_days('{1}', '{20190630}', true)`)
 	require.NoError(t, err)
-	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
+	dropped := async(t, func() error { _, err := retention.New(d.Tx()).DayDrop(t.Context(), today); return err })
 	require.Eventually(t, func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > interval '200 ms')`)
 	}, dbtest.Patience, dbtest.Tick)
@@ -109,7 +110,7 @@ func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
 		return async(t, func() error {
-			return s.Take(t.Context(), func(q *db.Queries) error { f(q); return nil })
+			return s.Take(t.Context(), func(tx db.Tx) error { f(db.New(tx)); return nil })
 		})
 	}
 	began, end := make(chan bool), make(chan bool)
@@ -119,7 +120,7 @@ func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
 		assert.Equal(t, []int32{today, today + 1}, days(q))
 	})
 	receive(t, began, "the first snapshot")
-	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
+	dropped := async(t, func() error { _, err := retention.New(d.Tx()).DayDrop(t.Context(), today); return err })
 	dbtest.AwaitWaiting(t, conn, 1)
 	var seen []int32
 	second := take(func(q *db.Queries) { seen = days(q) })
@@ -143,17 +144,17 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	// Somebody has made a partition by hand, and called it after another day.
 	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
 	for _, day := range []int32{20190701, 20190702, 20190703} {
-		dropped, err := d.Queries().DayDrop(t.Context(), day)
+		dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
 		require.NoError(t, err)
 		assert.False(t, dropped, day)
 	}
 	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
-	dropped, err := d.Queries().DayDrop(t.Context(), 20190704)
+	dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), 20190704)
 	require.NoError(t, err)
 	assert.True(t, dropped, "the day that it holds counts, not its name")
 
 	for _, day := range []int32{20190230, 0, -20190629} {
-		_, err := d.Queries().DayDrop(t.Context(), day)
+		_, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
 	}
 }

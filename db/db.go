@@ -67,9 +67,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// DB is a database with Footfall's schema, or one that is to get it. Callers get the generated
-// queries from Read, InTx, Report and Snapshots, each of which is for one kind of work. A DB is
-// safe for concurrent use.
+// Tx is what queries are asked on: a connection, or a transaction. New takes it, here and in each
+// package that has queries of its own.
+type Tx = DBTX
+
+// Tx is what q is asked on.
+func (q *Queries) Tx() Tx { return q.db }
+
+// DB is a database with Footfall's schema, or one that is to get it. Callers get what to ask from
+// Read, InTx, Report and Snapshots, each of which is for one kind of work. A DB is safe for
+// concurrent use.
 type DB struct {
 	queries  *Queries      // of the pool readers
 	readers  *pgxpool.Pool // for everything but batches and reports
@@ -114,6 +121,12 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	d.queries = New(d.readers)
 	return d, nil
+}
+
+// Connect makes a connection outside the pools, whose statements may take as long as they take. The
+// caller closes it.
+func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.ConnectConfig(ctx, d.sessions.with(nil))
 }
 
 // Close closes every connection. It waits for those that are in use.
@@ -176,8 +189,8 @@ func (s staying) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 }
 
 // Report is Read on the connections for reports.
-func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
-	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(New(conn)) })
+func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
+	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
 }
 
 // twice runs f on a connection of the pool, and once more if that was dead, as all others may be

@@ -60,7 +60,7 @@ func (f far) testClientVanishes(t *testing.T) {
 	require.NoError(t, client.Ping(t.Context()))
 	_, err := client.Basis(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, client.Report(t.Context(), func(q *db.Queries) error { _, err := q.AppsList(t.Context()); return err }))
+	require.NoError(t, client.Report(t.Context(), func(tx db.Tx) error { _, err := db.New(tx).AppsList(t.Context()); return err }))
 
 	ctx, end := context.WithCancel(t.Context())
 	began, vanished := make(chan struct{}, 2), make(chan struct{})
@@ -68,7 +68,7 @@ func (f far) testClientVanishes(t *testing.T) {
 	require.NoError(t, err)
 	defer snapshots.Close()
 	ended := async(t, func() error {
-		return snapshots.Take(t.Context(), func(*db.Queries) error {
+		return snapshots.Take(t.Context(), func(db.Tx) error {
 			began <- struct{}{}
 			<-ctx.Done()
 			return nil
@@ -131,15 +131,15 @@ func (f far) testServerVanishes(t *testing.T) {
 	ping := func() error { return d.Ping(t.Context()) }
 	basis := func() error { _, err := d.Basis(t.Context()); return err }
 	report := func() error {
-		return d.Report(t.Context(), func(q *db.Queries) error { _, err := q.AppsList(t.Context()); return err })
+		return d.Report(t.Context(), func(tx db.Tx) error { _, err := db.New(tx).AppsList(t.Context()); return err })
 	}
 	status := func() error { _, err := d.MigrateStatus(t.Context()); return err }
 	snapshots, err := d.OpenSnapshots(t.Context(), "1MB")
 	require.NoError(t, err)
 	defer snapshots.Close()
 	snapshot := func() error {
-		return snapshots.Take(t.Context(), func(q *db.Queries) error {
-			_, err := q.AppsList(t.Context())
+		return snapshots.Take(t.Context(), func(tx db.Tx) error {
+			_, err := db.New(tx).AppsList(t.Context())
 			return err
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/db"
 	"footfall/db/dbtest"
 )
@@ -28,15 +29,15 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	exec(t, conn, `INSERT INTO days VALUES (4, 1, $1, 1, 1, 1)`, today) // younger, and done
 
 	erasing := begin(t, url, `SELECT FROM epochs WHERE name = 'erasures' FOR UPDATE`)
-	q := db.New(erasing)
+	q := admin.New(erasing)
 	ips := []netip.Addr{netip.MustParseAddr(ip)}
 	unseen, err := q.OldestUnseen(t.Context())
 	require.NoError(t, err)
-	found, err := q.VisitorTargets(t.Context(), db.VisitorTargetsParams{AppID: 1, Ips: ips})
+	found, err := q.VisitorTargets(t.Context(), admin.VisitorTargetsParams{AppID: 1, Ips: ips})
 	require.NoError(t, err)
 	require.Len(t, found, 2, "the site and the first page")
 	since := func() []int64 {
-		pages, err := q.VisitorPagesSince(t.Context(), db.VisitorPagesSinceParams{Sites: []int64{1}, FromDays: []int32{today}, OldestUnseen: unseen, Ips: ips})
+		pages, err := q.VisitorPagesSince(t.Context(), admin.VisitorPagesSinceParams{Sites: []int64{1}, FromDays: []int32{today}, OldestUnseen: unseen, Ips: ips})
 		require.NoError(t, err)
 		return pages
 	}

@@ -24,3 +24,6 @@ func (d *DB) Queries() *Queries { return d.queries }
 
 // RecordArgs are the arguments of VisitsRecord.
 func (b *Batch) RecordArgs() []any { return b.recordArgs() }
+
+// Tx is a connection of the readers' pool, for the queries of other packages.
+func (d *DB) Tx() Tx { return d.queries.db }

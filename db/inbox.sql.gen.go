@@ -117,15 +117,15 @@ WHERE o.closed_at IS NULL
 `
 
 type InboxLookRow struct {
-	Turn      int64     `json:"turn"`
-	Rows      int64     `json:"rows"`
-	Visits    int64     `json:"visits"`
-	Waiting   int64     `json:"waiting"`
-	Aside     int64     `json:"aside"`
-	AsideApps []int32   `json:"aside_apps"`
-	Kept      int64     `json:"kept"`
-	Accepted  int64     `json:"accepted"`
-	Oldest    time.Time `json:"oldest"`
+	Turn      int64
+	Rows      int64
+	Visits    int64
+	Waiting   int64
+	Aside     int64
+	AsideApps []int32
+	Kept      int64
+	Accepted  int64
+	Oldest    time.Time
 }
 
 // What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
@@ -154,10 +154,10 @@ SELECT move_inbox($1, $2, $3, $4::integer[])
 `
 
 type InboxMoveParams struct {
-	Turn     int64   `json:"turn"`
-	FromNext int64   `json:"from_next"`
-	ToNext   int64   `json:"to_next"`
-	Aside    []int32 `json:"aside"`
+	Turn     int64
+	FromNext int64
+	ToNext   int64
+	Aside    []int32
 }
 
 // Moves the position in a turn, in the transaction that counts what is between, but for what some
@@ -206,18 +206,18 @@ SELECT put_in_inbox($1, $2, $3, $4::smallint, $5::text[], $6::integer[], $7::int
 `
 
 type InboxPutParams struct {
-	App        int32        `json:"app"`
-	Tz         string       `json:"tz"`
-	Visitor    string       `json:"visitor"`
-	Ipv6Prefix int16        `json:"ipv6_prefix"`
-	Uris       []string     `json:"uris"`
-	Pages      []int32      `json:"pages"`
-	Days       []int32      `json:"days"`
-	NewPages   []int32      `json:"new_pages"`
-	Ips        []netip.Addr `json:"ips"`
-	Ids        []string     `json:"ids"`
-	TagSets    []string     `json:"tag_sets"`
-	TagPlaces  []int16      `json:"tag_places"`
+	App        int32
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
+	Uris       []string
+	Pages      []int32
+	Days       []int32
+	NewPages   []int32
+	Ips        []netip.Addr
+	Ids        []string
+	TagSets    []string
+	TagPlaces  []int16
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
@@ -267,28 +267,28 @@ ORDER BY r.number
 `
 
 type InboxReadParams struct {
-	Slot       int16 `json:"slot"`
-	Turn       int64 `json:"turn"`
-	FromNumber int64 `json:"from_number"`
-	Visits     int64 `json:"visits"`
+	Slot       int16
+	Turn       int64
+	FromNumber int64
+	Visits     int64
 }
 
 type InboxReadRow struct {
-	Number     int64        `json:"number"`
-	AppID      int32        `json:"app_id"`
-	Tz         string       `json:"tz"`
-	Visitor    string       `json:"visitor"`
-	Ipv6Prefix int16        `json:"ipv6_prefix"`
-	Uris       []string     `json:"uris"`
-	Pages      []int32      `json:"pages"`
-	Days       []int32      `json:"days"`
-	NewPages   []int32      `json:"new_pages"`
-	Ips        []netip.Addr `json:"ips"`
-	Ids        []string     `json:"ids"`
-	TagSets    []string     `json:"tag_sets"`
-	TagPlaces  []int16      `json:"tag_places"`
-	IsAside    bool         `json:"is_aside"`
-	CountsSo   bool         `json:"counts_so"`
+	Number     int64
+	AppID      int32
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
+	Uris       []string
+	Pages      []int32
+	Days       []int32
+	NewPages   []int32
+	Ips        []netip.Addr
+	Ids        []string
+	TagSets    []string
+	TagPlaces  []int16
+	IsAside    bool
+	CountsSo   bool
 }
 
 // The next rows of a closed turn from its position on, as many as have about so many visits, at
@@ -344,8 +344,8 @@ WHERE t.turn = $2
 `
 
 type InboxRestParams struct {
-	Most float64 `json:"most"`
-	Turn int64   `json:"turn"`
+	Most float64
+	Turn int64
 }
 
 // Lets visits that were put aside wait for as long again as they have, from a second up to so many.
@@ -378,9 +378,9 @@ LIMIT 1
 `
 
 type InboxTurnNextRow struct {
-	Turn int64 `json:"turn"`
-	Slot int16 `json:"slot"`
-	Next int64 `json:"next"`
+	Turn int64
+	Slot int16
+	Next int64
 }
 
 // The closed turn up to one that is to be counted next: visits that were put aside, if it is time to
@@ -401,13 +401,13 @@ WHERE a.waiting > 0
 `
 
 type InboxUncountedParams struct {
-	App  int32 `json:"app"`
-	Turn int64 `json:"turn"`
+	App  int32
+	Turn int64
 }
 
 type InboxUncountedRow struct {
-	OfApp int64 `json:"of_app"`
-	OfAll int64 `json:"of_all"`
+	OfApp int64
+	OfAll int64
 }
 
 // How many visits wait in closed turns up to one, or were put aside: of an app, and of all.

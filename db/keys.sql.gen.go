@@ -7,95 +7,7 @@ package db
 
 import (
 	"context"
-	"time"
 )
-
-const KeyAdd = `-- name: KeyAdd :exec
-INSERT INTO keys (app_id, name, hash, scopes)
-VALUES ($1, $2, $3, $4)
-`
-
-type KeyAddParams struct {
-	AppID  int32    `json:"app_id"`
-	Name   string   `json:"name"`
-	Hash   []byte   `json:"hash"`
-	Scopes []string `json:"scopes"`
-}
-
-// Adds a key of an app. Its name and hash are random: another one's would be an error.
-func (q *Queries) KeyAdd(ctx context.Context, arg KeyAddParams) error {
-	_, err := q.db.Exec(ctx, KeyAdd,
-		arg.AppID,
-		arg.Name,
-		arg.Hash,
-		arg.Scopes,
-	)
-	return err
-}
-
-const KeyRevoke = `-- name: KeyRevoke :execrows
-UPDATE keys
-SET revoked_at = now()
-WHERE app_id = $1
-  AND name = $2
-  AND revoked_at IS NULL
-`
-
-type KeyRevokeParams struct {
-	AppID int32  `json:"app_id"`
-	Name  string `json:"name"`
-}
-
-// Revokes a key of an app by its name; no row if there is none, or if it is revoked.
-func (q *Queries) KeyRevoke(ctx context.Context, arg KeyRevokeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, KeyRevoke, arg.AppID, arg.Name)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const KeysList = `-- name: KeysList :many
-SELECT name, scopes, created_at, used_at, revoked_at
-FROM keys
-WHERE app_id = $1
-ORDER BY id
-`
-
-type KeysListRow struct {
-	Name      string     `json:"name"`
-	Scopes    []string   `json:"scopes"`
-	CreatedAt time.Time  `json:"created_at"`
-	UsedAt    *time.Time `json:"used_at"`
-	RevokedAt *time.Time `json:"revoked_at"`
-}
-
-// The keys of an app, revoked ones included, oldest first.
-func (q *Queries) KeysList(ctx context.Context, appID int32) ([]KeysListRow, error) {
-	rows, err := q.db.Query(ctx, KeysList, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []KeysListRow
-	for rows.Next() {
-		var i KeysListRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Scopes,
-			&i.CreatedAt,
-			&i.UsedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
 
 const KeysOpen = `-- name: KeysOpen :many
 
@@ -105,13 +17,13 @@ WHERE revoked_at IS NULL
 `
 
 type KeysOpenRow struct {
-	ID     int32    `json:"id"`
-	AppID  int32    `json:"app_id"`
-	Hash   []byte   `json:"hash"`
-	Scopes []string `json:"scopes"`
+	ID     int32
+	AppID  int32
+	Hash   []byte
+	Scopes []string
 }
 
-// Keys: with what callers show that they are of an app.
+// Keys, with which callers show that they are of an app, and links that show one to whoever has them.
 // The keys that open something, for the instances that keep them in memory.
 func (q *Queries) KeysOpen(ctx context.Context) ([]KeysOpenRow, error) {
 	rows, err := q.db.Query(ctx, KeysOpen)
@@ -148,4 +60,43 @@ WHERE id = ANY ($1::integer[])
 func (q *Queries) KeysUsed(ctx context.Context, ids []int32) error {
 	_, err := q.db.Exec(ctx, KeysUsed, ids)
 	return err
+}
+
+const SharesOpen = `-- name: SharesOpen :many
+SELECT app_id, hash, site, last_day
+FROM shares
+WHERE revoked_at IS NULL
+`
+
+type SharesOpenRow struct {
+	AppID   int32
+	Hash    []byte
+	Site    *string
+	LastDay int32
+}
+
+// The links that are not revoked, for the instances that keep them in memory.
+func (q *Queries) SharesOpen(ctx context.Context) ([]SharesOpenRow, error) {
+	rows, err := q.db.Query(ctx, SharesOpen)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SharesOpenRow
+	for rows.Next() {
+		var i SharesOpenRow
+		if err := rows.Scan(
+			&i.AppID,
+			&i.Hash,
+			&i.Site,
+			&i.LastDay,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

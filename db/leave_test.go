@@ -63,7 +63,10 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 func TestFindingNothingCostsNoConnection(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{Readers: 1})
-	for name, ask := range map[string]func(context.Context, func(*db.Queries) error) error{"Read": d.Read, "Report": d.Report} {
+	report := func(ctx context.Context, f func(q *db.Queries) error) error {
+		return d.Report(ctx, func(tx db.Tx) error { return f(db.New(tx)) })
+	}
+	for name, ask := range map[string]func(context.Context, func(*db.Queries) error) error{"Read": d.Read, "Report": report} {
 		session := func() (process int64) {
 			require.NoError(t, ask(t.Context(), func(q *db.Queries) (err error) { process, err = q.SessionProcess(t.Context()); return err }))
 			return process

@@ -23,13 +23,13 @@ WHERE id = $7
 `
 
 type LogClaimParams struct {
-	Claimed  int64   `json:"claimed"`
-	Lines    int64   `json:"lines"`
-	LastHour int32   `json:"last_hour"`
-	Skips    []int64 `json:"skips"`
-	Hash     []byte  `json:"hash"`
-	File     string  `json:"file"`
-	ID       int64   `json:"id"`
+	Claimed  int64
+	Lines    int64
+	LastHour int32
+	Skips    []int64
+	Hash     []byte
+	File     string
+	ID       int64
 }
 
 // Says how much of a log is its own, what of that was claimed by others before, and which file has
@@ -56,10 +56,10 @@ WHERE log_id = $2
 `
 
 type LogLinesAppendParams struct {
-	More  []byte `json:"more"`
-	LogID int64  `json:"log_id"`
-	Line  int64  `json:"line"`
-	SoFar int64  `json:"so_far"`
+	More  []byte
+	LogID int64
+	Line  int64
+	SoFar int64
 }
 
 // Adds lines to a stretch that has so many so far; 0: there is no such stretch.
@@ -76,18 +76,6 @@ func (q *Queries) LogLinesAppend(ctx context.Context, arg LogLinesAppendParams) 
 	return result.RowsAffected(), nil
 }
 
-const LogLinesForget = `-- name: LogLinesForget :one
-SELECT forget_log_lines()::bigint AS forgotten
-`
-
-// Forgets the lines of one log of which its app keeps no day; how many stretches. 0: there is none.
-func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, LogLinesForget)
-	var forgotten int64
-	err := row.Scan(&forgotten)
-	return forgotten, err
-}
-
 const LogLinesInHours = `-- name: LogLinesInHours :many
 SELECT log_id, line, hour, hashes
 FROM log_lines
@@ -98,16 +86,16 @@ ORDER BY log_id, line
 `
 
 type LogLinesInHoursParams struct {
-	AppID int32   `json:"app_id"`
-	Hours []int32 `json:"hours"`
-	But   int64   `json:"but"`
+	AppID int32
+	Hours []int32
+	But   int64
 }
 
 type LogLinesInHoursRow struct {
-	LogID  int64  `json:"log_id"`
-	Line   int64  `json:"line"`
-	Hour   int32  `json:"hour"`
-	Hashes []byte `json:"hashes"`
+	LogID  int64
+	Line   int64
+	Hour   int32
+	Hashes []byte
 }
 
 // The lines of an app's logs but one in some hours, in the order of logs and lines.
@@ -146,11 +134,11 @@ SELECT $1,
 `
 
 type LogLinesMakeParams struct {
-	AppID  int32    `json:"app_id"`
-	LogID  int64    `json:"log_id"`
-	Lines  []int64  `json:"lines"`
-	Hours  []int32  `json:"hours"`
-	Hashes [][]byte `json:"hashes"`
+	AppID  int32
+	LogID  int64
+	Lines  []int64
+	Hours  []int32
+	Hashes [][]byte
 }
 
 // Keeps the hashes of lines of a log. The three arrays are one table.
@@ -176,14 +164,14 @@ ORDER BY hour
 `
 
 type LogLinesOfHoursParams struct {
-	AppID int32   `json:"app_id"`
-	Hours []int32 `json:"hours"`
-	But   int64   `json:"but"`
+	AppID int32
+	Hours []int32
+	But   int64
 }
 
 type LogLinesOfHoursRow struct {
-	Hour      int32 `json:"hour"`
-	Stretches int64 `json:"stretches"`
+	Hour      int32
+	Stretches int64
 }
 
 // Which of some hours have lines of an app's logs but one, and how many stretches.
@@ -217,14 +205,14 @@ LIMIT $3
 `
 
 type LogLinesUpToParams struct {
-	LogID int64 `json:"log_id"`
-	Line  int64 `json:"line"`
-	N     int32 `json:"n"`
+	LogID int64
+	Line  int64
+	N     int32
 }
 
 type LogLinesUpToRow struct {
-	Line   int64  `json:"line"`
-	Hashes []byte `json:"hashes"`
+	Line   int64
+	Hashes []byte
 }
 
 // So many stretches of a log that begin at a line or before it, the last one first.
@@ -263,10 +251,10 @@ FROM made
 `
 
 type LogMakeParams struct {
-	AppID int32  `json:"app_id"`
-	Hash  []byte `json:"hash"`
-	File  string `json:"file"`
-	Rules string `json:"rules"`
+	AppID int32
+	Hash  []byte
+	File  string
+	Rules string
 }
 
 // Makes a log, of which nothing was counted, and its position; returns its id.
@@ -294,17 +282,17 @@ ORDER BY l.id
 `
 
 type LogsListRow struct {
-	ID       int64     `json:"id"`
-	Claimed  int64     `json:"claimed"`
-	Lines    int64     `json:"lines"`
-	BegunAt  time.Time `json:"begun_at"`
-	UsedAt   time.Time `json:"used_at"`
-	LastHour int32     `json:"last_hour"`
-	Hash     []byte    `json:"hash"`
-	File     string    `json:"file"`
-	Rules    string    `json:"rules"`
-	Skips    []int64   `json:"skips"`
-	Next     int64     `json:"next"`
+	ID       int64
+	Claimed  int64
+	Lines    int64
+	BegunAt  time.Time
+	UsedAt   time.Time
+	LastHour int32
+	Hash     []byte
+	File     string
+	Rules    string
+	Skips    []int64
+	Next     int64
 }
 
 // The logs of an app, each with how far it was counted, in the order in which they were begun.

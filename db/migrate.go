@@ -170,7 +170,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 		case d.sessions.cell != nil:
 			return errors.New("the steps of a cell cannot be taken back: fill another cell, and drop this one")
 		}
-		if err := refuseBesideInstances(ctx, conn); err != nil {
+		if err := RefuseBesideInstances(ctx, conn); err != nil {
 			return err
 		}
 		if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
@@ -187,7 +187,8 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	return name, err
 }
 
-func refuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
+// RefuseBesideInstances returns an error where services run on the database of a connection.
+func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
 	instances, err := New(conn).StatusInstances(ctx)
 	if err != nil {
 		return fmt.Errorf("look for running services: %w", err)

@@ -9,6 +9,21 @@ import (
 	"context"
 )
 
+const EraseBegin = `-- name: EraseBegin :exec
+SELECT set_config('statement_timeout', '0', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('tcp_keepalives_idle', '5', true),
+       set_config('tcp_keepalives_interval', '2', true),
+       set_config('tcp_keepalives_count', '3', true)
+`
+
+// Lets the statements of this transaction run as long as they need, but lets nobody who has
+// vanished hold a lock.
+func (q *Queries) EraseBegin(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, EraseBegin)
+	return err
+}
+
 const FunctionsBegin = `-- name: FunctionsBegin :exec
 SELECT set_config('check_function_bodies', 'off', true)
 `
@@ -126,11 +141,11 @@ WHERE n.nspname = 'footfall'
 `
 
 type SchemaSeenRow struct {
-	There    bool   `json:"there"`
-	Granted  bool   `json:"granted"`
-	Member   bool   `json:"member"`
-	Readable bool   `json:"readable"`
-	Role     string `json:"role"`
+	There    bool
+	Granted  bool
+	Member   bool
+	Readable bool
+	Role     string
 }
 
 // Whether the database has the table of versions, and whether the role of this session may read it;
@@ -182,8 +197,8 @@ WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
 `
 
 type SessionSetParams struct {
-	Names  []string `json:"names"`
-	Values []string `json:"values"`
+	Names  []string
+	Values []string
 }
 
 // Sets the settings of this session with these names to these values, and lets COMMIT wait for the
@@ -201,8 +216,8 @@ ON CONFLICT (name) DO UPDATE
 `
 
 type StepNoteParams struct {
-	Name string `json:"name"`
-	Hash string `json:"hash"`
+	Name string
+	Hash string
 }
 
 // Notes the text of a step that is being applied.

@@ -9,77 +9,17 @@ import (
 	"context"
 )
 
-const AppOffsetsDelete = `-- name: AppOffsetsDelete :exec
-DELETE FROM offsets
-WHERE app_id = $1
-`
-
-// Deletes the offsets of an app.
-func (q *Queries) AppOffsetsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppOffsetsDelete, appID)
-	return err
-}
-
-const OffsetDelete = `-- name: OffsetDelete :exec
-DELETE FROM offsets
-WHERE app_id = $1
-  AND key = page_key($2)
-`
-
-type OffsetDeleteParams struct {
-	AppID int32  `json:"app_id"`
-	Uri   string `json:"uri"`
-}
-
-// Deletes the offset of a target. Where there is none, all would be read anew for nothing.
-func (q *Queries) OffsetDelete(ctx context.Context, arg OffsetDeleteParams) error {
-	_, err := q.db.Exec(ctx, OffsetDelete, arg.AppID, arg.Uri)
-	return err
-}
-
-const OffsetGet = `-- name: OffsetGet :one
-SELECT uri, hot, pv, uv
-FROM offsets
-WHERE app_id = $1
-  AND key = page_key($2)
-`
-
-type OffsetGetParams struct {
-	AppID int32  `json:"app_id"`
-	Uri   string `json:"uri"`
-}
-
-type OffsetGetRow struct {
-	Uri string `json:"uri"`
-	Hot int64  `json:"hot"`
-	Pv  int64  `json:"pv"`
-	Uv  int64  `json:"uv"`
-}
-
-// The offset of a target; no row if it has none.
-func (q *Queries) OffsetGet(ctx context.Context, arg OffsetGetParams) (OffsetGetRow, error) {
-	row := q.db.QueryRow(ctx, OffsetGet, arg.AppID, arg.Uri)
-	var i OffsetGetRow
-	err := row.Scan(
-		&i.Uri,
-		&i.Hot,
-		&i.Pv,
-		&i.Uv,
-	)
-	return i, err
-}
-
 const OffsetsAll = `-- name: OffsetsAll :many
 SELECT app_id, uri, hot, pv, uv
 FROM offsets
 `
 
 type OffsetsAllRow struct {
-	AppID int32  `json:"app_id"`
-	Uri   string `json:"uri"`
-	Hot   int64  `json:"hot"`
-	Pv    int64  `json:"pv"`
-	Uv    int64  `json:"uv"`
+	AppID int32
+	Uri   string
+	Hot   int64
+	Pv    int64
+	Uv    int64
 }
 
 // All offsets, for the instances that keep them in memory.
@@ -125,85 +65,4 @@ func (q *Queries) OffsetsEpoch(ctx context.Context) (string, error) {
 	var epoch string
 	err := row.Scan(&epoch)
 	return epoch, err
-}
-
-const OffsetsList = `-- name: OffsetsList :many
-SELECT uri, hot, pv, uv
-FROM offsets
-WHERE app_id = $1
-ORDER BY uri USING ~<~
-`
-
-type OffsetsListRow struct {
-	Uri string `json:"uri"`
-	Hot int64  `json:"hot"`
-	Pv  int64  `json:"pv"`
-	Uv  int64  `json:"uv"`
-}
-
-// The offsets of an app, in order of uri.
-func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRow, error) {
-	rows, err := q.db.Query(ctx, OffsetsList, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OffsetsListRow
-	for rows.Next() {
-		var i OffsetsListRow
-		if err := rows.Scan(
-			&i.Uri,
-			&i.Hot,
-			&i.Pv,
-			&i.Uv,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const OffsetsSet = `-- name: OffsetsSet :one
-WITH written AS (
-    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv)
-    SELECT $1::integer, unnest($2::text[]), unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::bigint[])
-    ON CONFLICT (app_id, key) DO UPDATE
-        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv
-        WHERE (o.hot, o.pv, o.uv) <> (excluded.hot, excluded.pv, excluded.uv)
-    RETURNING o.xmax = 0 AS is_new
-)
-SELECT count(*) FILTER (WHERE w.is_new) AS added, count(*) FILTER (WHERE NOT w.is_new) AS changed
-FROM written AS w
-`
-
-type OffsetsSetParams struct {
-	AppID int32    `json:"app_id"`
-	Uris  []string `json:"uris"`
-	Hots  []int64  `json:"hots"`
-	Pvs   []int64  `json:"pvs"`
-	Uvs   []int64  `json:"uvs"`
-}
-
-type OffsetsSetRow struct {
-	Added   int64 `json:"added"`
-	Changed int64 `json:"changed"`
-}
-
-// Sets offsets of an app, each target once, and returns how many it had not, and how many were
-// others; those that are as they were are left alone. The arrays are one table.
-func (q *Queries) OffsetsSet(ctx context.Context, arg OffsetsSetParams) (OffsetsSetRow, error) {
-	row := q.db.QueryRow(ctx, OffsetsSet,
-		arg.AppID,
-		arg.Uris,
-		arg.Hots,
-		arg.Pvs,
-		arg.Uvs,
-	)
-	var i OffsetsSetRow
-	err := row.Scan(&i.Added, &i.Changed)
-	return i, err
 }

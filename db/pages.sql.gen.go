@@ -18,9 +18,9 @@ WHERE id = $1
 `
 
 type AppCountsByRow struct {
-	Tz         string `json:"tz"`
-	Visitor    string `json:"visitor"`
-	Ipv6Prefix int16  `json:"ipv6_prefix"`
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
 }
 
 // How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
@@ -43,17 +43,17 @@ WHERE p.app_id = $2
 `
 
 type CountsGetParams struct {
-	Ip    *netip.Addr `json:"ip"`
-	AppID int32       `json:"app_id"`
-	Uris  []string    `json:"uris"`
+	Ip    *netip.Addr
+	AppID int32
+	Uris  []string
 }
 
 type CountsGetRow struct {
-	Uri  string `json:"uri"`
-	Pv   int64  `json:"pv"`
-	Uv   int64  `json:"uv"`
-	Hot  int64  `json:"hot"`
-	Rank int64  `json:"rank"`
+	Uri  string
+	Pv   int64
+	Uv   int64
+	Hot  int64
+	Rank int64
 }
 
 // The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
@@ -103,17 +103,17 @@ CROSS JOIN LATERAL (
 `
 
 type CountsOfVisitsParams struct {
-	Uris  []string     `json:"uris"`
-	Ips   []netip.Addr `json:"ips"`
-	AppID int32        `json:"app_id"`
+	Uris  []string
+	Ips   []netip.Addr
+	AppID int32
 }
 
 type CountsOfVisitsRow struct {
-	Place int32 `json:"place"`
-	Pv    int64 `json:"pv"`
-	Uv    int64 `json:"uv"`
-	Hot   int64 `json:"hot"`
-	Rank  int64 `json:"rank"`
+	Place int32
+	Pv    int64
+	Uv    int64
+	Hot   int64
+	Rank  int64
 }
 
 // The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
@@ -168,17 +168,17 @@ CROSS JOIN LATERAL (
 `
 
 type PagesFindParams struct {
-	AppID      int32    `json:"app_id"`
-	Tz         string   `json:"tz"`
-	Visitor    string   `json:"visitor"`
-	Ipv6Prefix int16    `json:"ipv6_prefix"`
-	Uris       []string `json:"uris"`
+	AppID      int32
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
+	Uris       []string
 }
 
 type PagesFindRow struct {
-	Uri      string `json:"uri"`
-	ID       int64  `json:"id"`
-	CountsSo bool   `json:"counts_so"`
+	Uri      string
+	ID       int64
+	CountsSo bool
 }
 
 // Targets: from uri to id and numbers.
@@ -225,9 +225,9 @@ ON CONFLICT (app_id, key) DO NOTHING
 `
 
 type PagesInternParams struct {
-	AppID int32    `json:"app_id"`
-	Pages []string `json:"pages"`
-	Sites []string `json:"sites"`
+	AppID int32
+	Pages []string
+	Sites []string
 }
 
 // Makes the pages that are not there yet; their sites must be there. In order of key, as above.
@@ -248,10 +248,10 @@ WHERE app_id = $4
 `
 
 type PagesTallyAddParams struct {
-	Pages   int64 `json:"pages"`
-	Tags    int64 `json:"tags"`
-	OwnTags int64 `json:"own_tags"`
-	AppID   int32 `json:"app_id"`
+	Pages   int64
+	Tags    int64
+	OwnTags int64
+	AppID   int32
 }
 
 // Adds pages and tags that were made, under the lock.
@@ -277,14 +277,14 @@ RETURNING today, tags_today, own_tags_today
 `
 
 type PagesTallyLockParams struct {
-	AppID int32 `json:"app_id"`
-	Day   int32 `json:"day"`
+	AppID int32
+	Day   int32
 }
 
 type PagesTallyLockRow struct {
-	Today        int64 `json:"today"`
-	TagsToday    int64 `json:"tags_today"`
-	OwnTagsToday int64 `json:"own_tags_today"`
+	Today        int64
+	TagsToday    int64
+	OwnTagsToday int64
 }
 
 // Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
@@ -307,8 +307,8 @@ ON CONFLICT (app_id, key) DO NOTHING
 `
 
 type SitesInternParams struct {
-	AppID int32    `json:"app_id"`
-	Sites []string `json:"sites"`
+	AppID int32
+	Sites []string
 }
 
 // Makes the sites that are not there yet. In order of key, so that two instances that meet never

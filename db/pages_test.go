@@ -12,6 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/report"
 )
 
 // Pages come in order of uri, part by part, also where the 200 characters that the index holds do
@@ -39,7 +40,7 @@ func TestPagesAfterAreInOrder(t *testing.T) {
 			}
 		}
 		for after := ""; ; after = found[len(found)-1] {
-			some, err := d.Queries().PagesAfter(t.Context(), db.PagesAfterParams{App: "shop", Prefix: prefix, After: after, ToDay: 99991231, N: 7})
+			some, err := report.New(d.Tx()).PagesAfter(t.Context(), report.PagesAfterParams{App: "shop", Prefix: prefix, After: after, ToDay: 99991231, N: 7})
 			require.NoError(t, err)
 			for _, page := range some {
 				found = append(found, page.Uri)

@@ -60,19 +60,19 @@ ORDER BY place, hop
 `
 
 type PeopleFindParams struct {
-	AppIds []int32      `json:"app_ids"`
-	Ids    []netip.Addr `json:"ids"`
+	AppIds []int32
+	Ids    []netip.Addr
 }
 
 type PeopleFindRow struct {
-	Place  int32      `json:"place"`
-	Hop    int32      `json:"hop"`
-	ID     netip.Addr `json:"id"`
-	Person netip.Addr `json:"person"`
-	Height int16      `json:"height"`
-	TagIds []int32    `json:"tag_ids"`
-	Closed bool       `json:"closed"`
-	Tags   []string   `json:"tags"`
+	Place  int32
+	Hop    int32
+	ID     netip.Addr
+	Person netip.Addr
+	Height int16
+	TagIds []int32
+	Closed bool
+	Tags   []string
 }
 
 // Ids of visitors that lead to one person (table people).
@@ -120,18 +120,6 @@ func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 	return err
 }
 
-const PeoplePeriod = `-- name: PeoplePeriod :one
-SELECT people_period()::smallint AS period
-`
-
-// Which of the two tables of people is written to.
-func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
-	row := q.db.QueryRow(ctx, PeoplePeriod)
-	var period int16
-	err := row.Scan(&period)
-	return period, err
-}
-
 const PeoplePut = `-- name: PeoplePut :exec
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
 SELECT $1, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
@@ -150,11 +138,11 @@ ON CONFLICT (period, app_id, id) DO UPDATE
 `
 
 type PeoplePutParams struct {
-	AppID   int32        `json:"app_id"`
-	Heights []int16      `json:"heights"`
-	Ids     []netip.Addr `json:"ids"`
-	Persons []netip.Addr `json:"persons"`
-	Tags    []string     `json:"tags"`
+	AppID   int32
+	Heights []int16
+	Ids     []netip.Addr
+	Persons []netip.Addr
+	Tags    []string
 }
 
 // Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
@@ -183,8 +171,8 @@ ON CONFLICT (period, app_id, id) DO NOTHING
 `
 
 type PeopleRenewParams struct {
-	AppIds []int32      `json:"app_ids"`
-	Ids    []netip.Addr `json:"ids"`
+	AppIds []int32
+	Ids    []netip.Addr
 }
 
 // Copies some rows of the period before into the present one: their ids are used. They are locked,

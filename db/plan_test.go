@@ -11,8 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/verify"
 )
 
 // loadVisitors makes visitors of targets 2 and 3, each with a visit today. So few as in short runs
@@ -173,8 +176,8 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"pages": {db.PagesAfter, []any{"small", 0, 99991231, 0, 0, 0, "", "", "", 101}},
-		"sites": {db.SitesAfter, []any{"small", "", 101}},
+		"pages": {report.PagesAfter, []any{"small", 0, 99991231, 0, 0, 0, "", "", "", 101}},
+		"sites": {report.SitesAfter, []any{"small", "", 101}},
 	} {
 		var plan string
 		require.NoError(t, conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+q.sql, q.args...).Scan(&plan))
@@ -208,12 +211,12 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		{db.VisitorTargets, []any{ip, 1}},
-		{db.VisitorTargetsAt, []any{ip, []int64{1, 2}}},
-		{db.EraseByKey, nil},
-		{db.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, 0, ip}},
-		{db.VisitorKeep, []any{[]int64{1, 2, 3}, ip}},
-		{db.VisitorErase, []any{[]int64{1, 2, 3}, ip}},
+		{admin.VisitorTargets, []any{ip, 1}},
+		{admin.VisitorTargetsAt, []any{ip, []int64{1, 2}}},
+		{admin.EraseByKey, nil},
+		{admin.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, 0, ip}},
+		{admin.VisitorKeep, []any{[]int64{1, 2, 3}, ip}},
+		{admin.VisitorErase, []any{[]int64{1, 2, 3}, ip}},
 	} {
 		var plan string
 		require.NoError(t, tx.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+q.sql, q.args...).Scan(&plan))
@@ -486,24 +489,24 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0 FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
 		ANALYZE`)
 	const low, high = 1000, 1019 // 20 of 3000
-	for name, ask := range map[string]func(q *db.Queries) (any, error){
-		"VerifyTotals": func(q *db.Queries) (any, error) {
-			return q.VerifyTotals(t.Context(), db.VerifyTotalsParams{N: 1, Low: low, High: high, Whole: true})
+	for name, ask := range map[string]func(q *verify.Queries) (any, error){
+		"VerifyTotals": func(q *verify.Queries) (any, error) {
+			return q.VerifyTotals(t.Context(), verify.VerifyTotalsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyDays": func(q *db.Queries) (any, error) {
-			return q.VerifyDays(t.Context(), db.VerifyDaysParams{N: 1, Low: low, High: high, Whole: true})
+		"VerifyDays": func(q *verify.Queries) (any, error) {
+			return q.VerifyDays(t.Context(), verify.VerifyDaysParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyTags": func(q *db.Queries) (any, error) {
-			return q.VerifyTags(t.Context(), db.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
+		"VerifyTags": func(q *verify.Queries) (any, error) {
+			return q.VerifyTags(t.Context(), verify.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifyRows": func(q *db.Queries) (any, error) {
-			return q.VerifyRows(t.Context(), db.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
+		"VerifyRows": func(q *verify.Queries) (any, error) {
+			return q.VerifyRows(t.Context(), verify.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
 		},
-		"VerifySketches": func(q *db.Queries) (any, error) {
-			return q.VerifySketches(t.Context(), db.VerifySketchesParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
+		"VerifySketches": func(q *verify.Queries) (any, error) {
+			return q.VerifySketches(t.Context(), verify.VerifySketchesParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
 		},
-		"VerifyNext": func(q *db.Queries) (any, error) {
-			next, err := q.VerifyNext(t.Context(), db.VerifyNextParams{FromID: low, Size: 1000, Many: 20, Sampled: 1 << 20})
+		"VerifyNext": func(q *verify.Queries) (any, error) {
+			next, err := q.VerifyNext(t.Context(), verify.VerifyNextParams{FromID: low, Size: 1000, Many: 20, Sampled: 1 << 20})
 			assert.EqualValues(t, 20, next.Met, "by which the next range is bounded")
 			return next, err
 		},
@@ -512,7 +515,7 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		require.NoError(t, err)
 		exec(t, conn, `SET LOCAL plan_cache_mode = force_custom_plan;
 			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_xact_user_tables`)
-		_, err = ask(db.New(tx))
+		_, err = ask(verify.New(tx))
 		require.NoError(t, err)
 		assert.Empty(t, dbtest.Column[string](t, conn, `
 			SELECT format('%s: %s', a.relname, k.read)

@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 )
 
 const CallsForget = `-- name: CallsForget :one
@@ -15,8 +14,8 @@ SELECT forget_calls($1, $2)::bigint AS forgotten
 `
 
 type CallsForgetParams struct {
-	Days int32 `json:"days"`
-	Most int32 `json:"most"`
+	Days int32
+	Most int32
 }
 
 // Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
@@ -32,12 +31,12 @@ SELECT refuse_messages($1, $2, $3, $4::bigint[], $5::text[], $6::text[])
 `
 
 type MessagesRefuseParams struct {
-	AppID      int32    `json:"app_id"`
-	Source     string   `json:"source"`
-	Part       string   `json:"part"`
-	Positions  []int64  `json:"positions"`
-	Reasons    []string `json:"reasons"`
-	Beginnings []string `json:"beginnings"`
+	AppID      int32
+	Source     string
+	Part       string
+	Positions  []int64
+	Reasons    []string
+	Beginnings []string
 }
 
 // Keeps messages of a part of a queue that could not be counted, in the transaction that moves its
@@ -63,9 +62,9 @@ WHERE app_id = $1
 `
 
 type PositionGetParams struct {
-	AppID  int32  `json:"app_id"`
-	Source string `json:"source"`
-	Part   string `json:"part"`
+	AppID  int32
+	Source string
+	Part   string
 }
 
 // Where a position stands; no row if there is none.
@@ -81,12 +80,12 @@ SELECT move_position($1, $2, $3, $4, $5, $6)
 `
 
 type PositionMoveParams struct {
-	AppID     int32  `json:"app_id"`
-	Source    string `json:"source"`
-	Part      string `json:"part"`
-	FromNext  int64  `json:"from_next"`
-	ToNext    int64  `json:"to_next"`
-	Uncounted string `json:"uncounted"`
+	AppID     int32
+	Source    string
+	Part      string
+	FromNext  int64
+	ToNext    int64
+	Uncounted string
 }
 
 // Moves a position in the transaction of the batch that counts from one place up to another; of a
@@ -114,15 +113,15 @@ RETURNING next, content
 `
 
 type PositionOpenParams struct {
-	AppID   int32  `json:"app_id"`
-	Source  string `json:"source"`
-	Part    string `json:"part"`
-	Content []byte `json:"content"`
+	AppID   int32
+	Source  string
+	Part    string
+	Content []byte
 }
 
 type PositionOpenRow struct {
-	Next    int64  `json:"next"`
-	Content []byte `json:"content"`
+	Next    int64
+	Content []byte
 }
 
 // Positions: how far sources have been counted.
@@ -149,9 +148,9 @@ WHERE app_id = $1
 `
 
 type PositionUncountedParams struct {
-	AppID  int32  `json:"app_id"`
-	Source string `json:"source"`
-	Part   string `json:"part"`
+	AppID  int32
+	Source string
+	Part   string
 }
 
 // Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
@@ -172,10 +171,10 @@ RETURNING next
 `
 
 type QueuePositionOpenParams struct {
-	AppID  int32  `json:"app_id"`
-	Source string `json:"source"`
-	Part   string `json:"part"`
-	First  int64  `json:"first"`
+	AppID  int32
+	Source string
+	Part   string
+	First  int64
 }
 
 // Where a part of a queue is to be read from, for whoever begins to read it: from the first message
@@ -190,86 +189,6 @@ func (q *Queries) QueuePositionOpen(ctx context.Context, arg QueuePositionOpenPa
 	var next int64
 	err := row.Scan(&next)
 	return next, err
-}
-
-const QueuesHold = `-- name: QueuesHold :exec
-SELECT next
-FROM positions
-WHERE app_id = $1
-  AND content IS NULL
-  AND source <> 'logs'
-ORDER BY source COLLATE "C", part COLLATE "C"
-FOR UPDATE
-`
-
-// Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which
-// they move positions. Before RefusedDelete: a batch lets go of refused messages of one part after
-// the other, and each might have what the other waits for.
-func (q *Queries) QueuesHold(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, QueuesHold, appID)
-	return err
-}
-
-const QueuesList = `-- name: QueuesList :many
-SELECT
-    p.source,
-    p.part,
-    p.next,
-    p.used_at,
-    (SELECT count(*)
-     FROM refused AS r
-     WHERE (r.app_id, r.source, r.part) = (p.app_id, p.source, p.part)) AS refused
-FROM positions AS p
-WHERE p.app_id = $1
-  AND p.content IS NULL
-  AND p.source <> 'logs'
-ORDER BY p.source, length(p.part), p.part
-`
-
-type QueuesListRow struct {
-	Source  string    `json:"source"`
-	Part    string    `json:"part"`
-	Next    int64     `json:"next"`
-	UsedAt  time.Time `json:"used_at"`
-	Refused int64     `json:"refused"`
-}
-
-// How far the queues of an app were counted, with how many refused messages of each part are kept.
-func (q *Queries) QueuesList(ctx context.Context, appID int32) ([]QueuesListRow, error) {
-	rows, err := q.db.Query(ctx, QueuesList, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []QueuesListRow
-	for rows.Next() {
-		var i QueuesListRow
-		if err := rows.Scan(
-			&i.Source,
-			&i.Part,
-			&i.Next,
-			&i.UsedAt,
-			&i.Refused,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const RefusedDelete = `-- name: RefusedDelete :exec
-DELETE FROM refused
-WHERE app_id = $1
-`
-
-// Deletes the refused messages of an app.
-func (q *Queries) RefusedDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, RefusedDelete, appID)
-	return err
 }
 
 const RefusedForget = `-- name: RefusedForget :one

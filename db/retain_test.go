@@ -10,6 +10,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
 )
 
 // letGo does what a running service does once a day, after serveVisits. The connection is the
@@ -23,7 +24,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	require.Equal(t, []int32{today}, unclosed)
 	for _, first := range []bool{true, false} {
-		closed, err := d.Queries().DayClose(ctx, today)
+		closed, err := retention.New(d.Tx()).DayClose(ctx, today)
 		require.NoError(t, err)
 		require.Equal(t, first, closed)
 	}
@@ -36,43 +37,43 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	made := tops()
 	require.Len(t, made, 6)
 	exec(t, owner, `DELETE FROM tops`)
-	missing, err := d.Queries().TopsMissing(ctx)
+	missing, err := retention.New(d.Tx()).TopsMissing(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []db.TopsMissingRow{{AppID: 1, Day: today}}, missing)
+	require.Equal(t, []retention.TopsMissingRow{{AppID: 1, Day: today}}, missing)
 	for _, of := range missing {
-		require.NoError(t, d.Queries().TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day}))
+		require.NoError(t, retention.New(d.Tx()).TopsMake(ctx, retention.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day}))
 	}
 	require.Equal(t, made, tops())
 
-	require.NoError(t, d.Queries().VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 1}))
-	gone, err := d.Queries().VisitsDelete(ctx, db.VisitsDeleteParams{App: 1, Day: today, N: 10})
+	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, retention.VisitsKeepFromParams{App: 1, Day: today + 1}))
+	gone, err := retention.New(d.Tx()).VisitsDelete(ctx, retention.VisitsDeleteParams{App: 1, Day: today, N: 10})
 	require.NoError(t, err)
-	require.Equal(t, db.VisitsDeleteRow{Deleted: 2, LastPage: page}, gone)
-	require.NoError(t, d.Queries().VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
-	apps, err := d.Queries().RetentionApps(ctx)
+	require.Equal(t, retention.VisitsDeleteRow{Deleted: 2, LastPage: page}, gone)
+	require.NoError(t, retention.New(d.Tx()).VisitsGoneNote(ctx, retention.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
+	apps, err := retention.New(d.Tx()).RetentionApps(ctx)
 	require.NoError(t, err)
-	require.Equal(t, db.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today + 1}, apps[1])
+	require.Equal(t, retention.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today + 1}, apps[1])
 	for _, first := range []bool{true, false} {
-		dropped, err := d.Queries().DayDrop(ctx, today)
+		dropped, err := retention.New(d.Tx()).DayDrop(ctx, today)
 		require.NoError(t, err)
 		require.Equal(t, first, dropped)
 	}
 
-	require.NoError(t, d.Queries().VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 2}))
+	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, retention.VisitsKeepFromParams{App: 1, Day: today + 2}))
 	first, err := d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Run: 7, Hours: 1})
 	require.NoError(t, err)
 	require.Equal(t, first, query[int32](t, owner, `SELECT days_ago(10)`))
 	_, err = d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Run: 7})
 	require.NoError(t, err)
 	visitor := netip.MustParseAddr("192.0.2.1")
-	unseen, err := d.Queries().VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
+	unseen, err := retention.New(d.Tx()).VisitorsUnseen(ctx, retention.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
 	require.NoError(t, err)
-	require.Equal(t, []db.VisitorsUnseenRow{{SiteID: site, PageID: site, Ip: visitor}, {SiteID: site, PageID: page, Ip: visitor}}, unseen)
-	forgotten, err := d.Queries().VisitorsForget(ctx, db.VisitorsForgetParams{App: 1, Before: today + 2, Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
+	require.Equal(t, []retention.VisitorsUnseenRow{{SiteID: site, PageID: site, Ip: visitor}, {SiteID: site, PageID: page, Ip: visitor}}, unseen)
+	forgotten, err := retention.New(d.Tx()).VisitorsForget(ctx, retention.VisitorsForgetParams{App: 1, Before: today + 2, Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), forgotten)
-	require.NoError(t, d.Queries().RetentionNote(ctx, today))
-	done, err := d.Queries().RetentionDone(ctx, today)
+	require.NoError(t, retention.New(d.Tx()).RetentionNote(ctx, today))
+	done, err := retention.New(d.Tx()).RetentionDone(ctx, today)
 	require.NoError(t, err)
 	require.True(t, done)
 }

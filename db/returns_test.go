@@ -12,6 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
 )
 
 // daysOfReturns are days near and far from each other, beside ends of months and years and a 29th
@@ -91,9 +92,9 @@ func (h *histories) closeDays(t *testing.T, days []int32) {
 // pack packs so many rows at a time, some times or until none is left, and returns how many.
 func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	t.Helper()
-	p := db.ReturnsPackParams{N: int32(atOnce)} //nolint:gosec // few
+	p := retention.ReturnsPackParams{N: int32(atOnce)} //nolint:gosec // few
 	for range times {
-		some, err := db.New(h.conn).ReturnsPack(t.Context(), p)
+		some, err := retention.New(h.conn).ReturnsPack(t.Context(), p)
 		require.NoError(t, err)
 		packed += some.Packed
 		if some.Packed == 0 {
@@ -199,7 +200,7 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	_, err := late.Exec(t.Context(), `SELECT add_packed_returns('{2}', '{20190629}', '{20190628}', '{5}')`)
 	require.NoError(t, err)
 	packed := async(t, func() error {
-		_, err := d.Queries().ReturnsPack(context.Background(), db.ReturnsPackParams{N: 10})
+		_, err := retention.New(d.Tx()).ReturnsPack(context.Background(), retention.ReturnsPackParams{N: 10})
 		return err
 	})
 	dbtest.AwaitWaiting(t, conn, 1)
@@ -228,7 +229,7 @@ func TestPackingIsKilled(t *testing.T) {
 	require.NoError(t, receive(t, counted, "the batch"))
 	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))
 
-	packed, err := d.Queries().ReturnsPack(t.Context(), db.ReturnsPackParams{N: 10})
+	packed, err := retention.New(d.Tx()).ReturnsPack(t.Context(), retention.ReturnsPackParams{N: 10})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, packed.Packed)
 	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))

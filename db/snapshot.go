@@ -30,29 +30,28 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 	return &Snapshots{conn}, nil
 }
 
-// Take runs f with queries that all see the database at the same moment and cannot change it. No
+// Take runs f, whose queries all see the database at the same moment and cannot change it. No
 // partition of visits is dropped meanwhile; whoever wants to drop one gets their turn before the
 // next snapshot is taken.
-func (s *Snapshots) Take(ctx context.Context, f func(q *Queries) error) error {
+func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	return s.take(ctx, f, (*Queries).SnapshotGate, (*Queries).SnapshotHold)
 }
 
 // TakeOfInbox does so for queries that read the inbox: no table of it is emptied meanwhile.
-func (s *Snapshots) TakeOfInbox(ctx context.Context, f func(q *Queries) error) error {
+func (s *Snapshots) TakeOfInbox(ctx context.Context, f func(tx Tx) error) error {
 	return s.take(ctx, f, (*Queries).SnapshotHoldInbox)
 }
 
 // take takes locks before the snapshot.
-func (s *Snapshots) take(ctx context.Context, f func(q *Queries) error, locks ...func(*Queries, context.Context) error) error {
+func (s *Snapshots) take(ctx context.Context, f func(tx Tx) error, locks ...func(*Queries, context.Context) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {
-		q := New(tx)
 		for _, lock := range locks {
-			if err := lock(q, ctx); err != nil {
+			if err := lock(New(tx), ctx); err != nil {
 				return fmt.Errorf("take a snapshot: %w", err)
 			}
 		}
-		return f(q)
+		return f(tx)
 	})
 }
 

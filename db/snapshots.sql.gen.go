@@ -75,10 +75,10 @@ ORDER BY h.age DESC
 `
 
 type SnapshotHoldersRow struct {
-	Holder string    `json:"holder"`
-	Ending string    `json:"ending"`
-	Keeps  string    `json:"keeps"`
-	Since  time.Time `json:"since"`
+	Holder string
+	Ending string
+	Keeps  string
+	Since  time.Time
 }
 
 // Who keeps PostgreSQL from clearing away versions of rows of this database that are of no use to

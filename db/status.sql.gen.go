@@ -25,76 +25,6 @@ func (q *Queries) CommitsWait(ctx context.Context) (bool, error) {
 	return waits, err
 }
 
-const StatusApps = `-- name: StatusApps :many
-WITH sites AS (
-    SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
-    FROM pages AS s
-    JOIN counters AS c ON c.page_id = s.id
-    CROSS JOIN LATERAL (
-        SELECT l.day_id, l.hot
-        FROM days AS l
-        WHERE l.page_id = s.id
-        ORDER BY l.day_id DESC
-        LIMIT 1
-    ) AS d
-    WHERE s.site_id IS NULL
-)
-SELECT a.name,
-       a.retain_days,
-       coalesce(sum(s.hot), 0)::bigint                                           AS hot,
-       coalesce(max(s.last_day), 0)::integer                                     AS last_day,
-       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
-       coalesce(max(k.from_day), 0)::integer                                     AS from_day,
-       is_retention_paused(a.id)::boolean                                        AS paused
-FROM apps AS a
-LEFT JOIN visits_kept AS k ON k.app_id = a.id
-LEFT JOIN sites AS s       ON s.app_id = a.id
-WHERE a.deleted_at IS NULL
-GROUP BY a.id, a.name, a.retain_days
-ORDER BY a.name
-`
-
-type StatusAppsRow struct {
-	Name       string `json:"name"`
-	RetainDays int32  `json:"retain_days"`
-	Hot        int64  `json:"hot"`
-	LastDay    int32  `json:"last_day"`
-	LastHot    int64  `json:"last_hot"`
-	FromDay    int32  `json:"from_day"`
-	Paused     bool   `json:"paused"`
-}
-
-// Each app that is not being deleted: its visits over all of its sites, the last day on which it
-// counted one, the visits of that day, the first day whose rows it keeps, and whether letting go is
-// paused for it. Days are 0 where there is none. The time of day of a visit is stored nowhere.
-func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
-	rows, err := q.db.Query(ctx, StatusApps)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StatusAppsRow
-	for rows.Next() {
-		var i StatusAppsRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.RetainDays,
-			&i.Hot,
-			&i.LastDay,
-			&i.LastHot,
-			&i.FromDay,
-			&i.Paused,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const StatusDaily = `-- name: StatusDaily :one
 SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer                AS done_on,
        EXISTS (
@@ -111,10 +41,10 @@ FROM closed_days AS c
 `
 
 type StatusDailyRow struct {
-	DoneOn    int32     `json:"done_on"`
-	Running   bool      `json:"running"`
-	ClosedDay int32     `json:"closed_day"`
-	ClosedAt  time.Time `json:"closed_at"`
+	DoneOn    int32
+	Running   bool
+	ClosedDay int32
+	ClosedAt  time.Time
 }
 
 // The daily task: the last day on which all of it was done, whether it runs at this moment, the
@@ -146,9 +76,9 @@ ORDER BY since, l.pid
 `
 
 type StatusInstancesRow struct {
-	Name    string    `json:"name"`
-	Address string    `json:"address"`
-	Since   time.Time `json:"since"`
+	Name    string
+	Address string
+	Since   time.Time
 }
 
 // The instances that run: each holds an epoch of apps, as long as its session lasts. Name and
@@ -190,16 +120,15 @@ SELECT current_setting('server_version')::text           AS version,
 `
 
 type StatusServerRow struct {
-	Version     string `json:"version"`
-	Database    string `json:"database"`
-	Bytes       int64  `json:"bytes"`
-	WaitsFor    string `json:"waits_for"`
-	WaitsInVain bool   `json:"waits_in_vain"`
-	IsStandby   bool   `json:"is_standby"`
+	Version     string
+	Database    string
+	Bytes       int64
+	WaitsFor    string
+	WaitsInVain bool
+	IsStandby   bool
 }
 
-// How the service is: what an operator asks first. Nothing here reads a table of visits or
-// visitors.
+// How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
 // The server, the database on it, and its standbys: for which ones COMMIT waits; whether it waits in
 // vain, since none of these follows, or sessions of this role have waited for seconds; and whether
 // the server is one itself. Which one is synchronous only a superuser or a member of
@@ -216,56 +145,4 @@ func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 		&i.IsStandby,
 	)
 	return i, err
-}
-
-const TableSizes = `-- name: TableSizes :many
-WITH named AS (
-    SELECT n.relname AS name, table_of(n.relname) AS relation
-    FROM pg_catalog.pg_class AS n
-    WHERE n.relnamespace = 'footfall'::regnamespace
-      AND n.relkind IN ('r', 'p', 'v')
-)
-SELECT coalesce(parent.name, n.name)::text             AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
-FROM named AS n
-JOIN pg_catalog.pg_class AS c         ON c.oid = n.relation AND c.relkind = 'r'
-LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
-LEFT JOIN named AS parent             ON parent.relation = i.inhparent
-GROUP BY 1
-ORDER BY sum(pg_total_relation_size(c.oid)) DESC
-`
-
-type TableSizesRow struct {
-	Name    string `json:"name"`
-	Rows    int64  `json:"rows"`
-	Heap    int64  `json:"heap"`
-	Indexes int64  `json:"indexes"`
-}
-
-// The tables of Footfall, the largest first; the days of visits as one.
-func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
-	rows, err := q.db.Query(ctx, TableSizes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TableSizesRow
-	for rows.Next() {
-		var i TableSizesRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Rows,
-			&i.Heap,
-			&i.Indexes,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -27,11 +27,11 @@ ON CONFLICT (page_id, day_id, tag_id) DO UPDATE
 `
 
 type TagDaysAddParams struct {
-	Pages     []int64 `json:"pages"`
-	Days      []int32 `json:"days"`
-	Tags      []int32 `json:"tags"`
-	Pvs       []int64 `json:"pvs"`
-	Newcomers []int64 `json:"newcomers"`
+	Pages     []int64
+	Days      []int32
+	Tags      []int32
+	Pvs       []int64
+	Newcomers []int64
 }
 
 // Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted
@@ -93,14 +93,14 @@ CROSS JOIN LATERAL (
 `
 
 type TagsFindParams struct {
-	Names     []string `json:"names"`
-	TagValues []string `json:"tag_values"`
-	AppID     int32    `json:"app_id"`
+	Names     []string
+	TagValues []string
+	AppID     int32
 }
 
 type TagsFindRow struct {
-	Place int32 `json:"place"`
-	ID    int32 `json:"id"`
+	Place int32
+	ID    int32
 }
 
 // Tags: from name and value to id, and how many visitors came with each.
@@ -138,16 +138,6 @@ func (q *Queries) TagsFoldBegin(ctx context.Context) (bool, error) {
 	return mine, err
 }
 
-const TagsHold = `-- name: TagsHold :exec
-SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'))
-`
-
-// Keeps tag_days as it is until the transaction ends, for whoever deletes from it.
-func (q *Queries) TagsHold(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, TagsHold)
-	return err
-}
-
 const TagsMake = `-- name: TagsMake :exec
 INSERT INTO tags (app_id, name, value)
 SELECT $1, unnest($2::text[]), unnest($3::text[])
@@ -155,9 +145,9 @@ ON CONFLICT (app_id, name, value) DO NOTHING
 `
 
 type TagsMakeParams struct {
-	AppID     int32    `json:"app_id"`
-	Names     []string `json:"names"`
-	TagValues []string `json:"tag_values"`
+	AppID     int32
+	Names     []string
+	TagValues []string
 }
 
 // Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
@@ -185,9 +175,9 @@ CROSS JOIN LATERAL (
 `
 
 type VisitsFindParams struct {
-	Pages []int64      `json:"pages"`
-	Days  []int32      `json:"days"`
-	Ips   []netip.Addr `json:"ips"`
+	Pages []int64
+	Days  []int32
+	Ips   []netip.Addr
 }
 
 // The places (from 1) of those who were counted at a target on a day. The arrays are one table.

@@ -11,6 +11,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/report"
 )
 
 // fiveVisitors came to two pages on a day that may be dropped, and two of them on the next day.
@@ -44,15 +45,15 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `LOCK TABLE erased_visits`) // which a report reads before it has read visits
 	require.NoError(t, err)
 	type answer struct {
-		row db.UniquesOfTargetsRow
+		row report.UniquesOfTargetsRow
 		err error
 	}
 	answered := make(chan answer, 1)
 	d := dbtest.Open(t, url, db.Options{StatementTimeout: time.Minute})
 	go func() {
 		var a answer
-		a.err = d.Report(context.Background(), func(q *db.Queries) (err error) {
-			a.row, err = q.UniquesOfTargets(context.Background(), db.UniquesOfTargetsParams{
+		a.err = d.Report(context.Background(), func(tx db.Tx) (err error) {
+			a.row, err = report.New(tx).UniquesOfTargets(context.Background(), report.UniquesOfTargetsParams{
 				App: "demo", Targets: []string{"a.example/x", "a.example/y"}, FromDay: 20250901, ToDay: 20250930})
 			return err
 		})

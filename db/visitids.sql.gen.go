@@ -23,13 +23,13 @@ RETURNING app_id, id
 `
 
 type VisitIDsClaimParams struct {
-	Apps []int32  `json:"apps"`
-	Ids  []string `json:"ids"`
+	Apps []int32
+	Ids  []string
 }
 
 type VisitIDsClaimRow struct {
-	AppID int32  `json:"app_id"`
-	ID    string `json:"id"`
+	AppID int32
+	ID    string
 }
 
 // Ids by which visits may be repeated.
@@ -61,8 +61,8 @@ SELECT forget_visit_ids($1, $2)::bigint AS forgotten
 `
 
 type VisitIDsForgetParams struct {
-	Days int32 `json:"days"`
-	Most int32 `json:"most"`
+	Days int32
+	Most int32
 }
 
 // Forgets ids that came more than so many days ago, so many at most; returns how many.
@@ -83,13 +83,13 @@ JOIN visit_ids AS v ON v.app_id = asked.app_id AND v.id = asked.id COLLATE "C"
 `
 
 type VisitIDsKnownParams struct {
-	Apps []int32  `json:"apps"`
-	Ids  []string `json:"ids"`
+	Apps []int32
+	Ids  []string
 }
 
 type VisitIDsKnownRow struct {
-	AppID int32  `json:"app_id"`
-	ID    string `json:"id"`
+	AppID int32
+	ID    string
 }
 
 // Those of some ids with which a visit was counted before.

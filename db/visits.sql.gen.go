@@ -79,9 +79,9 @@ SELECT require_basis($1), require_days($2::bigint[], $3::integer[])
 `
 
 type BatchCheckParams struct {
-	Basis string  `json:"basis"`
-	Sites []int64 `json:"sites"`
-	Days  []int32 `json:"days"`
+	Basis string
+	Sites []int64
+	Days  []int32
 }
 
 // Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
@@ -140,9 +140,9 @@ RETURNING page_id, hot, pv, uv
 `
 
 type CountersLockParams struct {
-	Pages     []int64 `json:"pages"`
-	Hots      []int64 `json:"hots"`
-	Newcomers []int64 `json:"newcomers"`
+	Pages     []int64
+	Hots      []int64
+	Newcomers []int64
 }
 
 // Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of
@@ -186,10 +186,10 @@ ON CONFLICT (page_id, day_id) DO UPDATE
 `
 
 type DaysVisitedParams struct {
-	Targets    []int64 `json:"targets"`
-	Sites      []int64 `json:"sites"`
-	TargetDays []int32 `json:"target_days"`
-	Hots       []int64 `json:"hots"`
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
 }
 
 // What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
@@ -227,22 +227,22 @@ FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
 `
 
 type LateVisitsRecordParams struct {
-	Pages      []int64      `json:"pages"`
-	Ips        []netip.Addr `json:"ips"`
-	Days       []int32      `json:"days"`
-	Turns      []int32      `json:"turns"`
-	Targets    []int64      `json:"targets"`
-	Sites      []int64      `json:"sites"`
-	TargetDays []int32      `json:"target_days"`
-	Hots       []int64      `json:"hots"`
-	Tags       []byte       `json:"tags"`
+	Pages      []int64
+	Ips        []netip.Addr
+	Days       []int32
+	Turns      []int32
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+	Tags       []byte
 }
 
 type LateVisitsRecordRow struct {
-	Place    int32 `json:"place"`
-	Rank     int64 `json:"rank"`
-	Newcomer bool  `json:"newcomer"`
-	Counted  bool  `json:"counted"`
+	Place    int32
+	Rank     int64
+	Newcomer bool
+	Counted  bool
 }
 
 // What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the
@@ -322,17 +322,17 @@ FROM (
 `
 
 type NewVisitorsRecordParams struct {
-	Pages      []int64      `json:"pages"`
-	Ips        []netip.Addr `json:"ips"`
-	Days       []int32      `json:"days"`
-	Places     []int32      `json:"places"`
-	Later      []int64      `json:"later"`
-	Targets    []int64      `json:"targets"`
-	Sites      []int64      `json:"sites"`
-	TargetDays []int32      `json:"target_days"`
-	Hots       []int64      `json:"hots"`
-	Newcomers  []int64      `json:"newcomers"`
-	Tags       []byte       `json:"tags"`
+	Pages      []int64
+	Ips        []netip.Addr
+	Days       []int32
+	Places     []int32
+	Later      []int64
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+	Newcomers  []int64
+	Tags       []byte
 }
 
 // What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
@@ -377,8 +377,8 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]
 `
 
 type PastDaysAreLateParams struct {
-	Days  []int32 `json:"days"`
-	Sites []int64 `json:"sites"`
+	Days  []int32
+	Sites []int64
 }
 
 // Whether visits of some sites on a day each may be late: because the site has been counted on a
@@ -395,9 +395,9 @@ SELECT require_past_days($1::integer[], $2::integer[], $3::boolean)
 `
 
 type PastDaysHoldParams struct {
-	Apps []int32 `json:"apps"`
-	Days []int32 `json:"days"`
-	Late bool    `json:"late"`
+	Apps []int32
+	Days []int32
+	Late bool
 }
 
 // Keeps the past days of a batch as they are, and the apps: the arrays are one table. Fails with
@@ -447,8 +447,8 @@ CROSS JOIN LATERAL (
 `
 
 type SitesLastDaysRow struct {
-	Site int64 `json:"site"`
-	Day  int32 `json:"day"`
+	Site int64
+	Day  int32
 }
 
 // The last day on which each of some sites was counted.
@@ -491,14 +491,14 @@ LIMIT $3
 `
 
 type VisitorsAfterParams struct {
-	PageID int64      `json:"page_id"`
-	Ip     netip.Addr `json:"ip"`
-	Rows   int32      `json:"rows"`
+	PageID int64
+	Ip     netip.Addr
+	Rows   int32
 }
 
 type VisitorsAfterRow struct {
-	PageID int64      `json:"page_id"`
-	Ip     netip.Addr `json:"ip"`
+	PageID int64
+	Ip     netip.Addr
 }
 
 // The next visitors after one, in the order of the key: for reading all of them, some at a time,
@@ -645,22 +645,22 @@ FROM decided
 `
 
 type VisitsRecordParams struct {
-	Pages      []int64      `json:"pages"`
-	Ips        []netip.Addr `json:"ips"`
-	Days       []int32      `json:"days"`
-	Hinted     []bool       `json:"hinted"`
-	Targets    []int64      `json:"targets"`
-	Sites      []int64      `json:"sites"`
-	TargetDays []int32      `json:"target_days"`
-	Hots       []int64      `json:"hots"`
-	Tags       []byte       `json:"tags"`
+	Pages      []int64
+	Ips        []netip.Addr
+	Days       []int32
+	Hinted     []bool
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+	Tags       []byte
 }
 
 type VisitsRecordRow struct {
-	Place    int32 `json:"place"`
-	Rank     int64 `json:"rank"`
-	Newcomer bool  `json:"newcomer"`
-	Counted  bool  `json:"counted"`
+	Place    int32
+	Rank     int64
+	Newcomer bool
+	Counted  bool
 }
 
 // Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one

@@ -58,8 +58,8 @@ func newEdge(t *testing.T) *edge {
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
 	e.database = dbtest.Made(t, "edge", noon, func(d *db.DB) {
 		open := "open"
-		require.NoError(t, admin.New(d, edgeSecret).AddApp(ctx, "demo", app.Settings{Access: &open}))
-		require.NoError(t, admin.New(d, edgeSecret).AddApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}}))
+		require.NoError(t, admin.NewAdmin(d, edgeSecret).AddApp(ctx, "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, edgeSecret).AddApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}}))
 	})
 	e.now.Store(&noon)
 	d := dbtest.Open(t, e.database, db.Options{})

@@ -31,7 +31,7 @@ func (e *edge) administer(f func(ctx context.Context, a *admin.Admin) error) {
 	e.t.Helper()
 	d := dbtest.Open(e.t, e.database, db.Options{})
 	defer d.Close()
-	require.NoError(e.t, f(context.Background(), admin.New(d, edgeSecret)))
+	require.NoError(e.t, f(context.Background(), admin.NewAdmin(d, edgeSecret)))
 }
 
 func (e *edge) key(app string, scopes ...app.Scope) (key string) {

@@ -77,3 +77,10 @@ SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
 -- name: AppsEpochsHeldBefore :one
 -- How many instances still hold an epoch before this one.
 SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
+
+-- name: AppsToRead :many
+-- All apps, by name, with what reports on them go by, which is all that footfall_report may read of
+-- an app.
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+FROM apps
+ORDER BY name;

@@ -13,12 +13,6 @@ SELECT key
 FROM day_keys
 WHERE day_id = @day;
 
--- name: DayKeysList :many
--- The keys of all days that still have one.
-SELECT day_id, key
-FROM day_keys
-ORDER BY day_id;
-
 -- name: DayKeysFirst :one
 -- The first day that still has its key; 0: none has.
 SELECT coalesce(min(day_id), 0)::integer AS day

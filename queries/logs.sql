@@ -87,7 +87,3 @@ WHERE log_id = @log_id
   AND line <= @line
 ORDER BY line DESC
 LIMIT @n;
-
--- name: LogLinesForget :one
--- Forgets the lines of one log of which its app keeps no day; how many stretches. 0: there is none.
-SELECT forget_log_lines()::bigint AS forgotten;

@@ -101,3 +101,12 @@ WHERE NOT pg_is_in_recovery();
 -- name: SessionProcess :one
 -- The process of the server that this session has.
 SELECT pg_backend_pid()::bigint AS pid;
+
+-- name: EraseBegin :exec
+-- Lets the statements of this transaction run as long as they need, but lets nobody who has
+-- vanished hold a lock.
+SELECT set_config('statement_timeout', '0', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('tcp_keepalives_idle', '5', true),
+       set_config('tcp_keepalives_interval', '2', true),
+       set_config('tcp_keepalives_count', '3', true);

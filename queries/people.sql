@@ -69,7 +69,3 @@ ON CONFLICT (period, app_id, id) DO UPDATE
         person  = excluded.person,
         tag_ids = excluded.tag_ids
     WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
-
--- name: PeoplePeriod :one
--- Which of the two tables of people is written to.
-SELECT people_period()::smallint AS period;

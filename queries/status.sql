@@ -1,5 +1,4 @@
--- How the service is: what an operator asks first. Nothing here reads a table of visits or
--- visitors.
+-- How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
 
 -- name: StatusServer :one
 -- The server, the database on it, and its standbys: for which ones COMMIT waits; whether it waits in
@@ -41,37 +40,6 @@ WHERE l.locktype = 'advisory'
 GROUP BY l.pid -- one that takes a change over holds two for a moment
 ORDER BY since, l.pid;
 
--- name: StatusApps :many
--- Each app that is not being deleted: its visits over all of its sites, the last day on which it
--- counted one, the visits of that day, the first day whose rows it keeps, and whether letting go is
--- paused for it. Days are 0 where there is none. The time of day of a visit is stored nowhere.
-WITH sites AS (
-    SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
-    FROM pages AS s
-    JOIN counters AS c ON c.page_id = s.id
-    CROSS JOIN LATERAL (
-        SELECT l.day_id, l.hot
-        FROM days AS l
-        WHERE l.page_id = s.id
-        ORDER BY l.day_id DESC
-        LIMIT 1
-    ) AS d
-    WHERE s.site_id IS NULL
-)
-SELECT a.name,
-       a.retain_days,
-       coalesce(sum(s.hot), 0)::bigint                                           AS hot,
-       coalesce(max(s.last_day), 0)::integer                                     AS last_day,
-       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
-       coalesce(max(k.from_day), 0)::integer                                     AS from_day,
-       is_retention_paused(a.id)::boolean                                        AS paused
-FROM apps AS a
-LEFT JOIN visits_kept AS k ON k.app_id = a.id
-LEFT JOIN sites AS s       ON s.app_id = a.id
-WHERE a.deleted_at IS NULL
-GROUP BY a.id, a.name, a.retain_days
-ORDER BY a.name;
-
 -- name: StatusDaily :one
 -- The daily task: the last day on which all of it was done, whether it runs at this moment, the
 -- last closed day, and when that was closed. Days are 0 where there is none.
@@ -87,22 +55,3 @@ SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer             
        coalesce(max(c.day_id), 0)::integer                                         AS closed_day,
        coalesce(max(c.closed_at), 'epoch')::timestamptz                            AS closed_at
 FROM closed_days AS c;
-
--- name: TableSizes :many
--- The tables of Footfall, the largest first; the days of visits as one.
-WITH named AS (
-    SELECT n.relname AS name, table_of(n.relname) AS relation
-    FROM pg_catalog.pg_class AS n
-    WHERE n.relnamespace = 'footfall'::regnamespace
-      AND n.relkind IN ('r', 'p', 'v')
-)
-SELECT coalesce(parent.name, n.name)::text             AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
-FROM named AS n
-JOIN pg_catalog.pg_class AS c         ON c.oid = n.relation AND c.relkind = 'r'
-LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
-LEFT JOIN named AS parent             ON parent.relation = i.inhparent
-GROUP BY 1
-ORDER BY sum(pg_total_relation_size(c.oid)) DESC;

@@ -46,10 +46,6 @@ CROSS JOIN LATERAL (
 -- Lets this transaction alone write tag_days, if nobody else does.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine;
 
--- name: TagsHold :exec
--- Keeps tag_days as it is until the transaction ends, for whoever deletes from it.
-SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
-
 -- name: TagNewsTake :many
 -- Takes so many rows at most out of tag_news.
 DELETE FROM tag_news AS n

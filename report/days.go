@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"footfall/db"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -16,13 +15,13 @@ import (
 const mostDays = 36_525
 
 // Day is what was counted for a target on a day.
-type Day = db.DaysBetweenRow
+type Day = DaysBetweenRow
 
 // Days returns the first n days of a range with their numbers for a target. Days on which nobody
 // came are left out; a target that was never counted has none.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
-	p := db.DaysBetweenParams{App: app, Target: target, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // at most a century
-	return ask(ctx, r, "days", (*db.Queries).DaysBetween, p)
+	p := DaysBetweenParams{App: app, Target: target, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // at most a century
+	return ask(ctx, r, "days", (*Queries).DaysBetween, p)
 }
 
 // FirstDay returns the first day on which a target was counted, imports and late visits included; 0:

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"footfall/db"
 	"footfall/visit"
 )
 
@@ -23,39 +22,39 @@ type Look struct {
 	OfSite   bool // nothing is shown that was noted of all sites of the app
 }
 
-// The rows of panels. Their columns, by whose names they are written, stand in queries/dashboard.sql.
+// The rows of panels. Their columns, by whose names they are written, stand in queries/report/panels.sql.
 type (
 	// AppToday is an app at a glance: Today is visits, FirstDay the first that was counted of a site;
 	// 0: none was.
-	AppToday = db.PanelAppsRow
+	AppToday = PanelAppsRow
 	// SiteBetween is a site in a range of days. Today and Last30Days are visitors; UniquesCompared
 	// those of the days that are compared, of the range where none are; FirstDay is 0 where none was
 	// counted.
-	SiteBetween = db.PanelSitesRow
+	SiteBetween = PanelSitesRow
 	// Numbers are those of a target in a range of days.
-	Numbers = db.PanelNumbersRow
+	Numbers = PanelNumbersRow
 	// Totals are what is shown of a target of all time, and how much of it was counted here.
-	Totals = db.PanelTotalsRow
+	Totals = PanelTotalsRow
 	// Period is a day, a week or a month of a target. It has VisitorsBefore where it is Compared, and
 	// the notes of its days, each behind its day: 2019-06-29 A new version.
-	Period = db.PanelChartRow
+	Period = PanelChartRow
 	// FirstPage is one of the first pages of a site, with UniquesCompared as those of SiteBetween.
-	FirstPage = db.PanelPagesRow
+	FirstPage = PanelPagesRow
 	// Returned is how often visitors came back after so many days; ToDays is OrMore without an end.
-	Returned = db.PanelReturnsRow
+	Returned = PanelReturnsRow
 	// FirstVisit is the first visit of a visitor, of whom nothing but the rank is told. FirstDay is 0
 	// where the visitor was erased or forgotten.
-	FirstVisit = db.PanelFirstVisitsRow
+	FirstVisit = PanelFirstVisitsRow
 	// Came is a visitor of a target on a day. PreviousDay is the last one before; 0: none.
-	Came = db.PanelWhoCameRow
+	Came = PanelWhoCameRow
 	// TagValue is how many visitors of a target came with a value of a tag, PvCompared as
 	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has
 	// none.
-	TagValue = db.PanelTagsRow
+	TagValue = PanelTagsRow
 	// TagName is a name of tags that an app counts, or has values of.
-	TagName = db.TagNamesRow
+	TagName = TagNamesRow
 	// TagPage is a page to which visitors came with a value.
-	TagPage = db.PanelTagPagesRow
+	TagPage = PanelTagPagesRow
 )
 
 // OrMore is ToDays where there is no end.
@@ -63,87 +62,87 @@ const OrMore = 99_999
 
 // AppsToday reads apps at a glance.
 func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
-	return panelOf(ctx, r, "apps", db.PanelApps, (*db.Queries).PanelApps, apps)
+	return panelOf(ctx, r, "apps", PanelApps, (*Queries).PanelApps, apps)
 }
 
 // SitesBetween reads the sites of an app in a range, at most DeepestTop.
 func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], error) {
-	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop, ComparedTo: l.Compared.To} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "sites", db.PanelSites, (*db.Queries).PanelSites, p)
+	p := PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop, ComparedTo: l.Compared.To} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, p)
 }
 
 // Numbers reads the numbers of a target in a range; below it those of the days that are compared,
 // unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
-	p := db.PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, ComparedTo: l.Compared.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "numbers", db.PanelNumbers, (*db.Queries).PanelNumbers, p)
+	p := PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, ComparedTo: l.Compared.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, p)
 }
 
 // Chart reads a target by "day", "week" or "month".
 func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
-	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "chart", db.PanelChart, (*db.Queries).PanelChart, p)
+	p := PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, p)
 }
 
 // FirstPages reads the first n pages of a site by "pv", "uv" or "hot". The statement has more of
 // them, DeepestTop.
 func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
-	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	first, err := panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p)
+	p := PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
+	first, err := panelOf(ctx, r, "first pages", PanelPages, (*Queries).PanelPages, p)
 	p.N = DeepestTop
-	first.SQL = statementOf(db.PanelPages, p)
+	first.SQL = statementOf(PanelPages, p)
 	return first, err
 }
 
 // PagesVisited is how many pages a site has that FirstPages has some of; most, where they are more.
 func (r *Reader) PagesVisited(ctx context.Context, l Look, by string, most int) (int64, error) {
-	p := db.PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: by, N: int32(most)} //nolint:gosec // a few thousand
-	return ask(ctx, r, "how many pages were visited", (*db.Queries).PagesVisited, p)
+	p := PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: by, N: int32(most)} //nolint:gosec // a few thousand
+	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, p)
 }
 
 // FindPages reads the pages of a site whose path has a part, as they are in the range: at most
 // DeepestTop, those that have been visited most in all.
 func (r *Reader) FindPages(ctx context.Context, l Look, part string) (Panel[FirstPage], error) {
-	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
-	found, err := panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p)
-	return Panel[FirstPage]{convert(found.Rows, func(f db.PanelSearchRow) FirstPage { return FirstPage(f) }), found.SQL}, err
+	p := PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
+	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, p)
+	return Panel[FirstPage]{convert(found.Rows, func(f PanelSearchRow) FirstPage { return FirstPage(f) }), found.SQL}, err
 }
 
 // PagesAfter reads the pages of a site, or those whose path has a part, in order of URI after one
 // ("": from the first), DeepestTop at once, and with them those that were not visited in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, part, after string) ([]FirstPage, error) {
-	p := db.PagesAfterParams{App: l.App, Prefix: l.Target + "/", Part: strings.ToLower(visit.StoredPart(part)), After: after, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop}
+	p := PagesAfterParams{App: l.App, Prefix: l.Target + "/", Part: strings.ToLower(visit.StoredPart(part)), After: after, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop}
 	if l.Before > 0 {
 		before := l.Compared.Earlier(l.Before)
 		p.BeforeFrom, p.BeforeTo, p.ComparedTo = before.From, before.To, l.Compared.To
 	}
-	rows, err := ask(ctx, r, "pages", (*db.Queries).PagesAfter, p)
-	return convert(rows, func(f db.PagesAfterRow) FirstPage { return FirstPage(f) }), err
+	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, p)
+	return convert(rows, func(f PagesAfterRow) FirstPage { return FirstPage(f) }), err
 }
 
 // ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
 func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
-	p := db.PanelReturnsParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To}
-	return panelOf(ctx, r, "returns", db.PanelReturns, (*db.Queries).PanelReturns, p)
+	p := PanelReturnsParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To}
+	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, p)
 }
 
 // FirstVisits reads when the latest n visitors of a target came first, and the n latest of those
 // with a round number.
 func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Panel[FirstVisit], error) {
-	p := db.PanelFirstVisitsParams{App: app, Target: target, N: int32(n)} //nolint:gosec // a few
-	return panelOf(ctx, r, "first visits", db.PanelFirstVisits, (*db.Queries).PanelFirstVisits, p)
+	p := PanelFirstVisitsParams{App: app, Target: target, N: int32(n)} //nolint:gosec // a few
+	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, p)
 }
 
 // WhoCame reads who came to a target on each day of a range, the last day first: n of them after
 // one (the zero value: from the first). The statement begins with the first, and has DeepestTop.
 func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[Came], error) {
-	p := db.PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
+	p := PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
 	if after.Visitor.IsValid() {
 		p.After = after.Visitor.String()
 	}
-	came, err := panelOf(ctx, r, "who came", db.PanelWhoCame, (*db.Queries).PanelWhoCame, p)
+	came, err := panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, p)
 	p.N, p.AfterDay, p.After = DeepestTop, 0, ""
-	came.SQL = statementOf(db.PanelWhoCame, p)
+	came.SQL = statementOf(PanelWhoCame, p)
 	return came, err
 }
 
@@ -153,25 +152,25 @@ const WithoutTag = "(none)"
 // Tags reads the first n values of a tag with which visitors of a target came in a range, and below
 // them those who brought none.
 func (r *Reader) Tags(ctx context.Context, l Look, name string, n int) (Panel[TagValue], error) {
-	p := db.PanelTagsParams{App: l.App, Target: l.Target, Name: name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	return panelOf(ctx, r, "tags", db.PanelTags, (*db.Queries).PanelTags, p)
+	p := PanelTagsParams{App: l.App, Target: l.Target, Name: name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
+	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, p)
 }
 
 // TagNames reads the names of tags that an app counts, or has values of.
 func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
-	return ask(ctx, r, "names of tags", (*db.Queries).TagNames, app)
+	return ask(ctx, r, "names of tags", (*Queries).TagNames, app)
 }
 
 // TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at
 // most DeepestTop.
 func (r *Reader) TagPages(ctx context.Context, l Look, name, value string) (Panel[TagPage], error) {
-	p := db.PanelTagPagesParams{App: l.App, Name: name, Value: value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
-	return panelOf(ctx, r, "pages by tag", db.PanelTagPages, (*db.Queries).PanelTagPages, p)
+	p := PanelTagPagesParams{App: l.App, Name: name, Value: value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
+	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, p)
 }
 
 // panelOf runs a generated query.
 func panelOf[Argument, Row any](ctx context.Context, r *Reader, what, text string,
-	query func(*db.Queries, context.Context, Argument) ([]Row, error), argument Argument,
+	query func(*Queries, context.Context, Argument) ([]Row, error), argument Argument,
 ) (p Panel[Row], err error) {
 	p.SQL = statementOf(text, argument)
 	rows, err := ask(ctx, r, what, query, argument)

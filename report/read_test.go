@@ -42,10 +42,10 @@ func newReading(t *testing.T) *reading {
 	t.Helper()
 	r := &reading{url: dbtest.Made(t, "demo", time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	})}
 	d := dbtest.Open(t, r.url, db.Options{})
-	r.Reader, r.admin = report.NewReader(d), admin.New(d, nil)
+	r.Reader, r.admin = report.NewReader(d), admin.NewAdmin(d, nil)
 	r.conn = dbtest.Connect(t, r.url)
 	return r
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"footfall/db"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -27,12 +26,12 @@ type Page struct {
 // TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv"
 // (new visitors) or "hot".
 func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) ([]Page, error) {
-	p := db.PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
+	p := PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
 	if site != "" {
 		p.Site = &site
 	}
-	rows, err := ask(ctx, r, "top pages", (*db.Queries).PagesTop, p)
-	return convert(rows, func(p db.PagesTopRow) Page {
+	rows, err := ask(ctx, r, "top pages", (*Queries).PagesTop, p)
+	return convert(rows, func(p PagesTopRow) Page {
 		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri), id: p.PageID}
 	}), err
 }
@@ -41,9 +40,9 @@ func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range,
 // after the one named (none: from the first), with their numbers in a range. The pages of a site
 // begin with its name and a slash.
 func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) ([]Page, error) {
-	p := db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // a page of an answer
-	rows, err := ask(ctx, r, "pages", (*db.Queries).PagesAfter, p)
-	return convert(rows, func(p db.PagesAfterRow) Page {
+	p := PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // a page of an answer
+	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, p)
+	return convert(rows, func(p PagesAfterRow) Page {
 		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri)}
 	}), err
 }

@@ -21,8 +21,8 @@ type Uniques struct {
 // Uniques returns how many visitors came to a target in a range. A target that was never counted
 // had none.
 func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (Uniques, error) {
-	p := db.UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques", (*db.Queries).UniquesOfTarget, p)
+	p := UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOfTarget, p)
 	if errors.Is(err, db.ErrNoRows) {
 		return Uniques{Exact: true}, nil
 	}
@@ -31,16 +31,16 @@ func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range
 
 // UniquesOfAny returns how many visitors came to any of several targets in a range.
 func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in visit.Range) (Uniques, error) {
-	p := db.UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques of targets", (*db.Queries).UniquesOfTargets, p)
+	p := UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques of targets", (*Queries).UniquesOfTargets, p)
 	return Uniques(row), err
 }
 
 // UniquesUnder returns how many visitors came in a range to any page whose URI begins with a
 // prefix.
 func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (Uniques, error) {
-	p := db.UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques under a prefix", (*db.Queries).UniquesUnder, p)
+	p := UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques under a prefix", (*Queries).UniquesUnder, p)
 	return Uniques(row), err
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // DayVisitor is a visitor of a target on a day.
-type DayVisitor = db.VisitorsOfDayRow
+type DayVisitor = VisitorsOfDayRow
 
 // Ranked is a visitor of a target. Of an erased visitor nothing but the rank is left.
 type Ranked struct {
@@ -34,8 +34,8 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 	if err != nil {
 		return nil, err
 	}
-	p := db.VisitorsOfDayParams{App: app, Target: target, DayID: day, After: after, N: int32(n)} //nolint:gosec // a page of an answer
-	visitors, err := ask(ctx, r, "visitors of a day", (*db.Queries).VisitorsOfDay, p)
+	p := VisitorsOfDayParams{App: app, Target: target, DayID: day, After: after, N: int32(n)} //nolint:gosec // a page of an answer
+	visitors, err := ask(ctx, r, "visitors of a day", (*Queries).VisitorsOfDay, p)
 	for i := range visitors {
 		if visitors[i].Rank > 0 {
 			visitors[i].Rank += before
@@ -53,7 +53,7 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 	if rank > 0 && rank <= before {
 		return found, ErrElsewhere
 	}
-	v, err := ask(ctx, r, "visitor by rank", (*db.Queries).VisitorByRank, db.VisitorByRankParams{App: app, Target: target, Rank: rank - before})
+	v, err := ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, VisitorByRankParams{App: app, Target: target, Rank: rank - before})
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}
@@ -72,7 +72,7 @@ func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...ne
 	if err != nil {
 		return found, err
 	}
-	v, err := ask(ctx, r, "visitor by address", (*db.Queries).VisitorByAddress, db.VisitorByAddressParams{App: app, Target: target, Stored: stored})
+	v, err := ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, VisitorByAddressParams{App: app, Target: target, Stored: stored})
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}
@@ -95,7 +95,7 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 	if err != nil || len(days) == 0 {
 		return CameOn{Day: day, Kept: true}, err
 	}
-	kept, err := ask(ctx, r, "whether visitors are kept", (*db.Queries).VisitorsAreKept, db.VisitorsAreKeptParams{App: app, Target: target, DayID: day})
+	kept, err := ask(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, VisitorsAreKeptParams{App: app, Target: target, DayID: day})
 	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 

@@ -3,8 +3,6 @@ package retention
 import (
 	"context"
 	"fmt"
-
-	"footfall/db"
 )
 
 // returnsAtOnce are packed by one transaction, for which visits to their targets wait some
@@ -15,7 +13,7 @@ const returnsAtOnce = 1000
 // that the deletion of a page or late visits took away.
 func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
-	if err := r.db.Read(ctx, func(q *db.Queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
+	if err := r.read(ctx, func(q queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
 		return err
 	}
 	if r.dry {
@@ -24,7 +22,7 @@ func (r *run) closeDays(ctx context.Context) error {
 	}
 	for _, day := range unclosed {
 		closed := false
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
 			return fmt.Errorf("close day %d: %w", day, err)
 		}
 		if closed {
@@ -40,10 +38,10 @@ func (r *run) packReturns(ctx context.Context) error {
 	if r.dry {
 		return nil
 	}
-	p := db.ReturnsPackParams{N: returnsAtOnce}
+	p := ReturnsPackParams{N: returnsAtOnce}
 	for {
-		var some db.ReturnsPackRow
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
+		var some ReturnsPackRow
+		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
 			return fmt.Errorf("pack returns: %w", err)
 		}
 		if some.Packed < returnsAtOnce { // what late visits add meanwhile can wait for the next run
@@ -56,13 +54,13 @@ func (r *run) packReturns(ctx context.Context) error {
 // remakeTops makes the lists that are missing, of an app on a day at a time: late
 // visits wait for it.
 func (r *run) remakeTops(ctx context.Context) error {
-	var missing []db.TopsMissingRow
-	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
+	var missing []TopsMissingRow
+	if err := r.inLongTx(ctx, func(q queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
 		return err
 	}
 	for _, of := range missing {
-		if err := r.inLongTx(ctx, func(q *db.Queries) error {
-			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
+		if err := r.inLongTx(ctx, func(q queries) error {
+			return q.TopsMake(ctx, TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
 		}); err != nil {
 			return fmt.Errorf("list the first pages of a day: %w", err)
 		}

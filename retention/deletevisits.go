@@ -25,8 +25,8 @@ func (r *run) noteKept(ctx context.Context) error {
 		if r.dry || app.to == app.FromDay {
 			return nil
 		}
-		err := r.inLongTx(ctx, func(q *db.Queries) error {
-			return q.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: app.ID, Day: app.to})
+		err := r.inLongTx(ctx, func(q queries) error {
+			return q.VisitsKeepFrom(ctx, VisitsKeepFromParams{App: app.ID, Day: app.to})
 		})
 		if err != nil {
 			app.to = app.FromDay
@@ -38,7 +38,7 @@ func (r *run) noteKept(ctx context.Context) error {
 // dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
 // first that is in use it stops: the others stay for the next run, too, and that error is returned.
 func (r *run) dropDays(ctx context.Context) error {
-	var keep db.DayIsKeptParams
+	var keep DayIsKeptParams
 	for _, app := range r.apps {
 		keep.Apps, keep.FromDays = append(keep.Apps, app.ID), append(keep.FromDays, app.to)
 	}
@@ -51,7 +51,7 @@ func (r *run) dropDays(ctx context.Context) error {
 		}
 		keep.Day = day
 		var isKept bool
-		err := r.db.Read(ctx, func(q *db.Queries) (err error) { isKept, err = q.DayIsKept(ctx, keep); return err })
+		err := r.read(ctx, func(q queries) (err error) { isKept, err = q.DayIsKept(ctx, keep); return err })
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,9 @@ func (r *run) dropDays(ctx context.Context) error {
 
 // dropDay drops a day, and adds what was in it to what is done; false: it is gone, or is kept now.
 func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) {
-	var rows []db.VisitsOfDayRow
+	var rows []VisitsOfDayRow
 	var bytes int64
-	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) {
+	if err := r.inLongTx(ctx, func(q queries) (err error) {
 		if bytes, err = q.DayBytes(ctx, day); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) 
 func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	for try := 1; ; try++ {
 		var dropped bool
-		err := r.db.InTx(ctx, func(q *db.Queries) (err error) { dropped, err = q.DayDrop(ctx, day); return err })
+		err := r.inTx(ctx, func(q queries) (err error) { dropped, err = q.DayDrop(ctx, day); return err })
 		if db.FaultOf(err) != db.FaultBusy || try == dropTries {
 			return dropped, err
 		}
@@ -141,23 +141,23 @@ func (r *run) deleteVisitsOf(ctx context.Context, app *keeping) error {
 	if r.dry || app.GoneBefore >= gone {
 		return nil
 	}
-	return r.db.InTx(ctx, func(q *db.Queries) error {
-		return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: gone})
+	return r.inTx(ctx, func(q queries) error {
+		return q.VisitsGoneNote(ctx, VisitsGoneNoteParams{AppID: app.ID, Day: gone})
 	})
 }
 
 func (r *run) deleteDay(ctx context.Context, app *keeping, day int32) (deleted int64, err error) {
 	if r.dry {
-		err = r.inLongTx(ctx, func(q *db.Queries) error {
-			deleted, err = q.VisitsOfAppOnDay(ctx, db.VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
+		err = r.inLongTx(ctx, func(q queries) error {
+			deleted, err = q.VisitsOfAppOnDay(ctx, VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
 			return err
 		})
 		return deleted, err
 	}
-	p := db.VisitsDeleteParams{App: app.ID, Day: day, N: visitsAtOnce}
+	p := VisitsDeleteParams{App: app.ID, Day: day, N: visitsAtOnce}
 	for {
-		var some db.VisitsDeleteRow
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.VisitsDelete(ctx, p); return err }); err != nil {
+		var some VisitsDeleteRow
+		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.VisitsDelete(ctx, p); return err }); err != nil {
 			return deleted, err
 		}
 		deleted += some.Deleted

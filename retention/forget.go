@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
-
-	"footfall/db"
 )
 
 const (
@@ -46,15 +44,15 @@ func (r *run) forget(ctx context.Context) error {
 
 func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {
 	if r.dry {
-		return r.inLongTx(ctx, func(q *db.Queries) (err error) {
-			f.Visitors, err = q.VisitorsUnseenCount(ctx, db.VisitorsUnseenCountParams{AppID: app, Before: f.Before})
+		return r.inLongTx(ctx, func(q queries) (err error) {
+			f.Visitors, err = q.VisitorsUnseenCount(ctx, VisitorsUnseenCountParams{AppID: app, Before: f.Before})
 			return err
 		})
 	}
 	for most := int32(visitorsRead); ; {
-		var unseen []db.VisitorsUnseenRow
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) {
-			unseen, err = q.VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: app, Before: f.Before, N: most})
+		var unseen []VisitorsUnseenRow
+		if err := r.inLongTx(ctx, func(q queries) (err error) {
+			unseen, err = q.VisitorsUnseen(ctx, VisitorsUnseenParams{AppID: app, Before: f.Before, N: most})
 			return err
 		}); err != nil {
 			return err
@@ -76,7 +74,7 @@ func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) err
 // forgetThese forgets visitors in transactions that lock their sites for a moment each. A visitor
 // is forgotten for a site and all its pages at once: if they were forgotten for a page alone and
 // came again, uv of the page might exceed that of the site.
-func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []db.VisitorsUnseenRow) error {
+func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
 		if n > visitorsAtOnce {
@@ -85,12 +83,12 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 		for n == 0 || n < len(unseen) && sameVisitor(unseen[n-1], unseen[n]) {
 			n++ // a visitor of so many pages takes a transaction alone
 		}
-		p := db.VisitorsForgetParams{App: app, Before: f.Before, Pages: make([]int64, n), Ips: make([]netip.Addr, n)}
+		p := VisitorsForgetParams{App: app, Before: f.Before, Pages: make([]int64, n), Ips: make([]netip.Addr, n)}
 		for i, v := range unseen[:n] {
 			p.Pages[i], p.Ips[i] = v.PageID, v.Ip
 		}
 		var some int64
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.VisitorsForget(ctx, p); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.VisitorsForget(ctx, p); return err }); err != nil {
 			return err
 		}
 		f.Visitors += some
@@ -104,19 +102,19 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 
 // lastWhole returns how many of the first n rows can be taken without dividing the rows of a
 // visitor of a site. Rows of the visitor of row n-1 may follow.
-func lastWhole(rows []db.VisitorsUnseenRow, n int) int {
+func lastWhole(rows []VisitorsUnseenRow, n int) int {
 	for n--; n > 0 && sameVisitor(rows[n-1], rows[n]); n-- {
 	}
 	return n
 }
 
-func sameVisitor(a, b db.VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
+func sameVisitor(a, b VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
 
 // forgetLogs forgets the lines of logs that were imported, of which no app keeps a day, one log
 // at a time: in other files they would be refused.
 func (r *run) forgetLogs(ctx context.Context) error {
 	for forgotten := int64(1); forgotten > 0 && !r.dry; {
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { forgotten, err = q.LogLinesForget(ctx); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q queries) (err error) { forgotten, err = q.LogLinesForget(ctx); return err }); err != nil {
 			return fmt.Errorf("forget the lines of logs: %w", err)
 		}
 	}

@@ -27,15 +27,15 @@ type Retainer struct {
 	forgotOn atomic.Int32 // the last day on which all visitors were forgotten who are to be
 }
 
-// Options of New. The zero value of a field means its default.
+// Options of NewRetainer. The zero value of a field means its default.
 type Options struct {
 	Clock func() time.Time                           // default: the database's, as db.DB.Now tells it
 	Pause func(context.Context, time.Duration) error // waits before something is tried again; default: as long as it is told
 	Log   *slog.Logger                               // default: nowhere
 }
 
-// New returns a Retainer of a database.
-func New(d *db.DB, o Options) *Retainer {
+// NewRetainer returns a Retainer of a database.
+func NewRetainer(d *db.DB, o Options) *Retainer {
 	if o.Clock == nil {
 		o.Clock = d.Now
 	}
@@ -106,7 +106,7 @@ func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("retention: %w", err)
 	}
-	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(run.today)) })
+	return &run.done, r.inTx(ctx, func(q queries) error { return q.RetentionNote(ctx, dayNumber(run.today)) })
 }
 
 const (
@@ -160,7 +160,7 @@ func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 }
 
 func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
-	err = r.db.Read(ctx, func(q *db.Queries) error {
+	err = r.read(ctx, func(q queries) error {
 		is, err = q.RetentionDone(ctx, dayNumber(r.today()))
 		return err
 	})
@@ -212,7 +212,7 @@ type run struct {
 
 // keeping is what an app keeps.
 type keeping struct {
-	db.RetentionAppsRow
+	RetentionAppsRow
 	to int32 // the day from which on its visits are to be kept: FromDay, or a later one
 }
 
@@ -259,7 +259,7 @@ func (r *run) eachApp(do func(app *keeping) error) error {
 // readKept reads what each app keeps, and which days there are, and sets the day of the run.
 func (r *run) readKept(ctx context.Context) error {
 	r.today = r.Retainer.today()
-	return r.db.Read(ctx, func(q *db.Queries) error {
+	return r.read(ctx, func(q queries) error {
 		r.apps = nil
 		apps, err := q.RetentionApps(ctx)
 		if err != nil {
@@ -270,7 +270,7 @@ func (r *run) readKept(ctx context.Context) error {
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
 				// An app without visits to delete keeps its first day: all of its visits are there.
-				counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
+				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err
 				}
@@ -285,9 +285,25 @@ func (r *run) readKept(ctx context.Context) error {
 	})
 }
 
+// queries are those that the daily task alone asks, and those that others ask, too.
+type queries struct {
+	*Queries
+	*shared
+}
+
+type shared = db.Queries
+
+func (r *Retainer) read(ctx context.Context, f func(q queries) error) error {
+	return r.db.Read(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
+}
+
+func (r *Retainer) inTx(ctx context.Context, f func(q queries) error) error {
+	return r.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
+}
+
 // inLongTx runs f in a transaction whose statements may take long.
-func (r *Retainer) inLongTx(ctx context.Context, f func(q *db.Queries) error) error {
-	return r.db.InTx(ctx, func(q *db.Queries) error {
+func (r *Retainer) inLongTx(ctx context.Context, f func(q queries) error) error {
+	return r.inTx(ctx, func(q queries) error {
 		if err := q.EraseBegin(ctx); err != nil {
 			return err
 		}

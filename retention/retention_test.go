@@ -50,7 +50,7 @@ func newRetention(t *testing.T) *retention {
 	r.url = dbtest.Made(t, "keeps", r.now(), func(d *db.DB) {
 		open := "open"
 		for name, keep := range keeps {
-			require.NoError(t, admin.New(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+			require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
 		}
 	})
 	r.db = dbtest.Open(t, r.url, db.Options{})
@@ -142,7 +142,7 @@ func (r *retention) visitDays(t *testing.T, app string) []string {
 
 // retainer tries busy days again at once.
 func (r *retention) retainer(d *db.DB) *Retainer {
-	return New(d, Options{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	return NewRetainer(d, Options{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
 func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
@@ -178,7 +178,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 
 	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
 	three, never := 3, 0
-	admin := admin.New(r.db, nil)
+	admin := admin.NewAdmin(r.db, nil)
 	require.NoError(t, admin.SetApp(t.Context(), "forever", app.Settings{RetainDays: &three}))
 	plan, err := retainer.Plan(t.Context())
 	require.NoError(t, err)
@@ -384,7 +384,7 @@ func TestRunGoesByOneDay(t *testing.T) {
 	r.day.Store(4)
 	asked := 0
 	clock := func() time.Time { asked++; return r.now().AddDate(0, 0, min(asked-1, 1)) }
-	done, err := New(r.db, Options{Clock: clock}).Run(t.Context())
+	done, err := NewRetainer(r.db, Options{Clock: clock}).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
 	require.Equal(t, []string{"20190602 192.0.2.2"}, r.table(t, `SELECT DISTINCT day_id || ' ' || host(ip) FROM visits`))
@@ -462,7 +462,7 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	require.NoError(t, err)
 
 	var waited time.Duration
-	retainer := New(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
 		waited += wait
 		return nil
 	}})
@@ -515,7 +515,7 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		require.NoError(t, reading.Rollback(t.Context()))
 		r.late(t, "forever", 0)
 	})
-	retainer := New(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { count(); return nil }})
+	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { count(); return nil }})
 	done, err := retainer.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitsDeleted{{20190602, "brief", 2}, {20190603, "brief", 2}, {20190601, "brief", 2}}, done.Visits)
@@ -535,7 +535,7 @@ func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
 	require.NoError(t, err)
-	retainer := New(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { return nil }})
+	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { return nil }})
 	_, err = retainer.Run(t.Context())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	require.NoError(t, reading.Rollback(t.Context()))
@@ -562,7 +562,7 @@ func TestReturnsArePackedBesideLateVisits(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err = New(r.db, Options{Clock: r.now}).Run(ctx)
+	_, err = NewRetainer(r.db, Options{Clock: r.now}).Run(ctx)
 	require.NoError(t, err)
 }
 
@@ -573,7 +573,7 @@ func TestDaily(t *testing.T) {
 	done := func() []string {
 		return r.table(t, `SELECT value::text FROM epochs WHERE name = 'retention' AND value > 0`)
 	}
-	New(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+	NewRetainer(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
 		waits = append(waits, wait)
 		switch len(waits) {
 		case 1:

@@ -140,8 +140,8 @@ type facts struct {
 	snapshots []db.SnapshotHoldersRow // that have been held for too long
 
 	unreadable error // the tables are not for this program, and what follows was not read
-	apps       []db.StatusAppsRow
-	sizes      []db.TableSizesRow
+	apps       []StatusAppsRow
+	sizes      []TableSizesRow
 	daily      db.StatusDailyRow
 	inbox      db.InboxLookRow
 	looked     time.Time       // when
@@ -150,7 +150,7 @@ type facts struct {
 	days       []int32         // with a partition
 	unclosed   []int32         // of them, though they should be closed
 	missing    []int32         // of yesterday, today and tomorrow
-	webhooks   []db.WebhooksFailingRow
+	webhooks   []WebhooksFailingRow
 }
 
 // readServer reads what needs no tables.
@@ -171,16 +171,17 @@ func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
 }
 
 func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
-	if f.apps, err = q.StatusApps(ctx); err != nil {
+	own := New(q.Tx())
+	if f.apps, err = own.StatusApps(ctx); err != nil {
 		return err
 	}
-	if f.sizes, err = q.TableSizes(ctx); err != nil {
+	if f.sizes, err = own.TableSizes(ctx); err != nil {
 		return err
 	}
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
-	if f.webhooks, err = q.WebhooksFailing(ctx, webhookWithin.Seconds()); err != nil {
+	if f.webhooks, err = own.WebhooksFailing(ctx, webhookWithin.Seconds()); err != nil {
 		return err
 	}
 	if err := f.look(ctx, q); err != nil {

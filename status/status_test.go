@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 
 	open := "open"
 	for _, name := range []string{"blog", "shop"} {
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open}))
 	}
 	now := d.Now()
 	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})
@@ -127,7 +127,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, "not completed since 20260103")
 
-	daily := retention.New(d, retention.Options{})
+	daily := retention.NewRetainer(d, retention.Options{})
 	require.NoError(t, daily.InTurn(t.Context(), func() error {
 		assert.True(t, read(t, d).Daily.Running)
 		return nil
@@ -155,7 +155,7 @@ func TestReadWhatTheDailyTaskLeftOut(t *testing.T) {
 	_, err := dbtest.Connect(t, address).Exec(t.Context(), `UPDATE epochs SET value = $1 WHERE name = 'retention'`, before)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, fmt.Sprint("not completed since ", before))
-	daily := retention.New(d, retention.Options{})
+	daily := retention.NewRetainer(d, retention.Options{})
 	require.NoError(t, daily.InTurn(t.Context(), func() error {
 		assertWarns(t, read(t, d), nobodyRuns)
 		return nil

@@ -20,13 +20,13 @@ const (
 )
 
 // finding is what a query returns for a measure. All queries of verify return the same columns.
-type finding = db.VerifyTotalsRow
+type finding = VerifyTotalsRow
 
 // check runs a query.
-type check func(ctx context.Context, q *db.Queries) ([]finding, error)
+type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyTagsRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyPeopleRow | db.VerifyInboxRow](
+func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifyTopsRow | VerifyPeopleRow | VerifyInboxRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -41,8 +41,8 @@ func (v *verifier) inbox(ctx context.Context, s *db.Snapshots) error {
 	began := time.Now()
 	var found []finding
 	if v.App == "" {
-		err := s.TakeOfInbox(ctx, func(q *db.Queries) (err error) {
-			found, err = findings(q.VerifyInbox(ctx, manyAtMost))
+		err := s.TakeOfInbox(ctx, func(tx db.Tx) (err error) {
+			found, err = findings(New(tx).VerifyInbox(ctx, manyAtMost))
 			return err
 		})
 		if err != nil {
@@ -66,11 +66,11 @@ type piece struct {
 // caller holds v.mu.
 type walk struct {
 	pass string
-	next func(ctx context.Context, q *db.Queries) (*piece, error)
+	next func(ctx context.Context, q *Queries) (*piece, error)
 }
 
 // next returns the next piece of any pass, nil when all have been handed out.
-func (v *verifier) next(ctx context.Context, q *db.Queries) (*piece, error) {
+func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for len(v.walks) > 0 {
@@ -140,7 +140,7 @@ type targets struct {
 }
 
 // next returns the targets that come next, nil at the end. Each target is in one piece.
-func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
+func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended {
 		return nil, nil
 	}
@@ -149,7 +149,7 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 		return nil, err
 	}
 	w.beingDeleted = max(w.beingDeleted, scope.BeingDeleted)
-	next, err := q.VerifyNext(ctx, db.VerifyNextParams{
+	next, err := q.VerifyNext(ctx, VerifyNextParams{
 		FromID: w.from, Size: int64(w.pace.size), Many: int32(min(w.pace.size/rowsOfTarget, w.met*steepest)) + 1,
 		App: w.App, Seed: w.Seed, Sampled: int32(math.Round(w.Sample / 100 * sampleParts)),
 	})
@@ -178,21 +178,21 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	}, nil
 }
 
-func (t *targets) totals(ctx context.Context, q *db.Queries) ([]finding, error) {
-	return findings(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+func (t *targets) totals(ctx context.Context, q *Queries) ([]finding, error) {
+	return findings(q.VerifyTotals(ctx, VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
-func (t *targets) days(ctx context.Context, q *db.Queries) ([]finding, error) {
-	return findings(q.VerifyDays(ctx, db.VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+func (t *targets) days(ctx context.Context, q *Queries) ([]finding, error) {
+	return findings(q.VerifyDays(ctx, VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
-func (t *targets) tags(ctx context.Context, q *db.Queries) ([]finding, error) {
-	return findings(q.VerifyTags(ctx, db.VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
+	return findings(q.VerifyTags(ctx, VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
 // rows looks at each visitor only where the sums over all of a target are wrong.
-func (t *targets) rows(ctx context.Context, q *db.Queries) ([]finding, error) {
-	found, err := findings(q.VerifyRows(ctx, db.VerifyRowsParams{
+func (t *targets) rows(ctx context.Context, q *Queries) ([]finding, error) {
+	found, err := findings(q.VerifyRows(ctx, VerifyRowsParams{
 		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
 	}))
 	at := slices.IndexFunc(found, func(f finding) bool { return f.Measure == "chains" })
@@ -203,13 +203,13 @@ func (t *targets) rows(ctx context.Context, q *db.Queries) ([]finding, error) {
 	for numbers := range slices.Chunk(found[at].Offenders, offenceNumbers) {
 		unchained = append(unchained, numbers[0])
 	}
-	each, err := findings(q.VerifyVisitors(ctx, db.VerifyVisitorsParams{N: manyAtMost, Targets: unchained, FromDay: t.fromDay}))
+	each, err := findings(q.VerifyVisitors(ctx, VerifyVisitorsParams{N: manyAtMost, Targets: unchained, FromDay: t.fromDay}))
 	return append(slices.Delete(found, at, at+1), each...), err
 }
 
 // sketches makes some of them anew.
-func (t *targets) sketches(ctx context.Context, q *db.Queries) ([]finding, error) {
-	return findings(q.VerifySketches(ctx, db.VerifySketchesParams{
+func (t *targets) sketches(ctx context.Context, q *Queries) ([]finding, error) {
+	return findings(q.VerifySketches(ctx, VerifySketchesParams{
 		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay, Seed: t.seed, Sampled: t.sketched,
 	}))
 }
@@ -231,7 +231,7 @@ type group struct {
 
 const sitesAtOnce = 500
 
-func (w *overSites) begin(ctx context.Context, q *db.Queries) error {
+func (w *overSites) begin(ctx context.Context, q *Queries) error {
 	for sites := range slices.Chunk(w.sites, sitesAtOnce) {
 		w.groups = append(w.groups, group{sites: sites})
 	}
@@ -248,7 +248,7 @@ func (w *overSites) begin(ctx context.Context, q *db.Queries) error {
 	return nil
 }
 
-func (w *overSites) next(ctx context.Context, q *db.Queries) (*piece, error) {
+func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.pace == nil {
 		if err := w.begin(ctx, q); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func (w *overSites) next(ctx context.Context, q *db.Queries) (*piece, error) {
 		return nil, nil
 	}
 	days := w.pace.size
-	until, err := q.VerifyNextDay(ctx, db.VerifyNextDayParams{After: w.afterDay, Skip: int32(days - 1)})
+	until, err := q.VerifyNextDay(ctx, VerifyNextDayParams{After: w.afterDay, Skip: int32(days - 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -277,17 +277,17 @@ func (w *overSites) next(ctx context.Context, q *db.Queries) (*piece, error) {
 // checks are those of a group on the days after one, up to another.
 func (g group) checks(after, until int32) (checks []check) {
 	if g.app == 0 && after == 0 {
-		checks = append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Sites: g.sites}))
+		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifySiteTotals(ctx, VerifySiteTotalsParams{N: manyAtMost, Sites: g.sites}))
 		})
 	}
 	if g.app == 0 {
-		checks = append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifySiteDays(ctx, db.VerifySiteDaysParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
+		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifySiteDays(ctx, VerifySiteDaysParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
 		})
 	}
-	return append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-		return findings(q.VerifyTops(ctx, db.VerifyTopsParams{N: manyAtMost, App: g.app, Sites: g.sites, AfterDay: after, UntilDay: until}))
+	return append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
+		return findings(q.VerifyTops(ctx, VerifyTopsParams{N: manyAtMost, App: g.app, Sites: g.sites, AfterDay: after, UntilDay: until}))
 	})
 }
 
@@ -298,10 +298,10 @@ type overPeople struct {
 	*verifier
 	pace    *pace
 	periods []int16 // that have not been handed out; nil: the walk has not begun
-	after   db.VerifyNextPersonRow
+	after   VerifyNextPersonRow
 }
 
-func (w *overPeople) next(ctx context.Context, q *db.Queries) (*piece, error) {
+func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.periods == nil && w.Sample >= 100 {
 		open, err := q.PeoplePeriod(ctx)
 		if err != nil {
@@ -313,8 +313,8 @@ func (w *overPeople) next(ctx context.Context, q *db.Queries) (*piece, error) {
 		return nil, nil
 	}
 	size := w.pace.size
-	p := db.VerifyPeopleParams{N: manyAtMost, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, After: w.after.ID}
-	until, err := q.VerifyNextPerson(ctx, db.VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After, Skip: int32(size) - 1})
+	p := VerifyPeopleParams{N: manyAtMost, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, After: w.after.ID}
+	until, err := q.VerifyNextPerson(ctx, VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After, Skip: int32(size) - 1})
 	if err != nil {
 		return nil, err
 	}
@@ -324,6 +324,6 @@ func (w *overPeople) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	}
 	p.UntilApp, p.Until = until.AppID, until.ID
 	return &piece{pass: passPeople, pace: w.pace, size: size, checks: []check{
-		func(ctx context.Context, q *db.Queries) ([]finding, error) { return findings(q.VerifyPeople(ctx, p)) },
+		func(ctx context.Context, q *Queries) ([]finding, error) { return findings(q.VerifyPeople(ctx, p)) },
 	}}, nil
 }

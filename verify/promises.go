@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-
-	"footfall/db"
 )
 
 // promise is one of those that Footfall makes about its tables. The queries check it by one or more
@@ -97,7 +95,7 @@ func (v *verifier) result(p promise) PromiseResult {
 }
 
 // name lists the offenders of each promise by their app and their URI.
-func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error {
+func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 	ids := []int64{}
 	for _, r := range v.results {
 		for _, o := range r.offenders {
@@ -111,7 +109,7 @@ func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error 
 	if err != nil {
 		return err
 	}
-	names := make(map[int64]db.VerifyNamesRow, len(rows))
+	names := make(map[int64]VerifyNamesRow, len(rows))
 	for _, row := range rows {
 		names[row.ID] = row
 	}
@@ -129,7 +127,7 @@ func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error 
 }
 
 // offender says in words what is wrong with a target.
-func (m measure) offender(o offence, names map[int64]db.VerifyNamesRow) Offender {
+func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
 	switch {
 	case strings.HasPrefix(m.name, inboxMeasure):

@@ -82,7 +82,7 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
 	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}, left: map[string]int{passTargets: 1, passSites: 1, passPeople: 1, passInbox: 1}}
 	targets, sites := v.overTargets(), &overSites{verifier: v}
-	people := &overPeople{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: db.VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
+	people := &overPeople{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
 	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}, {passPeople, people.next}}
 	proof, err := v.run(ctx, d)
 	if err != nil {
@@ -132,8 +132,8 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 		}
 		snapshots = append(snapshots, s)
 	}
-	if err := snapshots[0].Take(ctx, func(q *db.Queries) error {
-		rows, err := q.VerifyWeight(ctx, v.App)
+	if err := snapshots[0].Take(ctx, func(tx db.Tx) error {
+		rows, err := New(tx).VerifyWeight(ctx, v.App)
 		v.all = int64(v.Sample / 100 * float64(rows))
 		return err
 	}); err != nil {
@@ -162,13 +162,13 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 	v.done = v.all
 	v.tell()
 	proof := v.proof()
-	return proof, snapshots[0].Take(ctx, func(q *db.Queries) error { return v.name(ctx, q, proof) })
+	return proof, snapshots[0].Take(ctx, func(tx db.Tx) error { return v.name(ctx, New(tx), proof) })
 }
 
 // step checks the next piece, if there is one.
 func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err error) {
-	err = s.Take(ctx, func(q *db.Queries) error {
-		began := time.Now()
+	err = s.Take(ctx, func(tx db.Tx) error {
+		began, q := time.Now(), New(tx)
 		p, err := v.next(ctx, q)
 		if p == nil || err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
+	"footfall/retention"
 	"footfall/verify"
 	"footfall/visit"
 )
@@ -35,7 +36,7 @@ func newProven(t *testing.T) *proven {
 	t.Helper()
 	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
 	p := openProven(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
-		admin, open := admin.New(d, nil), "open"
+		admin, open := admin.NewAdmin(d, nil), "open"
 		for _, name := range []string{"demo", "empty"} {
 			require.NoError(t, admin.AddApp(t.Context(), name, app.Settings{Access: &open}))
 		}
@@ -57,7 +58,7 @@ func newProven(t *testing.T) *proven {
 		require.NoError(t, err)
 		require.NoError(t, admin.DeletePage(t.Context(), "demo", "http://a.example/old"))
 		for _, day := range []int32{20260627, 20260628} {
-			require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := q.DayClose(t.Context(), day); return err }))
+			require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
 		}
 	}))
 	p.counter = openCounter(t, p.db, at(29))
@@ -495,7 +496,7 @@ func TestVerifyWhileCounting(t *testing.T) {
 	})
 	for i := range dbtest.LongOrShort(8, 4) {
 		assert.Empty(t, violations(p.verify(t, verify.Options{Within: []time.Duration{0, 10 * time.Millisecond}[i%2]})))
-		_, err := admin.New(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
+		_, err := admin.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
 	disperse()
@@ -507,7 +508,7 @@ func TestVerifyWhileCounting(t *testing.T) {
 func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	admin, open := admin.New(p.db, nil), "open"
+	admin, open := admin.NewAdmin(p.db, nil), "open"
 	require.NoError(t, admin.AddApp(t.Context(), "leaving", app.Settings{Access: &open}))
 	_, err := p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ const (
 	longestURL  = 2048     // the table knows
 )
 
-// Options of New. The zero value of a field means its default.
+// Options of NewSender. The zero value of a field means its default.
 type Options struct {
 	Log    *slog.Logger  // default: nowhere
 	Within time.Duration // in which a receiver must answer; default 10 s
@@ -49,9 +49,9 @@ type Sender struct {
 	within time.Duration
 }
 
-// New returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
+// NewSender returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
 // them wait for another.
-func New(d *db.DB, key func(webhook int32) string, o Options) *Sender {
+func NewSender(d *db.DB, key func(webhook int32) string, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
 
@@ -74,8 +74,8 @@ func (s *Sender) Run(ctx context.Context) {
 
 // due looks for round numbers, and takes a call of each webhook that is to be tried now. Should this
 // instance be killed, others make it once it must have ended.
-func (s *Sender) due(ctx context.Context) (due []db.WebhooksTryRow, err error) {
-	err = s.write(ctx, func(ctx context.Context, q *db.Queries) error {
+func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
+	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
 			return err
 		}
@@ -86,20 +86,20 @@ func (s *Sender) due(ctx context.Context) (due []db.WebhooksTryRow, err error) {
 }
 
 // write runs f in as much time as a statement may take, also where ctx has ended meanwhile.
-func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *db.Queries) error) error {
+func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queries) error) error {
 	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
 	defer cancel()
-	return s.db.InTx(within, func(q *db.Queries) error { return f(within, q) })
+	return s.db.InTx(within, func(q *db.Queries) error { return f(within, New(q.Tx())) })
 }
 
 // deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.
-func (s *Sender) deliver(ctx context.Context, w db.WebhooksTryRow) {
+func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	failed := s.call(ctx, w)
-	err := s.write(ctx, func(ctx context.Context, q *db.Queries) error {
+	err := s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if failed == nil {
-			return q.WebhookTaken(ctx, db.WebhookTakenParams{ID: w.ID, Body: w.Body})
+			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body})
 		}
-		return q.WebhookRest(ctx, db.WebhookRestParams{ID: w.ID, Most: restsAtMost.Seconds()})
+		return q.WebhookRest(ctx, WebhookRestParams{ID: w.ID, Most: restsAtMost.Seconds()})
 	})
 	if failed = errors.Join(failed, err); failed != nil {
 		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)
@@ -107,7 +107,7 @@ func (s *Sender) deliver(ctx context.Context, w db.WebhooksTryRow) {
 }
 
 // call makes one call. Every answer with 2xx says that it was taken.
-func (s *Sender) call(ctx context.Context, w db.WebhooksTryRow) error {
+func (s *Sender) call(ctx context.Context, w WebhooksTryRow) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))

@@ -67,10 +67,10 @@ func newWorld(t *testing.T) *world {
 	t.Parallel()
 	w := &world{t: t, address: dbtest.Made(t, "webhooks", time.Now(), func(d *db.DB) {
 		open := app.AccessOpen
-		require.NoError(t, admin.New(d, secret).AddApp(t.Context(), "blog", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, secret).AddApp(t.Context(), "blog", app.Settings{Access: &open}))
 	})}
 	d := dbtest.Open(t, w.address, db.Options{})
-	w.now, w.admin = d.Now, admin.New(d, secret)
+	w.now, w.admin = d.Now, admin.NewAdmin(d, secret)
 	var err error
 	w.counter, err = counter.Open(t.Context(), d, counter.Options{Secret: secret, Options: record.Options{MaxWait: time.Minute}})
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func (w *world) send(within time.Duration) (end func()) {
 	d := dbtest.Open(w.t, dbtest.With(w.t, w.address, "role", "footfall_app"), db.Options{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		webhook.New(d, secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)
+		webhook.NewSender(d, secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)
 	})
 	end = func() { cancel(); done.Wait() }
 	w.t.Cleanup(end)

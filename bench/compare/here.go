@@ -185,7 +185,7 @@ func (c contender) setUp(ctx context.Context, address string, preload int) (key 
 		return "", err
 	}
 	defer d.Close()
-	admin := admin.New(d, nil)
+	admin := admin.NewAdmin(d, nil)
 	if err := admin.AddApp(ctx, load.App, c.settings); err != nil {
 		return "", err
 	}

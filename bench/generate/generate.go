@@ -78,7 +78,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 	// The app counts in UTC, believes whatever a caller asserts, and keeps all visits.
 	open, unlimited, forever := "open", "0", 0
 	settings := app.Settings{Access: &open, MaxNewPages: &unlimited, RetainDays: &forever, ForgetDays: &forever}
-	if err := admin.New(d, nil).AddApp(ctx, set.App, settings); err != nil {
+	if err := admin.NewAdmin(d, nil).AddApp(ctx, set.App, settings); err != nil {
 		return err
 	}
 	if err = count(ctx, d, set, o); err == nil {

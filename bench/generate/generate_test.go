@@ -103,7 +103,7 @@ func TestGenerateOnClosedDays(t *testing.T) {
 		_, err := d.MakeDays(t.Context(), day)
 		require.NoError(t, err)
 	}
-	daily := retention.New(d, retention.Options{})
+	daily := retention.NewRetainer(d, retention.Options{})
 	done, err := daily.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int32{20260628, 20260629}, done.Closed)

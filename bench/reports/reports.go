@@ -148,7 +148,7 @@ func (r *asking) prepare(ctx context.Context) error {
 			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
 		}
 		began := time.Now()
-		done, err := retention.New(d, retention.Options{}).Run(ctx)
+		done, err := retention.NewRetainer(d, retention.Options{}).Run(ctx)
 		if err != nil {
 			return err
 		}

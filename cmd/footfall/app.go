@@ -245,7 +245,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 
 func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	keys, err := a.Keys(ctx, c.App)
-	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k db.KeysListRow) []any {
+	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k admin.KeysListRow) []any {
 		return []any{k.Name + "_…", strings.Join(k.Scopes, ","), moment(&k.CreatedAt), moment(k.UsedAt), moment(k.RevokedAt)}
 	})
 }
@@ -278,7 +278,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 
 func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	shares, err := a.Shares(ctx, c.App)
-	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s db.SharesListRow) []any {
+	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
 		return []any{s.Name + "_…", sitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
 	})
 }
@@ -294,7 +294,7 @@ func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 
 func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	notes, err := a.Notes(ctx, c.App)
-	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n db.NotesListRow) []any {
+	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n admin.NotesListRow) []any {
 		return []any{n.ID, visit.DayText(n.DayID), sitesOf(n.Site), n.Text}
 	})
 }
@@ -320,7 +320,7 @@ func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 
 func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	webhooks, err := a.Webhooks(ctx, c.App)
-	return printRows(p.stdout, err, "NUMBER\tPAGE OR SITE\tURL\tWAITING\tSINCE\tNEXT TRY", webhooks, func(w db.WebhooksListRow) []any {
+	return printRows(p.stdout, err, "NUMBER\tPAGE OR SITE\tURL\tWAITING\tSINCE\tNEXT TRY", webhooks, func(w admin.WebhooksListRow) []any {
 		if w.Waiting == 0 {
 			return []any{w.ID, visit.Shown(w.Uri), w.Url, 0, "-", "-"}
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	"footfall/db"
+	"footfall/db/cells"
 )
 
 type (
@@ -31,11 +32,11 @@ var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 
 // checkCluster tells what is wrong with where a cluster is, and with what was typed of it.
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
-	_, err := db.OpenCluster(g.DatabaseURL, db.Options{})
+	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.when(err != nil, "--database-url: %w", err)
 	f.when(name != "" && !cellName.MatchString(name), "name: %q is not a name of a cell: write up to 40 of a–z, 0–9 and _", name)
 	for _, node := range nodes {
-		_, err := db.ParseNode(node)
+		_, err := cells.ParseNode(node)
 		f.add(err)
 	}
 	return f
@@ -54,8 +55,8 @@ func (c *cellFillCmd) check(g globals) faults { return checkCluster(g, c.Name) }
 func (c *nodeAddCmd) check(g globals) faults  { return checkCluster(g, "", c.Node) }
 
 // withCluster runs f on the cluster whose coordinator the flags name.
-func (p *program) withCluster(f func(c *db.Cluster) error) error {
-	cluster, err := db.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
+func (p *program) withCluster(f func(c *cells.Cluster) error) error {
+	cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -63,8 +64,8 @@ func (p *program) withCluster(f func(c *db.Cluster) error) error {
 }
 
 func (c *cellAddCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *db.Cluster) error {
-		on, _ := db.ParseNode(c.On)
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		on, _ := cells.ParseNode(c.On)
 		cell, err := cluster.AddCell(ctx, c.Name, on)
 		if err == nil {
 			fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name, cell.Place)
@@ -75,29 +76,29 @@ func (c *cellAddCmd) run(ctx context.Context, p *program) error {
 }
 
 func (*cellListCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *db.Cluster) error {
-		cells, err := cluster.Cells(ctx)
-		return printRows(p.stdout, err, "CELL\tNODE\tURL", cells, func(cell db.Cell) []any { return []any{cell.Name, cell.Place, cell.URL} })
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		all, err := cluster.Cells(ctx)
+		return printRows(p.stdout, err, "CELL\tNODE\tURL", all, func(cell cells.Cell) []any { return []any{cell.Name, cell.Place, cell.URL} })
 	})
 }
 
 func (c *cellMoveCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *db.Cluster) error {
-		to, _ := db.ParseNode(c.To)
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		to, _ := cells.ParseNode(c.To)
 		cell, err := cluster.MoveCell(ctx, c.Name, to)
 		return p.done(err, "the cell %s is at %s", cell.Name, cell.Place)
 	})
 }
 
 func (c *cellFillCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *db.Cluster) error {
+	return p.withCluster(func(cluster *cells.Cluster) error {
 		return p.done(cluster.FillCell(ctx, c.Name, c.From), "the cell %s has all that was there; `footfall verify` proves it", c.Name)
 	})
 }
 
 func (c *nodeAddCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *db.Cluster) error {
-		node, _ := db.ParseNode(c.Node)
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		node, _ := cells.ParseNode(c.Node)
 		return p.done(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter"
-	"footfall/db"
 	"footfall/handler"
 	"footfall/intake/queues"
 	"footfall/record"
@@ -62,7 +61,7 @@ type consumeListCmd struct {
 
 func (c *consumeListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	list, err := a.Queues(ctx, c.App)
-	return printRows(p.stdout, err, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED", list, func(of admin.OfApp[db.QueuesListRow]) []any {
+	return printRows(p.stdout, err, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED", list, func(of admin.OfApp[admin.QueuesListRow]) []any {
 		q := of.Row
 		return []any{of.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.UsedAt)}
 	})

@@ -181,7 +181,7 @@ func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) e
 		if err != nil {
 			return err
 		}
-		return f(admin.New(d, secret))
+		return f(admin.NewAdmin(d, secret))
 	})
 }
 

@@ -95,7 +95,7 @@ func withDemo(t *testing.T) string {
 	t.Helper()
 	return "--database-url=" + dbtest.Made(t, "demo", time.Now(), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	})
 }
 

@@ -151,7 +151,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 		if err := d.MeasureClock(ctx); err != nil {
 			return err
 		}
-		admin := admin.New(d, secret)
+		admin := admin.NewAdmin(d, secret)
 		app, err := admin.App(ctx, c.App, siteIn(about))
 		if err != nil {
 			return err

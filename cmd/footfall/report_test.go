@@ -47,7 +47,7 @@ func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) 
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
-	if err := admin.New(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
+	if err := admin.NewAdmin(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
 		require.ErrorIs(t, err, db.ErrInstancesBehind)
 	}
 	var now atomic.Int64

@@ -20,7 +20,7 @@ func (c *retainCmd) run(ctx context.Context, p *program) error {
 		if err := d.MeasureClock(ctx); err != nil {
 			return err
 		}
-		retainer := retention.New(d, retention.Options{Log: p.log})
+		retainer := retention.NewRetainer(d, retention.Options{Log: p.log})
 		run := retainer.Run
 		if c.DryRun {
 			run = retainer.Plan

@@ -215,12 +215,12 @@ func (c *serveCmd) openCounter(
 func runBeside(d *db.DB, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { retention.New(d, retention.Options{Log: log}).Daily(ctx) })
+	done.Go(func() { retention.NewRetainer(d, retention.Options{Log: log}).Daily(ctx) })
 	key := secret.WebhookKey
 	if len(secret) == 0 {
 		key = nil
 	}
-	done.Go(func() { webhook.New(d, key, webhook.Options{Log: log}).Run(ctx) })
+	done.Go(func() { webhook.NewSender(d, key, webhook.Options{Log: log}).Run(ctx) })
 	return func() { cancel(); done.Wait() }
 }
 
@@ -315,7 +315,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) (apps []db
 		return nil, err
 	}
 	if p.embedded() {
-		if err := admin.New(d, nil).AddDemo(ctx); err != nil {
+		if err := admin.NewAdmin(d, nil).AddDemo(ctx); err != nil {
 			return nil, err
 		}
 	}

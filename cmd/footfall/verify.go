@@ -36,7 +36,7 @@ func (c *verifyCmd) check(g globals) faults {
 func (c *verifyCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		if c.App != "" {
-			if _, err := admin.New(d, nil).App(ctx, c.App, ""); err != nil {
+			if _, err := admin.NewAdmin(d, nil).App(ctx, c.App, ""); err != nil {
 				return err
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"footfall/admin"
-	"footfall/db"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -41,7 +40,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 	if err == nil && len(stored.Targets) == 0 && !stored.Person.IsValid() {
 		return p.done(nil, nothingStored)
 	}
-	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored.Targets, func(f db.VisitorTargetsRow) []any {
+	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored.Targets, func(f admin.VisitorTargetsRow) []any {
 		return []any{visit.Shown(f.Uri), f.Ip, f.Rank, f.FirstDay, f.LastDay}
 	})
 }

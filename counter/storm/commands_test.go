@@ -60,7 +60,7 @@ func (s *storm) retain(*rand.Rand) {
 	}
 	soon := func(ctx context.Context, d time.Duration) error { pause(ctx, d/20); return ctx.Err() }
 	s.untilAnswered("retention", func() bool {
-		done, err := retention.New(s.retains, retention.Options{Clock: behind, Pause: soon}).Run(context.Background())
+		done, err := retention.NewRetainer(s.retains, retention.Options{Clock: behind, Pause: soon}).Run(context.Background())
 		s.command("retention", err)
 		if done != nil { // it was its turn
 			s.some("days closed", len(done.Closed))

@@ -152,7 +152,7 @@ func newStorm(t *testing.T) *storm {
 	s.setDay(0)
 
 	s.retains, s.proofs = s.open("retention"), dbtest.Open(t, s.url, db.Options{})
-	s.admin = admin.New(s.open("command"), secret)
+	s.admin = admin.NewAdmin(s.open("command"), secret)
 	for _, a := range apps {
 		require.NoError(t, s.addApp(a))
 	}

@@ -99,14 +99,14 @@ func newWorld(t *testing.T) *world {
 	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
 	w.database = dbtest.Made(t, "attacked", noon, func(d *db.DB) {
 		for name, settings := range attacked {
-			require.NoError(t, admin.New(d, secret).AddApp(ctx, name, settings))
+			require.NoError(t, admin.NewAdmin(d, secret).AddApp(ctx, name, settings))
 		}
 	})
 	w.now.Store(&noon)
 	d := dbtest.Open(t, w.database, db.Options{})
 	w.conn = dbtest.Connect(t, w.database)
 
-	w.admin = admin.New(d, secret)
+	w.admin = admin.NewAdmin(d, secret)
 	first, registry := w.instance(secret)
 	other, otherRegistry := w.instance(secret)
 	w.listen(direct, first, registry, nil, "")

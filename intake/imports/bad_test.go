@@ -251,7 +251,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	require.Eventually(t, func() bool { return d.numbers() == whole }, dbtest.Patience, dbtest.Tick)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	list, err := admin.New(d.open(), nil).Logs(t.Context(), "blog")
+	list, err := admin.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.EqualValues(t, len(log), list[1].Row.Next)

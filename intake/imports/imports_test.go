@@ -47,7 +47,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, folder: t.TempDir()}
 	d.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
 		for _, name := range []string{"blog", "other"} {
-			require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), name, app.Settings{Sites: []string{"blog.example"}}))
+			require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), name, app.Settings{Sites: []string{"blog.example"}}))
 		}
 	})
 	d.open()
@@ -319,7 +319,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	d.counts(clean.numbers())
 	d.prove()
-	list, err := admin.New(d.open(), nil).Logs(t.Context(), "blog")
+	list, err := admin.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.EqualValues(t, len(log), list[0].Row.Next)
@@ -420,7 +420,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 			d, clean := newDesk(t), newDesk(t)
 			tables, conn := d.open(), dbtest.Connect(t, d.url)
 			keep := func(days int) {
-				require.NoError(t, admin.New(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
+				require.NoError(t, admin.NewAdmin(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 			}
 			var files []string
 			for i := range imports { // the first log begins eight days ago
@@ -457,7 +457,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 				require.NoError(t, <-ended)
 			}
 			retain := func() *retention.Done {
-				done, err := retention.New(tables, retention.Options{}).Run(t.Context())
+				done, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
 				require.NoError(t, err)
 				return done
 			}

@@ -360,7 +360,7 @@ func TestEachLineCountsOnce(t *testing.T) {
 	t.Parallel()
 	cases := dbtest.FromEnv(t, "FOOTFALL_IMPORT_CASES", dbtest.LongOrShort(1000, 80))
 	d, met := newDesk(t), &modelMet{}
-	admin := admin.New(dbtest.Open(t, d.url, db.Options{}), nil)
+	admin := admin.NewAdmin(dbtest.Open(t, d.url, db.Options{}), nil)
 	var next atomic.Uint64
 	var models sync.WaitGroup
 	for range 4 {
@@ -422,8 +422,8 @@ func TestLinesOfOldLogsAreForgotten(t *testing.T) {
 		return strings.Join(dbtest.Column[string](t, conn, `SELECT concat(regexp_replace(l.file, '.*/', ''), ' ', count(s.line) > 0) FROM footfall.logs AS l LEFT JOIN footfall.log_lines AS s ON s.log_id = l.id GROUP BY l.id, l.file ORDER BY 1`), ", ")
 	}
 	retains := func(days int) {
-		require.NoError(t, admin.New(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
-		_, err := retention.New(tables, retention.Options{}).Run(t.Context())
+		require.NoError(t, admin.NewAdmin(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
+		_, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
 		require.NoError(t, err)
 	}
 	retains(30)
@@ -453,7 +453,7 @@ func TestImportEndsWithoutDatabase(t *testing.T) {
 	d.counter, err = counter.Open(t.Context(), tables, counter.Options{Secret: secret})
 	require.NoError(t, err)
 	t.Cleanup(d.counter.Close)
-	require.NoError(t, admin.New(tables, secret).AddApp(t.Context(), "days", app.Settings{Sites: []string{"blog.example"}, Visitor: &daily}))
+	require.NoError(t, admin.NewAdmin(tables, secret).AddApp(t.Context(), "days", app.Settings{Sites: []string{"blog.example"}, Visitor: &daily}))
 	d.exec(`INSERT INTO footfall.day_keys (day_id, key) SELECT to_char(now() - n * interval '1 day', 'YYYYMMDD')::integer, sha256('a') FROM generate_series(0, 9) AS n ON CONFLICT DO NOTHING`)
 	d.exec(`CREATE FUNCTION footfall.goes_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ALTER TABLE footfall.day_keys RENAME TO away; RETURN NULL; END $$`)
 	d.exec(`CREATE CONSTRAINT TRIGGER goes_away AFTER UPDATE ON footfall.logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION footfall.goes_away()`)

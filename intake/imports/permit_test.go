@@ -18,7 +18,7 @@ func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	d := &desk{t: t, folder: t.TempDir()}
 	secret, byID := app.Secret("thirty-two bytes that are secret"), app.ByID
 	d.url = dbtest.Made(t, "ids", time.Now(), func(tables *db.DB) {
-		require.NoError(t, admin.New(tables, secret).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}, Visitor: &byID}))
+		require.NoError(t, admin.NewAdmin(tables, secret).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}, Visitor: &byID}))
 	})
 	d.openWith(secret)
 	_, err := d.run(d.options(d.file("access.log", nil)))

@@ -61,7 +61,7 @@ func rated(b *testing.B) (*counter.Counter, *atomic.Pointer[time.Time]) {
 	require.NoError(b, err)
 	b.Cleanup(tables.Close)
 	open, all := "open", 0
-	require.NoError(b, admin.New(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open, RetainDays: &all}))
+	require.NoError(b, admin.NewAdmin(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open, RetainDays: &all}))
 	var now atomic.Pointer[time.Time]
 	today := time.Now()
 	now.Store(&today)

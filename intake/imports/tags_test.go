@@ -37,7 +37,7 @@ func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(d.counter.Close)
 	open, all, unlimited := "open", 0, "0"
-	require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "big", app.Settings{Access: &open, RetainDays: &all, MaxNewPages: &unlimited}))
+	require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "big", app.Settings{Access: &open, RetainDays: &all, MaxNewPages: &unlimited}))
 
 	visits := dbtest.FromEnv(t, "FOOTFALL_LOG_VISITS", dbtest.LongOrShort(20_000, 3000))
 	var log bytes.Buffer

@@ -85,7 +85,7 @@ func newTables(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
 	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}}))
+		require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}}))
 	})
 	return w
 }

@@ -81,7 +81,7 @@ func rated(b *testing.B) *counter.Counter {
 	require.NoError(b, err)
 	b.Cleanup(tables.Close)
 	open := "open"
-	require.NoError(b, admin.New(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open}))
+	require.NoError(b, admin.NewAdmin(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open}))
 	c, err := counter.Open(b.Context(), tables, counter.Options{Options: record.Options{Filter: true, Memory: 64 << 20}})
 	require.NoError(b, err)
 	b.Cleanup(c.Close)

@@ -161,7 +161,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	c := w.consume()
 	w.isCounted()
 	assert.NotEqual(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
-	admin := admin.New(dbtest.Open(t, w.url, db.Options{}), nil)
+	admin := admin.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil)
 	_, err := admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
@@ -199,7 +199,7 @@ func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	refuse("0")
 	erased := make(chan error, 1)
 	go func() {
-		_, err := admin.New(dbtest.Open(t, w.url, db.Options{}), nil).EraseVisitor(t.Context(), "blog", "192.0.2.1")
+		_, err := admin.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil).EraseVisitor(t.Context(), "blog", "192.0.2.1")
 		erased <- err
 	}()
 	dbtest.AwaitWaiting(t, w.conn(), 1)

@@ -39,7 +39,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{t: t}
 	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
 		ever, open := 0, "open"
-		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}))
+		require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}))
 	})
 	d.counter, d.asks = d.open(), dbtest.Connect(t, d.url)
 	return d
@@ -263,7 +263,7 @@ var faults = map[string]fault{
 		return nil
 	}},
 	"the app is deleted": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
-		assert.NoError(d.t, admin.New(dbtest.Open(d.t, d.url, db.Options{}), nil).DeleteApp(d.t.Context(), "demo"))
+		assert.NoError(d.t, admin.NewAdmin(dbtest.Open(d.t, d.url, db.Options{}), nil).DeleteApp(d.t.Context(), "demo"))
 		return nil
 	}},
 	"the positions are forgotten": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
@@ -272,7 +272,7 @@ var faults = map[string]fault{
 	}},
 	"the app is changed": {judged: func(d *desk) func() {
 		zone := "Asia/Tokyo"
-		assert.NoError(d.t, admin.New(dbtest.Open(d.t, d.url, db.Options{}), nil).SetApp(d.t.Context(), "demo", app.Settings{TZ: &zone}))
+		assert.NoError(d.t, admin.NewAdmin(dbtest.Open(d.t, d.url, db.Options{}), nil).SetApp(d.t.Context(), "demo", app.Settings{TZ: &zone}))
 		return nil
 	}},
 	"the app is locked": {at: time.Now().AddDate(0, 0, -3), judged: func(d *desk) func() {

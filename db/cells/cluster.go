@@ -1,0 +1,308 @@
+// Package cells makes, moves and fills cells: databases of a cluster of Citus, each of which has its
+// tables on one of the nodes. How a service connects to one is the matter of package db.
+package cells
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"footfall/db"
+	"footfall/migrations"
+)
+
+// Cluster is a coordinator of Citus and its workers. A cell is a database on all of them.
+type Cluster struct {
+	at      *url.URL // the coordinator, by a database that is no cell's and knows the nodes
+	options db.Options
+}
+
+// Cell is a database of a cluster, and where its tables are.
+type Cell struct {
+	Name, URL, Place string
+}
+
+// databasePrefix is what the names of the cells' databases begin with.
+const databasePrefix = "footfall_"
+
+// OpenCluster prepares to work on the cluster whose coordinator the URL names.
+func OpenCluster(text string, o db.Options) (*Cluster, error) {
+	d, err := db.Open(context.Background(), text, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	at, err := url.Parse(text)
+	switch {
+	case err != nil || at.Scheme != "postgres" && at.Scheme != "postgresql" || at.Port() == "":
+		return nil, errors.New("database url: write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres")
+	case d.IsCell() || strings.HasPrefix(at.Path, "/"+databasePrefix):
+		return nil, errors.New("database url: this is one cell of the cluster: name the coordinator by a database that is no cell's, like postgres")
+	}
+	return &Cluster{at, o}, nil
+}
+
+// url is that of a database on a node.
+func (c *Cluster) url(at Node, database string) string {
+	u := *c.at
+	u.Host, u.Path = at.String(), "/"+database
+	return u.String()
+}
+
+// cellURL is how a service connects to a cell.
+func (c *Cluster) cellURL(name string) string {
+	u := *c.at
+	u.Path = "/" + databasePrefix + name
+	query := u.Query()
+	query.Set(db.CellMark, "on")
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func (c *Cluster) coordinator() Node {
+	node, _ := ParseNode(c.at.Host) // OpenCluster has read it
+	return node
+}
+
+func (c *Cluster) home() string { return strings.TrimPrefix(c.at.Path, "/") }
+
+// with runs f on a connection to a database on a node.
+func (c *Cluster) with(ctx context.Context, at Node, database string, f func(conn *pgx.Conn, q *Queries) error) error {
+	d, err := db.Open(ctx, c.url(at, database), c.options)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	conn, err := d.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if conn.PgConn().ParameterStatus("is_superuser") != "on" {
+		return fmt.Errorf("database url: a superuser makes cells and moves them, which %s is not at %v", conn.Config().User, at)
+	}
+	return f(conn, New(conn))
+}
+
+// make makes a database of a cell on a node.
+func (c *Cluster) make(ctx context.Context, at Node, database string) error {
+	err := c.with(ctx, at, "postgres", func(conn *pgx.Conn, q *Queries) error {
+		there, err := q.DatabasesLike(ctx, database)
+		if err == nil && !slices.Contains(there, database) {
+			_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize()+" ENCODING 'UTF8' TEMPLATE template0")
+		}
+		return err
+	})
+	if err == nil {
+		err = c.with(ctx, at, database, func(conn *pgx.Conn, _ *Queries) error {
+			_, err := conn.Exec(ctx, migrations.CellDatabase, pgx.QueryExecModeSimpleProtocol)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("make the database %s at %v: %w", database, at, err)
+	}
+	return nil
+}
+
+// nodes are those of the cluster, the coordinator first; the coordinator alone where there is no
+// cluster yet.
+func (c *Cluster) nodes(ctx context.Context) (nodes []Node, err error) {
+	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
+		return nil, err
+	}
+	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
+		rows, err := q.ClusterNodes(ctx)
+		for _, row := range rows {
+			nodes = append(nodes, Node{row.Nodename, row.Nodeport})
+		}
+		return err
+	})
+	if len(nodes) == 0 {
+		nodes = []Node{c.coordinator()}
+	}
+	return nodes, err
+}
+
+// join lets a database, which is on all nodes, know of them. Of one node alone that has the tables.
+func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
+	return c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error {
+		there, err := q.ClusterNodes(ctx)
+		if err != nil {
+			return err
+		}
+		for i, node := range nodes {
+			switch {
+			case slices.Contains(there, ClusterNodesRow{node.Host, node.Port}):
+			case i == 0:
+				err = q.ClusterBegin(ctx, ClusterBeginParams(node))
+			default:
+				err = q.ClusterJoin(ctx, ClusterJoinParams(node))
+			}
+			if err == nil && len(nodes) == 1 {
+				err = q.ClusterAlone(ctx, ClusterAloneParams(node))
+			}
+			if err != nil {
+				return fmt.Errorf("add the node %v to the database %s: %w", node, database, err)
+			}
+		}
+		return nil
+	})
+}
+
+// databases are those of the cells, by name.
+func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
+	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
+		names, err = q.DatabasesLike(ctx, databasePrefix)
+		return err
+	})
+	return names, err
+}
+
+// open opens a cell.
+func (c *Cluster) open(ctx context.Context, name string) (*db.DB, error) {
+	databases, err := c.databases(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(databases, databasePrefix+name):
+		return nil, fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", name)
+	}
+	return db.Open(ctx, c.cellURL(name), c.options)
+}
+
+// AddNode lets a server be one of the cluster. What fails is done when this is called again.
+func (c *Cluster) AddNode(ctx context.Context, node Node) error {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	databases, err := c.databases(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(nodes, node) {
+		nodes = append(nodes, node)
+	}
+	for _, database := range append(databases, c.home()) { // the last one is asked which nodes there are
+		if err := c.make(ctx, node, database); err != nil {
+			return err
+		}
+		if err := c.join(ctx, database, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddCell makes a cell, with its tables on a node, or on any. What fails is done when this is called
+// again.
+func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return cell, err
+	}
+	if on != (Node{}) && !slices.Contains(nodes, on) {
+		return cell, unknownNode(on, nodes)
+	}
+	database := databasePrefix + name
+	for _, node := range nodes {
+		if err := c.make(ctx, node, database); err != nil {
+			return cell, err
+		}
+	}
+	if err := c.join(ctx, c.home(), nodes); err != nil {
+		return cell, err
+	}
+	if err := c.join(ctx, database, nodes); err != nil {
+		return cell, err
+	}
+	if err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error { return q.CellMake(ctx) }); err != nil {
+		return cell, err
+	}
+	d, err := db.Open(ctx, c.cellURL(name), c.options)
+	if err != nil {
+		return cell, err
+	}
+	defer d.Close()
+	if _, err := d.MigrateUp(ctx); err != nil {
+		return cell, err
+	}
+	if on != (Node{}) {
+		return c.MoveCell(ctx, name, on)
+	}
+	return Cell{name, c.cellURL(name), d.Place(ctx)}, nil
+}
+
+func unknownNode(node Node, nodes []Node) error {
+	return fmt.Errorf("%v is no node of this cluster, which has %v: add it with `footfall cell node add`", node, nodes)
+}
+
+// Cells lists the cells of the cluster.
+func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
+	databases, err := c.databases(ctx)
+	for _, database := range databases {
+		name := strings.TrimPrefix(database, databasePrefix)
+		d, err := db.Open(ctx, c.cellURL(name), c.options)
+		if err != nil {
+			return nil, err
+		}
+		cells = append(cells, Cell{name, c.cellURL(name), d.Place(ctx)})
+		d.Close()
+	}
+	return cells, err
+}
+
+// MoveCell moves the tables of a cell to a node. Services of it go on there.
+func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell, err error) {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return cell, err
+	}
+	if !slices.Contains(nodes, to) {
+		return cell, unknownNode(to, nodes)
+	}
+	d, err := c.open(ctx, name)
+	if err != nil {
+		return cell, err
+	}
+	defer d.Close()
+	if d.Place(ctx) != to.String() {
+		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
+			return q.CellMove(ctx, CellMoveParams(to))
+		})
+	}
+	if err == nil {
+		err = d.Ping(ctx) // which arrives, so that services need not be the first
+	}
+	return Cell{name, c.cellURL(name), d.Place(ctx)}, err
+}
+
+// Node is where a server of a cluster listens.
+type Node struct {
+	Host string
+	Port int32
+}
+
+func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
+
+// ParseNode reads a HOST:PORT; without a port it is PostgreSQL's own.
+func ParseNode(text string) (Node, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = text, ""
+	}
+	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
+	if err != nil || host == "" || number == 0 {
+		return Node{}, fmt.Errorf("%q is not where a server listens: write it as HOST:PORT", text)
+	}
+	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
+}

@@ -1,0 +1,41 @@
+-- Keys, and links that show an app or a site of it, as operators see and change them.
+
+-- name: KeysList :many
+-- The keys of an app, revoked ones included, oldest first.
+SELECT name, scopes, created_at, used_at, revoked_at
+FROM keys
+WHERE app_id = @app_id
+ORDER BY id;
+
+-- name: KeyAdd :exec
+-- Adds a key of an app. Its name and hash are random: another one's would be an error.
+INSERT INTO keys (app_id, name, hash, scopes)
+VALUES (@app_id, @name, @hash, @scopes);
+
+-- name: KeyRevoke :execrows
+-- Revokes a key of an app by its name; no row if there is none, or if it is revoked.
+UPDATE keys
+SET revoked_at = now()
+WHERE app_id = @app_id
+  AND name = @name
+  AND revoked_at IS NULL;
+
+-- name: SharesList :many
+-- The links of an app, revoked ones and those that are over included, oldest first.
+SELECT name, site, created_at, last_day, revoked_at
+FROM shares
+WHERE app_id = @app_id
+ORDER BY id;
+
+-- name: ShareAdd :exec
+-- Adds a link. Its name and hash are random: another one's would be an error.
+INSERT INTO shares (app_id, name, hash, site, last_day)
+VALUES (@app_id, @name, @hash, @site, @last_day);
+
+-- name: ShareRevoke :execrows
+-- Revokes a link of an app by its name; no row if there is none, or if it is revoked.
+UPDATE shares
+SET revoked_at = now()
+WHERE app_id = @app_id
+  AND name = @name
+  AND revoked_at IS NULL;

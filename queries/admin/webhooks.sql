@@ -1,0 +1,30 @@
+-- Webhooks: where it is told that a target has had a visitor with a round number.
+
+-- name: WebhookAdd :one
+-- Adds a webhook, which is told of the visitors to come, and returns its number; no row if the app
+-- has as many as it may.
+INSERT INTO webhooks (app_id, uri, url, private, seen)
+SELECT @app_id::integer, @uri::text, @url, @private,
+       coalesce((SELECT c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id WHERE p.app_id = @app_id AND p.key = page_key(@uri)), 0)
+WHERE (SELECT count(*) FROM webhooks AS w WHERE w.app_id = @app_id) < @most::bigint
+RETURNING id;
+
+-- name: WebhooksList :many
+-- The webhooks of an app.
+SELECT id, uri, url, cardinality(waiting) AS waiting, since, try_at
+FROM webhooks
+WHERE app_id = @app_id
+ORDER BY id;
+
+-- name: WebhookRemove :one
+-- Removes a webhook of an app by its number; no row if there is none.
+DELETE FROM webhooks
+WHERE app_id = @app_id
+  AND id = @id
+RETURNING uri;
+
+-- name: WebhooksOfTargetDelete :exec
+-- Deletes the webhooks of a target.
+DELETE FROM webhooks
+WHERE app_id = @app_id
+  AND key = page_key(@uri);

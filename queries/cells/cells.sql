@@ -1,0 +1,74 @@
+-- Cells: databases of a Citus cluster, whose tables are on one of its nodes. See
+-- migrations/cell/cell.sql. Most of these are asked on the coordinator.
+
+-- name: CellMake :exec
+-- Makes the schema of the tables of a cell, before the steps.
+CREATE SCHEMA IF NOT EXISTS cell;
+
+-- name: CellMove :exec
+-- Moves the tables of the cell to another node.
+SELECT citus_schema_move('cell'::regnamespace, @host::text, @port::integer, 'force_logical');
+
+-- name: ClusterNodes :many
+-- The nodes that this database knows of, the coordinator first.
+SELECT nodename, nodeport
+FROM pg_dist_node
+WHERE noderole = 'primary'
+ORDER BY groupid;
+
+-- name: ClusterBegin :exec
+-- Says where the other nodes find this one, which becomes the coordinator.
+SELECT citus_set_coordinator_host(@host::text, @port::integer);
+
+-- name: ClusterJoin :exec
+-- Adds a node, unless it is there.
+SELECT citus_add_node(@host::text, @port::integer);
+
+-- name: ClusterAlone :exec
+-- Lets the coordinator have tables.
+SELECT citus_set_node_property(@host::text, @port::integer, 'shouldhaveshards', true);
+
+-- name: DatabasesLike :many
+-- The databases of this server whose names begin so, by name.
+SELECT datname::text AS name
+FROM pg_catalog.pg_database
+WHERE starts_with(datname, @beginning)
+ORDER BY datname;
+
+-- name: FillHold :exec
+-- Keeps everybody from counting, until the transaction ends, in what is to be copied. It comes
+-- before the snapshot is taken.
+LOCK TABLE batches, inbox, apps IN SHARE MODE;
+
+-- name: FillTables :many
+-- How each table of a cell is copied from that of the same name in another database: a statement
+-- that reads it there, and one that writes it here, to the table itself, since a view takes no rows
+-- that are copied. What tells how the database was made is not copied, nor are ids of batches.
+SELECT t.name::text                                                         AS name,
+       format('COPY (SELECT %s FROM %I) TO STDOUT', t.columns, t.name)::text AS reading,
+       format('COPY %s (%s) FROM STDIN', t.relation, t.columns)::text        AS writing
+FROM (
+    SELECT n.relname AS name, table_of(n.relname) AS relation,
+           (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+            FROM pg_catalog.pg_attribute AS a
+            WHERE a.attrelid = table_of(n.relname)
+              AND a.attnum > 0
+              AND NOT a.attisdropped
+              AND a.attgenerated = '') AS columns
+    FROM pg_catalog.pg_class AS n
+    WHERE n.relnamespace = 'footfall'::regnamespace
+      AND n.relkind = 'v'
+) AS t
+JOIN pg_catalog.pg_class AS c ON c.oid = t.relation AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+WHERE t.name NOT IN ('schema_files', 'schema_objects', 'goose_db_version', 'batches')
+ORDER BY t.name;
+
+-- name: FillBegin :one
+-- Takes the rows that the steps have made out of the way, which keeps the cell where it is until
+-- the transaction ends, and lets rows come in any order.
+WITH epochs AS (DELETE FROM epochs), turns AS (DELETE FROM inbox_turns)
+SELECT set_config('session_replication_role', 'replica', true)::text AS setting;
+
+-- name: FillEnd :exec
+-- Lets the next session arrive anew, which makes sequences that go on behind what was copied.
+UPDATE cell.layer SET texts = texts;

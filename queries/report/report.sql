@@ -1,0 +1,163 @@
+-- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
+-- range includes both ends.
+
+-- name: SitesAfter :many
+-- The sites of an app, in order of name, after one of them.
+SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
+FROM totals AS s
+WHERE s.site_id IS NULL
+  AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+  AND s.uri ~>~ @after::text
+  AND left(s.uri, 200) ~>=~ left(@after::text, 200)
+ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
+LIMIT @n;
+
+-- name: PagesTop :many
+-- The first pages of an app, or of one site, in a range of days. Pages with the same number are in
+-- order of page_id.
+SELECT t.uri::text            AS uri,
+       t.pv::bigint           AS pv,
+       t.new_visitors::bigint AS new_visitors,
+       t.hot::bigint          AS hot,
+       t.uniques::bigint      AS uniques,
+       coalesce((SELECT p.id
+                 FROM pages AS p
+                 WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+                   AND p.key = page_key(t.uri::text)), 0)::bigint AS page_id
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
+
+-- name: PagesAfter :many
+-- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
+-- range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
+-- the range that are compared with these (0: up to its last). A part of the path, in small letters,
+-- leaves out those that do not have it. The index has the first 200 characters, whose order is that
+-- of the whole. Pages that were not visited in the range are there, too. Where it is not known of
+-- some visitors when they came before, uniques are asked for by name: the tables on which they rest
+-- then are not open to the service.
+WITH listed AS MATERIALIZED (
+    SELECT q.id, q.uri
+    FROM pages AS q
+    WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+      AND q.site_id IS NOT NULL
+      AND q.uri ~>~ @after::text
+      AND q.uri ~>=~ @prefix::text
+      AND q.uri ~<~ (@prefix::text || U&'\+10FFFF')
+      AND left(q.uri, 200) ~>=~ left(@after::text, 200)
+      AND left(q.uri, 200) ~>=~ left(@prefix::text, 200)
+      AND left(q.uri, 200) ~<=~ left(@prefix::text || U&'\+10FFFF', 200)
+      AND strpos(lower(substr(q.uri COLLATE "C", length(@prefix::text))), @part) > 0
+    ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
+    LIMIT @n
+)
+SELECT p.uri,
+       coalesce(d.uniques,
+                (SELECT u.uniques
+                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques,
+       d.new_visitors::bigint AS new_visitors,
+       d.pv::bigint           AS pv,
+       d.hot::bigint          AS hot,
+       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
+       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
+FROM listed AS p
+JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @before_to::integer > 0), @before_from::integer, @before_to::integer) AS b ON b.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::integer > 0 AND @compared_to::integer < @to_day::integer), @from_day::integer, @compared_to::integer) AS c ON c.page_id = p.id
+ORDER BY p.uri USING ~<~;
+
+-- name: PagesVisited :one
+-- How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
+-- one day is looked for, however many pages and days there are.
+SELECT count(*) AS pages
+FROM (
+    SELECT p.id
+    FROM pages AS s
+    JOIN pages AS p ON p.site_id = s.id
+    CROSS JOIN LATERAL (
+        SELECT d.day_id
+        FROM days AS d
+        WHERE d.page_id = p.id
+          AND d.day_id BETWEEN @from_day AND @to_day
+          AND CASE WHEN @by::text = 'pv' THEN d.pv WHEN @by::text = 'uv' THEN d.new_visitors ELSE d.hot END > 0
+        LIMIT 1
+    ) AS v
+    WHERE s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+      AND s.key = page_key(@site::text)
+    LIMIT @n
+) AS visited;
+
+-- name: TagNames :many
+-- The names of tags that an app counts, or has values of.
+SELECT n.name::text AS name, n.has_values::boolean AS has_values
+FROM report.tag_names(@app::text) AS n;
+
+-- name: DaysBetween :many
+-- The numbers of a target, day by day. Days on which nobody came are left out.
+SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
+FROM days AS d
+WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+  AND d.day_id BETWEEN @from_day AND @to_day
+ORDER BY d.day_id
+LIMIT @n;
+
+-- name: VisitorsAreKept :one
+-- Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
+SELECT NOT EXISTS (
+    SELECT
+    FROM pages AS p
+    JOIN visits_kept AS k ON k.app_id = p.app_id
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE a.name = @app
+      AND p.key = page_key(@target::text)
+      AND k.from_day > @day_id::integer
+) AS kept;
+
+-- name: VisitorsOfDay :many
+-- Who came to a target on a day, in order of address, after one of them.
+SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
+FROM visits AS v
+LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+  AND v.day_id = @day_id
+  AND v.ip > @after::inet
+ORDER BY v.ip
+LIMIT @n;
+
+-- name: VisitorByRank :one
+-- Who was visitor number so and so of a target.
+SELECT r.rank,
+       coalesce(r.visitor, '::')::inet   AS visitor,
+       coalesce(r.first_day, 0)::integer AS first_day,
+       coalesce(r.last_day, 0)::integer  AS last_day,
+       (r.visitor IS NULL)::boolean      AS erased
+FROM report.ranks AS r
+WHERE r.app = @app
+  AND r.target = @target
+  AND r.rank = @rank;
+
+-- name: VisitorByAddress :one
+-- The rank and days of a visitor of a target who is stored under one of some addresses, the first of
+-- them that is there; no row if they never came, or were erased.
+SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day, false AS erased
+FROM visitors AS v
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+  AND v.ip = ANY (@stored::inet[])
+ORDER BY array_position(@stored::inet[], v.ip)
+LIMIT 1;
+
+-- name: UniquesOfTarget :one
+-- How many visitors came to a target in a range of days, and how sure that is; no row if there is
+-- no such target.
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesOfTargets :one
+-- How many visitors came to any of several targets, which need not exist, in a range of days; no
+-- row if there is no such app.
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques(@app::text, @targets::text[], @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesUnder :one
+-- How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
+-- such app.
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS u;
