@@ -338,6 +338,63 @@ func TestLinkBehindErasing(t *testing.T) {
 	require.Equal(t, "2 2 1 4 | 2 2 1 4", b.by(t, "cookie:1", page))
 }
 
+// How far away others are counts by those who lead to an id now, not by those who did; that uses none
+// of their ids, and a copy that is made later of one that is in the period before fits.
+func TestWaysGetShorter(t *testing.T) {
+	t.Parallel()
+	in, _ := ways[3].newPeople(t, counter.Options{})
+	chain := func(ids ...string) {
+		for i := range ids[1:] {
+			in.link(t, ids[i], ids[i+1])
+		}
+	}
+	chain("u", "v", "w", "x", "y")
+	in.turn(t)
+	for _, id := range []string{"u", "v", "w", "x"} {
+		in.link(t, id, "z")
+	}
+	chain("y", "z")
+	in.verified(t)
+
+	chain("a", "b", "c", "d")
+	chain("a", "z")
+	in.turn(t)
+	chain("d", "e", "f")
+	require.Contains(t, in.says(t, app.Said{ID: "f", Is: "g"}), "more than 4 steps")
+	kept := func() string {
+		return fmt.Sprint(in.table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
+			in.stored(t, "b"), in.stored(t, "c"))))
+	}
+	require.Equal(t, "[false 0\n false 1\n]", kept())
+	in.verified(t)
+	in.by(t, "b", page)
+	require.Equal(t, "[false 0\n true 0\n false 1\n true 1\n]", kept())
+	in.verified(t)
+}
+
+// A visit that copies an id into the present period while others are found to lead to it no longer
+// copies what is true then.
+func TestWaysGetShorterBesideAUse(t *testing.T) {
+	t.Parallel()
+	in, _ := ways[3].newPeople(t, counter.Options{})
+	for _, link := range []string{"ab", "bc", "cd"} {
+		in.link(t, link[:1], link[1:])
+	}
+	in.link(t, "a", "z")
+	in.turn(t)
+	in.link(t, "d", "e")
+	writing := in.holds(t, `SELECT FROM people WHERE id = $1 FOR KEY SHARE`, "b")
+	linked := in.links("e", "f")
+	in.waiters(t, 1)
+	_, err := writing.Exec(t.Context(), `INSERT INTO people (app_id, period, height, id, person) SELECT app_id, people_period(), height, id, person FROM people WHERE id = $1`, in.stored(t, "b"))
+	require.NoError(t, err)
+	require.NoError(t, writing.Commit(t.Context()))
+	require.NoError(t, <-linked)
+	require.Equal(t, []string{"false 0\n", "true 0\n"}, in.table(t, fmt.Sprintf(
+		`SELECT period = people_period(), height FROM people WHERE id = '%s' ORDER BY 1`, in.stored(t, "b"))))
+	in.verified(t)
+}
+
 // What a person has counts at sites with the visit with which the person counts that day, unless the
 // visit brings another value of the name, or the app counts the name no longer.
 func TestTagsOfPersons(t *testing.T) { everyWay(t, testTagsOfPersons) }

@@ -103,12 +103,14 @@ type PersonRow struct {
 	Height  int16      // of its row
 	Tags    []int32
 	Changed bool // it is to be written
+	Lowered bool // its height is, in whichever period the row is
 }
 
 // PutPeople writes the rows of ids of an app that put changes, or adds. It gets those of the ids, and
-// of all through which they lead to persons, which are renewed. Nobody else writes the app's people
-// meanwhile.
-func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put func(map[netip.Addr]*PersonRow)) error {
+// of all through which they lead to persons, which are renewed. lead adds rows of all who lead to the
+// ids: none whose height is 0 is missing unless another one is there that leads to the same id.
+// Nobody else writes the app's people meanwhile.
+func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	err := d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.PeopleLock(ctx, app); err != nil {
 			return err
@@ -138,7 +140,9 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height, Tags: row.TagIds}
 			}
 		}
-		put(rows)
+		if err := put(rows, func() error { return q.addLeading(ctx, app, ids, rows) }); err != nil {
+			return err
+		}
 		if err := q.putPeople(ctx, app, rows); err != nil {
 			return err
 		}
@@ -150,8 +154,42 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 	return nil
 }
 
+// addLeading adds the rows that lead to ids, step by step. They cannot be copied from now on: what
+// is copied later has the height that they are given. None is used by that.
+func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, rows map[netip.Addr]*PersonRow) error {
+	var leading []netip.Addr
+	for asked := ids; len(asked) > 0; {
+		found, err := q.PeopleLeading(ctx, PeopleLeadingParams{AppID: app, Ids: asked, There: ids})
+		if err != nil {
+			return err
+		}
+		asked = nil
+		for _, row := range found {
+			if rows[row.ID] == nil {
+				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height}
+			}
+			if row.Height > 0 {
+				asked = append(asked, row.ID)
+			}
+		}
+		leading = append(leading, asked...)
+	}
+	return q.PeopleHold(ctx, PeopleHoldParams{AppID: app, Ids: leading})
+}
+
 // putPeople writes the rows that have changed, in the order of their keys.
 func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
+	lower := PeopleLowerParams{AppID: app}
+	for id, row := range rows {
+		if row.Lowered && !row.Changed {
+			lower.Ids, lower.Heights = append(lower.Ids, id), append(lower.Heights, row.Height)
+		}
+	}
+	if len(lower.Ids) > 0 {
+		if err := q.PeopleLower(ctx, lower); err != nil {
+			return err
+		}
+	}
 	maps.DeleteFunc(rows, func(_ netip.Addr, row *PersonRow) bool { return !row.Changed })
 	for ids := range slices.Chunk(slices.SortedFunc(maps.Keys(rows), netip.Addr.Compare), peopleAtOnce) {
 		p := PeoplePutParams{AppID: app, Ids: ids}

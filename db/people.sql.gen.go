@@ -110,6 +110,75 @@ func (q *Queries) PeopleFind(ctx context.Context, arg PeopleFindParams) ([]Peopl
 	return items, nil
 }
 
+const PeopleHold = `-- name: PeopleHold :exec
+SELECT
+FROM people AS p
+WHERE p.period = (SELECT 1 - people_period())
+  AND p.app_id = $1
+  AND p.id = ANY ($2::inet[])
+ORDER BY p.id
+FOR UPDATE
+`
+
+type PeopleHoldParams struct {
+	AppID int32
+	Ids   []netip.Addr
+}
+
+// Lets nobody copy rows of the period before until the transaction ends; in the order in which
+// PeopleRenew locks them.
+func (q *Queries) PeopleHold(ctx context.Context, arg PeopleHoldParams) error {
+	_, err := q.db.Exec(ctx, PeopleHold, arg.AppID, arg.Ids)
+	return err
+}
+
+const PeopleLeading = `-- name: PeopleLeading :many
+SELECT min(p.id)::inet     AS id,
+       p.person::inet      AS person,
+       p.height::smallint  AS height
+FROM people AS p
+WHERE p.app_id = $1
+  AND p.person = ANY ($2::inet[])
+  AND (p.height > 0 OR p.id <> ALL ($3::inet[]))
+  AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
+GROUP BY p.person, p.height, CASE WHEN p.height > 0 THEN p.id END
+`
+
+type PeopleLeadingParams struct {
+	AppID int32
+	Ids   []netip.Addr
+	There []netip.Addr
+}
+
+type PeopleLeadingRow struct {
+	ID     netip.Addr
+	Person netip.Addr
+	Height int16
+}
+
+// Who leads to some ids of an app, a step away, by the rows that hold: all to whom anybody may lead
+// in turn, and of others one for each id, that is not among those that are there already. It reads
+// all people of the app.
+func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
+	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PeopleLeadingRow
+	for rows.Next() {
+		var i PeopleLeadingRow
+		if err := rows.Scan(&i.ID, &i.Person, &i.Height); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PeopleLock = `-- name: PeopleLock :exec
 SELECT lock_people($1::integer)
 `
@@ -117,6 +186,32 @@ SELECT lock_people($1::integer)
 // Lets one at a time write an app's people, or erase some; it comes before what that reads.
 func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, PeopleLock, appID)
+	return err
+}
+
+const PeopleLower = `-- name: PeopleLower :exec
+UPDATE people AS p
+SET height = r.height
+FROM (
+    SELECT unnest($2::inet[])         AS id,
+           unnest($3::smallint[]) AS height
+) AS r
+WHERE p.period IN (0, 1)
+  AND p.app_id = $1
+  AND p.id = r.id
+  AND p.height > r.height
+`
+
+type PeopleLowerParams struct {
+	AppID   int32
+	Ids     []netip.Addr
+	Heights []int16
+}
+
+// Lowers the heights of rows, in whichever period they are: to be led to is no use of an id. The
+// arrays are one table.
+func (q *Queries) PeopleLower(ctx context.Context, arg PeopleLowerParams) error {
+	_, err := q.db.Exec(ctx, PeopleLower, arg.AppID, arg.Ids, arg.Heights)
 	return err
 }
 

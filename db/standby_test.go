@@ -47,8 +47,9 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	},
 	"people": func(ctx context.Context, d *db.DB, n int) error {
 		id := netip.MustParseAddr("fd00::1")
-		return d.PutPeople(ctx, 2, []netip.Addr{id}, func(rows map[netip.Addr]*db.PersonRow) {
+		return d.PutPeople(ctx, 2, []netip.Addr{id}, func(rows map[netip.Addr]*db.PersonRow, _ func() error) error {
 			rows[id] = &db.PersonRow{Is: id, Changed: n == 1} // later on it is there already
+			return nil
 		})
 	},
 	"a command": func(ctx context.Context, d *db.DB, n int) error {

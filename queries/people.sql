@@ -69,3 +69,42 @@ ON CONFLICT (period, app_id, id) DO UPDATE
         person  = excluded.person,
         tag_ids = excluded.tag_ids
     WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
+
+-- name: PeopleLeading :many
+-- Who leads to some ids of an app, a step away, by the rows that hold: all to whom anybody may lead
+-- in turn, and of others one for each id, that is not among those that are there already. It reads
+-- all people of the app.
+SELECT min(p.id)::inet     AS id,
+       p.person::inet      AS person,
+       p.height::smallint  AS height
+FROM people AS p
+WHERE p.app_id = @app_id
+  AND p.person = ANY (@ids::inet[])
+  AND (p.height > 0 OR p.id <> ALL (@there::inet[]))
+  AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
+GROUP BY p.person, p.height, CASE WHEN p.height > 0 THEN p.id END;
+
+-- name: PeopleHold :exec
+-- Lets nobody copy rows of the period before until the transaction ends; in the order in which
+-- PeopleRenew locks them.
+SELECT
+FROM people AS p
+WHERE p.period = (SELECT 1 - people_period())
+  AND p.app_id = @app_id
+  AND p.id = ANY (@ids::inet[])
+ORDER BY p.id
+FOR UPDATE;
+
+-- name: PeopleLower :exec
+-- Lowers the heights of rows, in whichever period they are: to be led to is no use of an id. The
+-- arrays are one table.
+UPDATE people AS p
+SET height = r.height
+FROM (
+    SELECT unnest(@ids::inet[])         AS id,
+           unnest(@heights::smallint[]) AS height
+) AS r
+WHERE p.period IN (0, 1)
+  AND p.app_id = @app_id
+  AND p.id = r.id
+  AND p.height > r.height;

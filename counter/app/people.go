@@ -81,15 +81,17 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	if err := a.makeTags(ctx, d, visit.DayOf(now, a.Zone), tags); err != nil {
 		return nil, notPut(err)
 	}
-	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow) {
+	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
+		p := people{rows: rows, lead: lead}
 		for i := range sayings {
 			if faults[i] != "" {
 				continue
 			}
-			if err := people(rows).put(&sayings[i], tags); err != nil {
+			if err := p.put(&sayings[i], tags); err != nil {
 				faults[i] = err.Error()
 			}
 		}
+		return p.err
 	})
 	return faults, notPut(err)
 }
@@ -179,17 +181,22 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 }
 
 // people are the rows of ids, and of all through which these lead to their persons.
-type people map[netip.Addr]*db.PersonRow
+type people struct {
+	rows    map[netip.Addr]*db.PersonRow
+	lead    func() error // adds those that lead to the ids
+	leading map[netip.Addr]map[netip.Addr]bool
+	err     error // of lead
+}
 
-func (p people) of(id netip.Addr) *db.PersonRow {
-	if p[id] == nil {
-		p[id] = &db.PersonRow{Is: id}
+func (p *people) of(id netip.Addr) *db.PersonRow {
+	if p.rows[id] == nil {
+		p.rows[id] = &db.PersonRow{Is: id}
 	}
-	return p[id]
+	return p.rows[id]
 }
 
 // way is the ids through which one leads to its person: itself first, the person last.
-func (p people) way(id netip.Addr) []netip.Addr {
+func (p *people) way(id netip.Addr) []netip.Addr {
 	way := []netip.Addr{id}
 	for is := p.of(id).Is; is != id; is = p.of(id).Is {
 		id = is
@@ -198,7 +205,7 @@ func (p people) way(id netip.Addr) []netip.Addr {
 	return way
 }
 
-func (p people) put(s *saying, tags map[db.Tag]int32) error {
+func (p *people) put(s *saying, tags map[db.Tag]int32) error {
 	if s.person != s.id {
 		if err := p.link(s.id, s.person); err != nil {
 			return err
@@ -220,14 +227,14 @@ func (p people) put(s *saying, tags map[db.Tag]int32) error {
 }
 
 // link has an id stand for a person. The last word counts, where it stood for another.
-func (p people) link(id, person netip.Addr) error {
+func (p *people) link(id, person netip.Addr) error {
 	row, way := p.of(id), p.way(person)
 	switch {
 	case row.Is == person:
 		return nil
 	case slices.Contains(way, id):
 		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
-	case int(row.Height)+len(way) > mostSteps:
+	case int(row.Height)+len(way) > mostSteps && int(p.lower(id))+len(way) > mostSteps:
 		return visit.Errorf(visit.Invalid, "is", "ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
 	}
 	for i, at := range way {
@@ -235,8 +242,45 @@ func (p people) link(id, person netip.Addr) error {
 			next.Height, next.Changed = height, true
 		}
 	}
+	p.leads(id, row.Is, false)
+	p.leads(id, person, true)
 	row.Is, row.Tags, row.Changed = person, nil, true
 	return nil
+}
+
+// leads notes that an id leads to a person, or no longer does, where that has to be known.
+func (p *people) leads(id, person netip.Addr, does bool) {
+	switch {
+	case p.leading == nil || id == person:
+	case !does:
+		delete(p.leading[person], id)
+	case p.leading[person] == nil:
+		p.leading[person] = map[netip.Addr]bool{id: true}
+	default:
+		p.leading[person][id] = true
+	}
+}
+
+// lower lowers an id's height to what it is by those that lead to it now, and returns it. For that
+// all people of the app are read, once for all items.
+func (p *people) lower(id netip.Addr) int16 {
+	if p.leading == nil {
+		if p.err = p.lead(); p.err != nil {
+			return p.of(id).Height
+		}
+		p.leading = map[netip.Addr]map[netip.Addr]bool{}
+		for id, row := range p.rows {
+			p.leads(id, row.Is, true)
+		}
+	}
+	row, height := p.of(id), int16(0)
+	for from := range p.leading[id] {
+		height = max(height, p.lower(from)+1)
+	}
+	if height < row.Height {
+		row.Height, row.Lowered = height, true
+	}
+	return height
 }
 
 // FindPeople finds whom ids stand for. All that are found are kept for longer.

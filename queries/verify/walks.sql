@@ -151,10 +151,12 @@ FROM (
 -- name: VerifyPeople :many
 -- The rows of people in a range of keys, each app in the place of a target. Heights grow with each
 -- step and end at 4, so that nobody leads to themselves or over more steps than four: therefore each
--- row is held against the next one alone, which is found by its key. That goes for rows of the period
--- before, too, in whose place there are others.
+-- row is held against the next one alone, which is found by its key: but rows of the period before,
+-- in whose place there are others, lead nowhere.
 WITH found AS MATERIALIZED (
-    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open -- once
+    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open, -- once
+           p.period = (SELECT people_period())
+               OR NOT EXISTS (SELECT FROM people AS o WHERE o.period = 1 - p.period AND o.app_id = p.app_id AND o.id = p.id) AS holds
     FROM people AS p
     WHERE p.period = @period
       AND (p.app_id, p.id) > (@after_app::integer, @after::inet)
@@ -162,7 +164,7 @@ WITH found AS MATERIALIZED (
       AND @app::text IN ('', (SELECT a.name FROM apps AS a WHERE a.id = p.app_id))
 ), apart AS (
     SELECT f.app_id, count(*) AS rows,
-           count(*) FILTER (WHERE f.person IS NOT NULL AND coalesce(next.height, 0) <= f.height) AS lost,
+           count(*) FILTER (WHERE f.person IS NOT NULL AND f.holds AND coalesce(next.height, 0) <= f.height) AS lost,
            count(*) FILTER (WHERE f.height NOT BETWEEN 0 AND 4 - (f.person IS NOT NULL)::integer
                OR f.tag_ids IS NOT NULL AND (f.person IS NOT NULL OR cardinality(f.tag_ids) NOT BETWEEN 1 AND 8)) AS strange,
            count(*) FILTER (WHERE f.tag_ids IS NOT NULL
