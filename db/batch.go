@@ -347,17 +347,13 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 // commit completes a transaction with what is queued, and returns when that is confirmed. What
 // fails is rolled back.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
-	if d.options.RequireStandby {
-		q.Queue(StandbyRequire)
-	}
+	q.Queue(StandbyRequire, d.options.RequireStandby)
 	q.Queue(BatchCommit)
-	if d.options.RequireStandby {
-		q.Queue(StandbyRequire).Fn = func(results pgx.BatchResults) error {
-			if _, err := results.Exec(); err != nil {
-				return d.alone(err)
-			}
-			return nil
+	q.Queue(StandbyRequire, d.options.RequireStandby).Fn = func(results pgx.BatchResults) error {
+		if _, err := results.Exec(); err != nil {
+			return d.alone(err)
 		}
+		return nil
 	}
 	err := conn.SendBatch(ctx, q).Close()
 	if err != nil {

@@ -227,8 +227,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
 	for _, sql := range []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
-		`DELETE FROM cell.epochs WHERE name = 'people'`, `DELETE FROM cell.goose_db_version WHERE version_id >= 9`,
-		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql', '00010_own_tags.sql')`,
+		`DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`, `DELETE FROM cell.goose_db_version WHERE version_id >= 9`,
+		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql', '00010_own_tags.sql', '00011_standby.sql')`,
 	} {
 		exec(t, coordinator, sql)
 	}
@@ -257,7 +257,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.NoError(t, long.Rollback(t.Context()))
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "functions and views"}, applied)
+	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

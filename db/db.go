@@ -40,7 +40,8 @@ type Options struct {
 	// DeadAfter is how long the other end of a connection may be silent before either end takes it
 	// for dead. Default 10 s.
 	DeadAfter time.Duration
-	// RequireStandby: nothing is committed where COMMIT waits for no synchronous standby.
+	// RequireStandby: nothing is committed where COMMIT waits for no synchronous standby, unless the
+	// tables say what is required (SayStandby).
 	RequireStandby bool
 	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
 	LockPatience time.Duration

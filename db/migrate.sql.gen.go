@@ -192,8 +192,7 @@ const SessionSet = `-- name: SessionSet :exec
 SELECT set_config(name, value, false)
 FROM (SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS value) AS s
 UNION ALL
-SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
 `
 
 type SessionSetParams struct {
@@ -202,7 +201,8 @@ type SessionSetParams struct {
 }
 
 // Sets the settings of this session with these names to these values, and lets COMMIT wait for the
-// disk, and for that of a synchronous standby: neither off, local nor remote_write do.
+// disk, and for that of a synchronous standby: neither off, local nor remote_write do. A value that
+// is as it should be is set, too: what a session has set itself no reload of the server changes.
 func (q *Queries) SessionSet(ctx context.Context, arg SessionSetParams) error {
 	_, err := q.db.Exec(ctx, SessionSet, arg.Names, arg.Values)
 	return err

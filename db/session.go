@@ -51,6 +51,8 @@ func newSessions(url string, o Options) (sessions, error) {
 	settings := map[string]string{
 		"search_path": Schema,
 		"jit":         "off", // statements are short: compiling them would take longer than running them
+
+		"client_min_messages": "warning", // by which the server tells that a COMMIT did not wait (standby.go)
 	}
 	keepAlive(cfg, settings, o.DeadAfter)
 	s := sessions{parsed: parsed, settings: settings, writers: new(atomic.Pointer[string])}

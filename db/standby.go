@@ -14,7 +14,9 @@ import (
 // Where the server has a synchronous standby, COMMIT returns once that has the transaction on its
 // disk, too. It also returns, with success, when somebody ends its wait: by cancelling it, which
 // PostgreSQL tells in a warning, or by emptying synchronous_standby_names, of which it says nothing.
-// What such a transaction wrote may then be on one machine, which may be lost.
+// What such a transaction wrote may then be on one machine, which may be lost. (Sessions set
+// synchronous_commit and client_min_messages themselves, so that no reload ends the wait or hides the
+// warning.)
 
 // ErrAlone says that something was committed, but perhaps on this server alone.
 var ErrAlone = errors.New("it was committed, but its wait for the synchronous standby was ended, which may not have it")
@@ -46,12 +48,51 @@ func takeWarning(conn *pgx.Conn) error {
 	return fmt.Errorf("the server warned: %v", said)
 }
 
-// RequiresStandby reports whether nothing is to be written where COMMIT waits for no standby.
-func (d *DB) RequiresStandby() bool { return d.options.RequireStandby }
+// SayStandby says whether a synchronous standby is required, by all that write here from now on. That
+// it is can be said where COMMIT waits for one; or in any case, by a service that is to refuse visits
+// until it does.
+func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
+	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
+	if inAnyCase {
+		return d.Read(ctx, say)
+	}
+	return d.InTx(ctx, say)
+}
 
-// LacksStandby reports whether the server's COMMIT waits for no standby, though one is required.
-func (s *StatusServerRow) LacksStandby(required bool) bool {
-	return required && s.WaitsFor == "" && !s.IsStandby
+// Standby is whether a synchronous standby is required, and what becomes of COMMIT.
+type Standby struct {
+	Required bool
+	Lacking  bool // it is required, and COMMIT waits for none
+	InVain   bool // COMMIT waits for one that is away, or does not answer
+}
+
+// waitsInVain is for how long a session waits at least for a standby that does not answer.
+const waitsInVain = 1500 * time.Millisecond
+
+// Standby looks how it is with the synchronous standby.
+func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
+	return s, d.Read(ctx, func(q *Queries) (err error) {
+		s.Required, err = q.StandbyRequire(ctx, d.options.RequireStandby)
+		// raised by require_standby
+		if s.Lacking = answerOf(err).Code == "FF009"; s.Lacking {
+			s.Required, err = true, nil
+		}
+		if err == nil {
+			s.InVain, err = q.CommitsWait(ctx, waitsInVain.Seconds())
+		}
+		return err
+	})
+}
+
+// AwaitsStandby returns an error where COMMIT waits for a standby in vain, whatever it is that waits.
+func (d *DB) AwaitsStandby(ctx context.Context) error {
+	return d.Read(ctx, func(q *Queries) error {
+		waits, err := q.CommitsWait(ctx, waitsInVain.Seconds())
+		if waits {
+			return errAwaitsStandby
+		}
+		return err
+	})
 }
 
 // CommitsAlone is how many commits returned before the synchronous standby had them, as far as is
@@ -72,31 +113,41 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 		return &notSentError{err}
 	}
 	defer conn.Release()
-	if err := d.requireStandby(ctx, conn); err != nil {
+	required, err := d.requireStandby(ctx, conn)
+	if err != nil {
 		return err
 	}
 	if err := f(conn); err != nil {
 		return err
 	}
-	if err := d.requireStandby(ctx, conn); err != nil {
-		return d.alone(err)
+	if required {
+		if _, err := d.requireStandby(ctx, conn); err != nil {
+			return d.alone(err)
+		}
 	}
 	return d.confirm(ctx, conn)
 }
 
 // inTx runs f in a transaction, and returns when that is confirmed.
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
-	return d.write(ctx, pool, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return f(New(tx)) })
-	})
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return &notSentError{err}
+	}
+	defer conn.Release()
+	tx, err := conn.Begin(ctx)
+	if err == nil {
+		err = f(New(tx))
+	}
+	if err != nil {
+		return failed(conn, err)
+	}
+	return d.commit(ctx, conn, new(pgx.Batch))
 }
 
 // requireStandby fails where COMMIT waits for no standby, though it should.
-func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) error {
-	if !d.options.RequireStandby {
-		return nil
-	}
-	return New(conn).StandbyRequire(ctx)
+func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required bool, err error) {
+	return New(conn).StandbyRequire(ctx, d.options.RequireStandby)
 }
 
 // confirm returns when what the session committed last is on the standby, too: so it is as soon as
@@ -109,7 +160,7 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	alone := d.alone(warned)
 	err := New(conn).SessionCommit(ctx)
 	if err == nil {
-		err = d.requireStandby(ctx, conn)
+		_, err = d.requireStandby(ctx, conn)
 	}
 	if err == nil {
 		err = takeWarning(conn.Conn())
@@ -188,7 +239,7 @@ func (d *DB) explain(err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
-	if waits, failed := d.queries.CommitsWait(ctx); failed != nil || !waits {
+	if waits, failed := d.queries.CommitsWait(ctx, 0); failed != nil || !waits {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errAwaitsStandby, err)

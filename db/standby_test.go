@@ -174,6 +174,111 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	strict.each(strict.begin(8), well)
 }
 
+// reload has the server read settings anew, and returns when all sessions of the pools have them.
+func (w *writing) reload(settings ...string) {
+	marker := fmt.Sprint(time.Now().UnixMicro() % 1e9)
+	for _, setting := range append(settings, "gin_fuzzy_search_limit = "+marker) { // which means nothing here
+		w.pair.Exec("ALTER SYSTEM SET " + setting)
+	}
+	w.pair.Exec("SELECT pg_reload_conf()")
+	sessions := 0
+	for _, pool := range w.d.Pools() {
+		for _, conn := range pool.AcquireAllIdle(w.t.Context()) {
+			sessions++
+			eventually(w.t, func() bool {
+				return dbtest.Column[string](w.t, conn, "SELECT current_setting('gin_fuzzy_search_limit')")[0] == marker
+			}, "a session to read its settings")
+			conn.Release()
+		}
+	}
+	require.Positive(w.t, sessions)
+}
+
+// No setting that somebody changes meanwhile lets sessions that run acknowledge more than there is on
+// two machines, or on the disk of one.
+func TestReloadWeakensNoSession(t *testing.T) {
+	t.Parallel()
+	p := dbtest.NewPair(t, true)
+	makeTargets(t, dbtest.Connect(t, p.Primary()))
+	p.Exec("INSERT INTO footfall.apps (name, visitor, secret_id) VALUES ('people', 'id', '12345678')")
+	w := &writing{t, p, dbtest.Open(t, p.URL(), db.Options{Writers: len(acknowledged)})}
+	well := func(name string, err error) { require.NoError(t, err, name) }
+	w.each(w.begin(1), well)
+	for n, setting := range []string{"synchronous_commit = local", "synchronous_commit = remote_write", "client_min_messages = error"} {
+		w.reload(setting)
+		p.KillStandby()
+		results := w.begin(2 + n)
+		w.end("cancel", w.awaitWaiting(results, anything)...)
+		w.awaitWaiting(results, again)
+		p.Rejoin()
+		w.each(results, well)
+	}
+
+	p.KillStandby() // from here on there is one machine
+	p.WaitFor("")
+	w.reload("synchronous_commit = off", "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'")
+	before := dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)[0]
+	require.NoError(t, w.d.Write(t.Context(), visitBatch("203.0.113.1", 1, 2), new(db.Outcome)))
+	p.Kill()
+	p.Restart(nil)
+	assert.Equal(t, before+2, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)[0])
+
+	p.WaitFor("*") // by a server that sends nothing
+	p.Kill()
+	p.Restart(map[string]string{"max_wal_senders": "0"})
+	d := dbtest.Open(t, p.URL(), db.Options{RequireStandby: true})
+	err := d.Write(t.Context(), visitBatch("203.0.113.2", 1, 2), new(db.Outcome))
+	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
+	assert.ErrorContains(t, err, "max_wal_senders is 0")
+	standby, err := d.Standby(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, db.Standby{Required: true, Lacking: true}, standby)
+}
+
+// What the tables say of a standby holds for all that write, and what a process was started with only
+// where they say nothing.
+func TestStandbyIsRequiredOfAll(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t) // on a server that waits for none
+	usual, strict := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{RequireStandby: true})
+	app := dbtest.Open(t, withRole(t, url, "footfall_app"), db.Options{})
+	visitor := 0
+	writes := func(d *db.DB) db.Fault {
+		visitor++
+		return write(t, d, visitBatch(fmt.Sprintf("192.0.2.%d", visitor), 1, 2))
+	}
+	required := func(d *db.DB) bool {
+		standby, err := d.Standby(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, standby.Required, standby.Lacking)
+		return standby.Required
+	}
+	assert.Equal(t, []db.Fault{db.FaultNone, db.FaultRefused}, []db.Fault{writes(usual), writes(strict)})
+	assert.Equal(t, []bool{false, true}, []bool{required(usual), required(strict)})
+	require.ErrorContains(t, usual.SayStandby(t.Context(), true, false), "synchronous_standby_names is empty")
+	assert.False(t, required(usual), "nobody says what does not hold")
+
+	for range 2 {
+		require.NoError(t, app.SayStandby(t.Context(), true, true))
+		assert.Equal(t, []db.Fault{db.FaultRefused, db.FaultRefused}, []db.Fault{writes(usual), writes(strict)})
+		_, err := usual.OpenPosition(t.Context(), db.Position{App: 1, Source: "call", Part: "1"}, make([]byte, 32))
+		assert.Equal(t, db.FaultRefused, db.FaultOf(err))
+		require.Error(t, usual.InTx(t.Context(), func(q *db.Queries) error { _, err := q.AppAdd(t.Context(), "blog"); return err }))
+		assert.True(t, required(usual))
+	}
+	for range 2 {
+		require.NoError(t, usual.SayStandby(t.Context(), false, false))
+		assert.Equal(t, []db.Fault{db.FaultNone, db.FaultNone}, []db.Fault{writes(usual), writes(strict)})
+		assert.False(t, required(strict))
+	}
+	assert.Equal(t, int64(5), query[int64](t, conn, `SELECT hot FROM counters WHERE page_id = 1`))
+	assert.Zero(t, usual.CommitsAlone())
+	require.NoError(t, usual.SayStandby(t.Context(), true, true))
+	exec(t, conn, `UPDATE epochs SET value = 0 WHERE name = 'standby'`)
+	require.NoError(t, strict.SayStandby(t.Context(), false, false), "it is off before anything was said")
+	assert.Equal(t, db.FaultNone, writes(strict))
+}
+
 // A primary that stood still, was replaced, and goes on, is left, also where the URL names it first;
 // and where it follows the other one.
 func TestReplacedPrimaryIsLeft(t *testing.T) {

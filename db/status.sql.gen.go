@@ -11,15 +11,20 @@ import (
 )
 
 const CommitsWait = `-- name: CommitsWait :one
-SELECT (current_setting('synchronous_standby_names') <> ''
-        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication)
-             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE wait_event = 'SyncRep')))::boolean AS waits
+SELECT (NOT pg_is_in_recovery()
+        AND current_setting('synchronous_standby_names') <> ''
+        AND current_setting('max_wal_senders') <> '0'
+        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication
+                         WHERE coalesce(sync_state IN ('sync', 'quorum'), true))
+             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity
+                        WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => $1::double precision))))::boolean AS waits
 `
 
-// Whether COMMIT waits for a synchronous standby: one that is away, or that some session of this role
-// waits for at this moment.
-func (q *Queries) CommitsWait(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, CommitsWait)
+// Whether COMMIT waits for a synchronous standby in vain: none follows, or sessions of this role have
+// waited for so many seconds. Which one is synchronous only a superuser or a member of
+// pg_read_all_stats is told: to others whatever follows is, base backups as well.
+func (q *Queries) CommitsWait(ctx context.Context, seconds float64) (bool, error) {
+	row := q.db.QueryRow(ctx, CommitsWait, seconds)
 	var waits bool
 	err := row.Scan(&waits)
 	return waits, err
@@ -106,33 +111,23 @@ func (q *Queries) StatusInstances(ctx context.Context) ([]StatusInstancesRow, er
 
 const StatusServer = `-- name: StatusServer :one
 
-SELECT current_setting('server_version')::text           AS version,
-       current_database()::text                         AS database,
-       pg_database_size(current_database())::bigint     AS bytes,
+SELECT current_setting('server_version')::text             AS version,
+       current_database()::text                           AS database,
+       pg_database_size(current_database())::bigint       AS bytes,
        current_setting('synchronous_standby_names')::text AS waits_for,
-       (NOT pg_is_in_recovery()
-        AND current_setting('synchronous_standby_names') <> ''
-        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication
-                         WHERE coalesce(sync_state IN ('sync', 'quorum'), true))
-             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity
-                        WHERE wait_event = 'SyncRep' AND query_start < now() - interval '2 seconds')))::boolean AS waits_in_vain,
-       pg_is_in_recovery()                              AS is_standby
+       pg_is_in_recovery()                                AS is_standby
 `
 
 type StatusServerRow struct {
-	Version     string
-	Database    string
-	Bytes       int64
-	WaitsFor    string
-	WaitsInVain bool
-	IsStandby   bool
+	Version   string
+	Database  string
+	Bytes     int64
+	WaitsFor  string
+	IsStandby bool
 }
 
 // How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
-// The server, the database on it, and its standbys: for which ones COMMIT waits; whether it waits in
-// vain, since none of these follows, or sessions of this role have waited for seconds; and whether
-// the server is one itself. Which one is synchronous only a superuser or a member of
-// pg_read_all_stats is told: to others whatever follows is, base backups as well.
+// The server, the database on it, its standbys for which COMMIT waits, and whether it is one itself.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow
@@ -141,7 +136,6 @@ func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 		&i.Database,
 		&i.Bytes,
 		&i.WaitsFor,
-		&i.WaitsInVain,
 		&i.IsStandby,
 	)
 	return i, err

@@ -472,13 +472,29 @@ func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLast
 	return items, nil
 }
 
-const StandbyRequire = `-- name: StandbyRequire :exec
-SELECT require_standby()
+const StandbyRequire = `-- name: StandbyRequire :one
+SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), $1::boolean)
+            THEN require_standby() IS NOT NULL
+            ELSE false
+       END::boolean AS required
 `
 
-// Fails with SQLSTATE FF009 where COMMIT waits for no standby.
-func (q *Queries) StandbyRequire(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, StandbyRequire)
+// Whether a synchronous standby is required, which @unsaid decides where nobody has said so yet. Fails
+// with SQLSTATE FF009 where one is, and COMMIT waits for none.
+func (q *Queries) StandbyRequire(ctx context.Context, unsaid bool) (bool, error) {
+	row := q.db.QueryRow(ctx, StandbyRequire, unsaid)
+	var required bool
+	err := row.Scan(&required)
+	return required, err
+}
+
+const StandbySay = `-- name: StandbySay :exec
+SELECT say_standby($1)
+`
+
+// Says whether one is required from now on.
+func (q *Queries) StandbySay(ctx context.Context, required bool) error {
+	_, err := q.db.Exec(ctx, StandbySay, required)
 	return err
 }
 

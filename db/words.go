@@ -36,7 +36,7 @@ var meanings = map[string]meaning{
 	"57":    {"the database is starting or stopping", "try again later"},
 	"57014": {"the database took longer than it may", "try again later"},
 	"58":    {"the database cannot use its files", "look at the server's log"},
-	"FF009": {"the server waits for no standby, which --require-standby asks for", "name the standby in its synchronous_standby_names"},
+	"FF009": {"the server waits for no standby, though one is required", "name the standby in its synchronous_standby_names"},
 	"XX001": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 	"XX002": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 }

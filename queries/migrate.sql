@@ -85,12 +85,12 @@ ORDER BY day;
 
 -- name: SessionSet :exec
 -- Sets the settings of this session with these names to these values, and lets COMMIT wait for the
--- disk, and for that of a synchronous standby: neither off, local nor remote_write do.
+-- disk, and for that of a synchronous standby: neither off, local nor remote_write do. A value that
+-- is as it should be is set, too: what a session has set itself no reload of the server changes.
 SELECT set_config(name, value, false)
 FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s
 UNION ALL
-SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');
+SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 
 -- name: SessionCommit :exec
 -- Commits something that is in no table: this returns when it is on disk, and on that of a

@@ -29,9 +29,17 @@ SELECT probe_room()::bigint AS rows;
 -- Ends the batch. From here on its visits count.
 COMMIT;
 
--- name: StandbyRequire :exec
--- Fails with SQLSTATE FF009 where COMMIT waits for no standby.
-SELECT require_standby();
+-- name: StandbyRequire :one
+-- Whether a synchronous standby is required, which @unsaid decides where nobody has said so yet. Fails
+-- with SQLSTATE FF009 where one is, and COMMIT waits for none.
+SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), @unsaid::boolean)
+            THEN require_standby() IS NOT NULL
+            ELSE false
+       END::boolean AS required;
+
+-- name: StandbySay :exec
+-- Says whether one is required from now on.
+SELECT say_standby(@required);
 
 -- name: BatchRollback :exec
 -- Ends a batch that failed.

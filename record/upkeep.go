@@ -159,12 +159,16 @@ func newServerMetrics(m *metrics) serverMetrics {
 func (u *upkeep) measureServer(ctx context.Context) error {
 	size, away := math.NaN(), math.NaN() // what is not known; when the daily task was done stays true
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
+	standby, err := u.db.Standby(ctx)
+	if err != nil {
+		return err
+	}
 	return u.db.Read(ctx, func(q *db.Queries) error {
 		server, err := q.StatusServer(ctx)
 		if err != nil {
 			return err
 		}
-		size, away = float64(server.Bytes), flag(server.WaitsInVain || server.LacksStandby(u.db.RequiresStandby()))
+		size, away = float64(server.Bytes), flag(standby.InVain || standby.Lacking && !server.IsStandby)
 		daily, err := q.StatusDaily(ctx)
 		if err == nil && daily.DoneOn > 0 {
 			u.server.dailyTask.Set(float64(visit.DateOf(daily.DoneOn).Add(12 * time.Hour).Unix()))

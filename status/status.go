@@ -35,6 +35,7 @@ type Server struct {
 	Database    string  `json:"database"`
 	Bytes       int64   `json:"bytes"`
 	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
+	Standby     bool    `json:"standby_required"`     // nothing is counted or changed where COMMIT waits for no synchronous standby
 }
 
 // Disk is the file system of the embedded server's data.
@@ -105,7 +106,7 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
 	}
-	f := facts{now: d.Now().UTC(), ahead: d.ClockOffset(), mustWait: d.RequiresStandby()}
+	f := facts{now: d.Now().UTC(), ahead: d.ClockOffset()}
 	if dir != "" {
 		var err error
 		if f.disk, err = DiskOf(dir); err != nil {
@@ -115,6 +116,9 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	err := d.Read(ctx, func(q *db.Queries) error { return f.readServer(ctx, q) })
 	if err == nil {
 		if f.unreadable = d.CheckSchema(ctx); f.unreadable == nil {
+			f.standby, err = d.Standby(ctx)
+		}
+		if err == nil && f.unreadable == nil {
 			err = d.Read(ctx, func(q *db.Queries) error { return f.readTables(ctx, q) })
 		}
 		if err == nil && f.unreadable == nil {
@@ -133,9 +137,8 @@ type facts struct {
 	ahead time.Duration // of it this machine's clock is
 	disk  *Disk         // nil: not known
 
-	mustWait bool // for a standby, by --require-standby
-
 	server    db.StatusServerRow
+	standby   db.Standby
 	instances []db.StatusInstancesRow
 	snapshots []db.SnapshotHoldersRow // that have been held for too long
 
@@ -227,7 +230,7 @@ func (f *facts) rates() (accepted, counted float64) {
 
 func (f *facts) status() *Status {
 	s := &Status{
-		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds()},
+		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds(), f.standby.Required},
 		Disk:      f.disk,
 		Instances: []Instance{}, Apps: []App{}, Tables: []Table{}, Warnings: f.warnings(),
 		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},

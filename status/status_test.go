@@ -208,8 +208,11 @@ func TestWarningOfTheStandby(t *testing.T) {
 	d := dbtest.Open(t, p.URL(), db.Options{RequireStandby: true})
 	warns := func(of string) func() bool {
 		return func() bool {
-			f := facts{mustWait: true}
+			var f facts
 			err := d.Read(t.Context(), func(q *db.Queries) error { return f.readServer(t.Context(), q) })
+			if err == nil {
+				f.standby, err = d.Standby(t.Context())
+			}
 			return err == nil && strings.Contains(fmt.Sprint(f.warnings()), of)
 		}
 	}

@@ -45,11 +45,13 @@ func (f *facts) warnings() []string {
 		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, --retain-days)",
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
-	switch waitsFor := f.server.WaitsFor; {
-	case f.server.WaitsInVain:
-		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is counted: start the standby", waitsFor)
-	case f.server.LacksStandby(f.mustWait):
-		warn("the server waits for no standby, which --require-standby asks for, so nothing is counted: name the standby in its synchronous_standby_names")
+	switch {
+	case f.standby.InVain:
+		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is counted: start the standby",
+			f.server.WaitsFor)
+	case f.standby.Lacking && !f.server.IsStandby:
+		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its synchronous_standby_names, " +
+			"and see that its max_wal_senders is not 0; or let it count alone with `footfall standby require off`")
 	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")

@@ -24,7 +24,7 @@ func (g globals) checkDatabase() (f faults) {
 		f.add(err)
 	}
 	if g.embedded() {
-		f.when(g.Standby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with --database-url")
+		f.when(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with --database-url")
 		f.when(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}
@@ -85,7 +85,7 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 }
 
 func (p *program) withConnections(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
-	o.RequireStandby = p.Standby
+	o.RequireStandby = p.NeedStandby
 	return p.withURL(ctx, func(url string) error {
 		d, err := db.Open(ctx, url, o)
 		if err != nil {

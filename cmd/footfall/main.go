@@ -104,6 +104,9 @@ type commandLine struct {
 		Queue consumeQueueCmd `cmd:"" default:"withargs"`
 		List  consumeListCmd  `cmd:""`
 	} `cmd:""`
+	Standby struct {
+		Require standbyRequireCmd `cmd:""`
+	} `cmd:""`
 	Retain  retainCmd `cmd:""`
 	Verify  verifyCmd `cmd:""`
 	Status  statusCmd `cmd:""`
@@ -135,7 +138,7 @@ type globals struct {
 	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR"`
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL"`
 	SecretFile  string `env:"FOOTFALL_SECRET_FILE" placeholder:"FILE"`
-	Standby     bool   `name:"require-standby" env:"FOOTFALL_REQUIRE_STANDBY"`
+	NeedStandby bool   `name:"require-standby" env:"FOOTFALL_REQUIRE_STANDBY"`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR"`
 	LogLevel    string `env:"FOOTFALL_LOG_LEVEL" default:"info"`
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`

@@ -185,6 +185,8 @@ func TestWrongUse(t *testing.T) {
 			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", `--country-header: "CF Country" cannot be`, "--secret-file:"}},
 		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing", "--max-wait:"}},
 		{[]string{"serve", "--require-standby"}, []string{"--require-standby: the embedded server has no standby"}},
+		{[]string{"standby", "require", "on"}, []string{"standby require: the embedded server has no standby"}},
+		{[]string{"standby", "require", "maybe"}, []string{`standby require: "maybe" is neither on nor off`}},
 		{[]string{"app", "key", "add", "shop"}, []string{"--scope"}},
 		{[]string{"health", "--addr=nowhere"}, []string{"--addr:"}},
 	} {

@@ -106,6 +106,41 @@ func TestPrometheusRules(t *testing.T) {
 	}
 }
 
+// One that is started with --require-standby lets all others require one, too, until somebody says
+// that they need not.
+func TestStandbyIsRequired(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t) // on a server that waits for none
+	refused := footfall(t, "standby", "require", "on", database)
+	assert.Equal(t, 1, refused.code)
+	assert.Contains(t, refused.stderr, "the server waits for no standby, though one is required (synchronous_standby_names is empty): name the standby")
+	visits := func(s *running) int {
+		status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://one.example/")
+		return status
+	}
+	usual := serve(t, database)
+	assert.Equal(t, http.StatusOK, visits(usual))
+	assert.NotContains(t, usual.said(), "synchronous standby")
+	strict := serve(t, database, "--require-standby")
+	for _, s := range []*running{usual, strict} {
+		assert.Equal(t, http.StatusServiceUnavailable, visits(s))
+	}
+	assert.Contains(t, footfall(t, "app", "add", "blog", "--access=open", "--visitor=address", database).stderr, "the server waits for no standby")
+	require.Zero(t, strict.stop())
+	later := serve(t, database)
+	assert.Contains(t, later.said(), "as the tables say though --require-standby is not given")
+	assert.Equal(t, http.StatusServiceUnavailable, visits(later))
+	told := footfall(t, "status", database)
+	assert.Equal(t, 4, told.code)
+	assert.Contains(t, told.stdout, "; a synchronous standby is required\n")
+	assert.Contains(t, told.stdout, "WARNING: the server waits for no standby, though one is required")
+	assert.Contains(t, footfall(t, "status", "--json", database).stdout, `"standby_required": true`)
+
+	well(t, "standby", "require", "off", database)
+	assert.Equal(t, http.StatusOK, visits(later))
+	assert.NotContains(t, footfall(t, "status", database).stdout, "synchronous")
+}
+
 // What is measured of the server: whether a standby that is required is away, and when the daily task
 // was done. A fresh service has not done it.
 func TestServerIsMeasured(t *testing.T) {
@@ -115,6 +150,7 @@ func TestServerIsMeasured(t *testing.T) {
 	eventually(t, "the standby is missed", func() bool { return metric(t, s, "footfall_standby_away") == 1 })
 	assert.Zero(t, metric(t, s, "footfall_daily_task_timestamp_seconds"))
 	require.Zero(t, s.stop())
+	well(t, "standby", "require", "off", database)
 	well(t, "retain", database)
 	s = serve(t, database)
 	eventually(t, "the daily task is seen", func() bool {

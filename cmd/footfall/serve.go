@@ -150,7 +150,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.Standby, Log: p.log})
+	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -312,6 +312,9 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) (apps []db
 		p.log.Info("schema brought up to date", "applied", applied)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := p.sayStandby(ctx, d); err != nil {
 		return nil, err
 	}
 	if p.embedded() {

@@ -53,6 +53,9 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if s.Disk != nil {
 		fmt.Fprintf(out, "; %s of the disk are free", size(s.Disk.Free))
 	}
+	if s.Server.Standby {
+		fmt.Fprint(out, "; a synchronous standby is required")
+	}
 	fmt.Fprintln(out)
 	fmt.Fprintf(out, "rows of visits: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay), dayText(s.Visits.LastDay))
 	fmt.Fprintf(out, "daily task: done on %s, last day closed %s", dayText(s.Daily.DoneOn), dayText(s.Daily.ClosedDay))

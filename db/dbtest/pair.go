@@ -195,6 +195,12 @@ func signal(pids []int, signal syscall.Signal) {
 // Kill kills the primary, with all of its processes, and returns when they have ended.
 func (p *Pair) Kill() { p.t.Helper(); p.nodes[p.primary].kill(p.t) }
 
+// Restart starts the primary that was killed, with more settings.
+func (p *Pair) Restart(settings map[string]string) {
+	p.t.Helper()
+	p.start(p.nodes[p.primary], settings)
+}
+
 // KillStandby does so to the standby.
 func (p *Pair) KillStandby() { p.t.Helper(); p.nodes[1-p.primary].kill(p.t) }
 

@@ -1,16 +1,38 @@
--- For a COMMIT that must wait for a standby: before it, and once more behind it. Where the setting is
--- emptied meanwhile, PostgreSQL lets those go that wait, without a word. It has signalled the
--- sessions to read their settings anew by then.
+-- For a COMMIT that must wait for a standby: before it, and once more behind it. Where
+-- synchronous_standby_names is emptied meanwhile, PostgreSQL lets those go that wait, without a word.
+-- It has signalled the sessions to read their settings anew by then.
 CREATE FUNCTION require_standby() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
 AS $$
+DECLARE
+    why text := CASE
+        WHEN current_setting('synchronous_standby_names') = ''                   THEN 'synchronous_standby_names is empty'
+        WHEN current_setting('max_wal_senders') = '0'                            THEN 'max_wal_senders is 0'
+        WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN 'synchronous_commit is ' || current_setting('synchronous_commit')
+    END;
 BEGIN
-    IF current_setting('synchronous_standby_names') = '' THEN
-        RAISE EXCEPTION 'synchronous_standby_names is empty'
-            USING ERRCODE = 'FF009', HINT = 'Name the standby there.';
+    IF why IS NOT NULL THEN
+        RAISE EXCEPTION '%', why
+            USING ERRCODE = 'FF009', HINT = 'Name the standby in synchronous_standby_names, and let COMMIT wait for it.';
     END IF;
 END
 $$;
 
 COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 where COMMIT waits for no synchronous standby.';
+
+-- The service may say so, too: a manager starts it with --require-standby.
+CREATE FUNCTION say_standby(required boolean) RETURNS void
+LANGUAGE sql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+BEGIN ATOMIC
+    UPDATE epochs AS e
+    SET value = e.value + CASE WHEN e.value = 0 AND NOT required THEN 2 ELSE 1 END
+    WHERE e.name = 'standby'
+      AND (e.value = 0 OR (e.value % 2 = 1) <> required);
+END;
+
+COMMENT ON FUNCTION say_standby(boolean) IS 'Says whether COMMIT must wait for a synchronous standby, for all that write here from now on.';
+
+REVOKE ALL ON FUNCTION say_standby(boolean) FROM PUBLIC;

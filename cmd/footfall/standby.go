@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"footfall/db"
+)
+
+type standbyRequireCmd struct {
+	What string `arg:"" name:"on|off"`
+}
+
+func (c *standbyRequireCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.when(c.What != "on" && c.What != "off", "standby require: %q is neither on nor off: write one of them", c.What)
+	f.when(c.What == "on" && g.embedded(), "standby require: the embedded server has no standby: name a server that has one with --database-url")
+	return f
+}
+
+func (c *standbyRequireCmd) run(ctx context.Context, p *program) error {
+	return p.withTables(ctx, func(d *db.DB) error {
+		err := d.SayStandby(ctx, c.What == "on", false)
+		if err == nil {
+			fmt.Fprintln(p.stdout, map[string]string{
+				"on":  "nothing is counted or changed from now on unless COMMIT waits for a synchronous standby",
+				"off": "the server decides from now on whether what is acknowledged is on one machine or two",
+			}[c.What])
+		}
+		return err
+	})
+}
+
+// sayStandby lets everything that writes here require a standby if this service was started so, and
+// logs where it is required, though it was not.
+func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
+	ctx, cancel := d.InTime(ctx)
+	defer cancel()
+	if p.NeedStandby {
+		return d.SayStandby(ctx, true, true)
+	}
+	standby, err := d.Standby(ctx)
+	if err == nil && standby.Required {
+		p.log.Info("nothing is counted unless COMMIT waits for a synchronous standby, as the tables say though --require-standby is not given: " +
+			p.typed("standby require off") + " ends that")
+	}
+	return err
+}
