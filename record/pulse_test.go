@@ -116,3 +116,28 @@ func TestProbesAreRare(t *testing.T) {
 	p.probe = func(ctx context.Context) error { return ctx.Err() }
 	assert.NoError(t, p.ready(left), "who leaves does not make it fail for others")
 }
+
+// What waits for a synchronous standby that does not answer is named, although batches were written of
+// late, and also where it is no batch that waits, but a page that is made.
+func TestReadyNamesTheStandby(t *testing.T) {
+	t.Parallel()
+	p := dbtest.NewPair(t, true)
+	addDemo(t)(dbtest.Open(t, p.URL(), db.Options{}))
+	w := worldAt(t, p.URL())
+	r := recorder(t, dbtest.Open(t, p.URL(), db.Options{}), Options{})
+	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
+	hour := time.Now().Add(time.Hour)
+	r.pulse.now = func() time.Time { return hour } // which stands still, so that what was seen stays fresh
+	r.pulse.saw(nil)
+	require.NoError(t, r.Ready(t.Context()))
+	p.FreezeWalSender()
+	told := w.start(r, 2, "a.example/new")
+	require.Eventually(t, func() bool {
+		err := r.Ready(t.Context())
+		return err != nil && assert.ErrorContains(t, err, "visits cannot be counted now: the database's commits wait for the synchronous standby, which does not answer")
+	}, dbtest.Patience, dbtest.Tick)
+	p.Kill()
+	p.Promote()
+	p.WaitFor("")
+	receive(t, told)
+}

@@ -157,10 +157,13 @@ func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 // find out whether a batch committed whose connection was lost.
 func Connections() int { return laneCount() + 4 }
 
-// Ready returns an error, which says why, unless a batch was written of late or one can be, and
-// every day that it is now somewhere has its partition.
+// Ready returns an error, which says why, unless a batch was written of late or one can be, nothing
+// waits in vain for the synchronous standby, and every day that it is now somewhere has its partition.
 func (r *Recorder) Ready(ctx context.Context) error {
 	err := r.upkeep.ready(ctx)
+	if err == nil {
+		err = r.db.AwaitsStandby(ctx)
+	}
 	if err == nil {
 		err = r.pulse.ready(ctx)
 	}
