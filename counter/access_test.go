@@ -18,6 +18,7 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -32,7 +33,7 @@ func (in *instance) shop(t *testing.T, s app.Settings) {
 	if s.Sites == nil {
 		s.Sites = []string{"shop.example"}
 	}
-	require.NoError(t, in.admin().AddApp(t.Context(), "shop", s))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "shop", s))
 }
 
 // stranger is a visit of a browser to the app shop, from its own address.
@@ -55,14 +56,14 @@ func (in *instance) kindOf(t *testing.T, r counter.Request) visit.Kind {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	other := plain.startOn(t, in.url, counter.Options{})
+	other := plain.startOn(t, in.URL, counter.Options{})
 	in.shop(t, app.Settings{})
 	ctx := t.Context()
 
-	key, err := in.admin().AddKey(ctx, "shop", []app.Scope{app.ScopeAssert})
+	key, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeAssert})
 	require.NoError(t, err)
 	require.Regexp(t, `^footfall_[a-z2-9]{8}_[A-Za-z0-9_-]{43}$`, key)
-	next, err := in.admin().AddKey(ctx, "shop", []app.Scope{app.ScopeRead, app.ScopeCount, app.ScopeRead})
+	next, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeRead, app.ScopeCount, app.ScopeRead})
 	require.NoError(t, err)
 	require.NotEqual(t, key, next)
 
@@ -87,10 +88,10 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, err, "scope read")
 
 	// What is stored does not give the key away, and what is listed tells its last use.
-	stored := strings.Join(in.table(t, `SELECT k::text FROM keys k`), "")
+	stored := strings.Join(in.Table(t, `SELECT k::text FROM keys k`), "")
 	require.NotContains(t, stored, key[len("footfall_12345678_"):])
 	in.Close() // which writes down what was used
-	keys, err := other.admin().Keys(ctx, "shop")
+	keys, err := other.Admin.Keys(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, keys, 2)
 	require.Equal(t, key[:17], keys[0].Name)
@@ -100,19 +101,19 @@ func TestKeys(t *testing.T) {
 
 	asserted.Key = key
 	assert.Zero(t, other.kindOf(t, asserted))
-	require.NoError(t, other.admin().RevokeKey(ctx, "shop", key), "by all of it, as somebody has it who found it")
+	require.NoError(t, other.Admin.RevokeKey(ctx, "shop", key), "by all of it, as somebody has it who found it")
 	assert.Equal(t, visit.BadKey, other.kindOf(t, asserted), "at once")
-	require.ErrorContains(t, other.admin().RevokeKey(ctx, "shop", key[:17]), "that is not revoked")
-	require.ErrorContains(t, other.admin().RevokeKey(ctx, "demo", next[:17]), "app demo has no key")
-	keys, err = other.admin().Keys(ctx, "shop")
+	require.ErrorContains(t, other.Admin.RevokeKey(ctx, "shop", key[:17]), "that is not revoked")
+	require.ErrorContains(t, other.Admin.RevokeKey(ctx, "demo", next[:17]), "app demo has no key")
+	keys, err = other.Admin.Keys(ctx, "shop")
 	require.NoError(t, err)
 	require.NotNil(t, keys[0].RevokedAt)
 
-	_, err = other.admin().AddKey(ctx, "shop", nil)
+	_, err = other.Admin.AddKey(ctx, "shop", nil)
 	require.ErrorContains(t, err, "scope: it is missing")
-	_, err = other.admin().AddKey(ctx, "shop", []app.Scope{"admin"})
+	_, err = other.Admin.AddKey(ctx, "shop", []app.Scope{"admin"})
 	require.ErrorContains(t, err, `scope: "admin" is not a scope`)
-	_, err = other.admin().AddKey(ctx, "nobody", []app.Scope{app.ScopeRead})
+	_, err = other.Admin.AddKey(ctx, "nobody", []app.Scope{app.ScopeRead})
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }
 
@@ -124,7 +125,7 @@ func TestAccessByKey(t *testing.T) {
 	assert.Equal(t, visit.BadKey, in.kindOf(t, r))
 	for scope, kind := range map[app.Scope]visit.Kind{app.ScopeRead: visit.Forbidden, app.ScopeCount: 0, app.ScopeAssert: 0} {
 		var err error
-		r.Key, err = in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
+		r.Key, err = in.Admin.AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		assert.Equal(t, kind, in.kindOf(t, r), scope)
 	}
@@ -145,11 +146,11 @@ func TestOpenAccess(t *testing.T) {
 	require.NoError(t, err, "anybody may ask about anybody")
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 	assert.False(t, in.AllowsOrigin(t.Context(), "shop", "https://third.example"))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Sites: []string{}}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Sites: []string{}}))
 	r.URI = "http://elsewhere.example/"
 	assert.Zero(t, in.kindOf(t, r), "any site where none is listed")
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Access: ptr("sites")}), "would count nothing")
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Access: ptr("closed")}), "access: ")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Access: ptr("sites")}), "would count nothing")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Access: ptr("closed")}), "access: ")
 }
 
 func TestSites(t *testing.T) {
@@ -173,7 +174,7 @@ func TestSites(t *testing.T) {
 		}
 	}
 	for _, site := range []string{"*.com", "*.", "*", "a.*.example", "*.1.2.3.4", "*.example.com/", "*.*.example.com", "**.example.com", "*.:80", "*.a@b.example", "*.[::1]"} {
-		err := in.admin().SetApp(t.Context(), "shop", app.Settings{Sites: []string{site}})
+		err := in.Admin.SetApp(t.Context(), "shop", app.Settings{Sites: []string{site}})
 		assert.ErrorContains(t, err, "site: ", site)
 	}
 }
@@ -207,10 +208,10 @@ func siteShaped(origin string) bool {
 func TestVisitorModes(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{}) // which agrees on the keys of days
+		other := w.startOn(t, in.URL, counter.Options{}) // which agrees on the keys of days
 		ctx := t.Context()
 		for _, mode := range []string{"id", "hashed", "daily"} {
-			require.NoError(t, in.admin().AddApp(ctx, mode, app.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
+			require.NoError(t, in.Admin.AddApp(ctx, mode, app.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
 		}
 		count := func(at *instance, r counter.Request) string {
 			t.Helper()
@@ -232,32 +233,32 @@ func TestVisitorModes(t *testing.T) {
 		assert.Equal(t, "2 2 2 3 | 2 2 2 3", count(other, counter.Request{App: "id", Visitor: "192.0.2.7"}))
 
 		for _, at := range []*instance{in, other} {
-			at.clock.Set(at.clock.Now().AddDate(0, 0, 1))
+			at.Clock.Set(at.Clock.Now().AddDate(0, 0, 1))
 		}
 		assert.Equal(t, "3 2 1 5 | 3 2 1 5", count(in, counter.Request{App: "hashed", IP: "192.0.2.1"}), "the same visitor tomorrow")
 		assert.Equal(t, "3 3 3 5 | 3 3 3 5", count(in, counter.Request{App: "daily", IP: "192.0.2.1"}), "a new one each day")
 		assert.Equal(t, "3 3 3 6 | 3 3 3 6", count(other, counter.Request{App: "daily", IP: "192.0.2.1"}))
-		in.checkTables(t)
+		in.Check(t)
 
-		addresses := in.table(t, `SELECT ip::text FROM visitors UNION ALL SELECT ip::text FROM visits`)
+		addresses := in.Table(t, `SELECT ip::text FROM visitors UNION ALL SELECT ip::text FROM visits`)
 		for _, address := range addresses {
 			assert.Regexp(t, `^fd`, address)
 		}
-		assert.Empty(t, in.table(t, `SELECT ip FROM visitors v JOIN pages p ON p.id = v.page_id GROUP BY ip HAVING count(DISTINCT app_id) > 1`),
+		assert.Empty(t, in.Table(t, `SELECT ip FROM visitors v JOIN pages p ON p.id = v.page_id GROUP BY ip HAVING count(DISTINCT app_id) > 1`),
 			"nothing links a visitor of one app with one of another")
 
 		for mode, visitor := range map[string]string{"id": "anna", "hashed": "2001:db8::3", "daily": "192.0.2.1"} {
-			prints, err := in.admin().ShowVisitor(ctx, mode, visitor)
+			prints, err := in.Admin.ShowVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
 			assert.Len(t, prints.Targets, map[string]int{"id": 2, "hashed": 2, "daily": 4}[mode], mode)
-			erased, err := in.admin().EraseVisitor(ctx, mode, visitor)
+			erased, err := in.Admin.EraseVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
 			assert.EqualValues(t, len(prints.Targets), erased.Targets)
-			prints, err = in.admin().ShowVisitor(ctx, mode, visitor)
+			prints, err = in.Admin.ShowVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
 			assert.Empty(t, prints.Targets)
 		}
-		in.checkTables(t)
+		in.Check(t)
 	})
 }
 
@@ -266,7 +267,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	ctx := t.Context()
 	in.shop(t, app.Settings{Visitor: ptr("id")})
-	require.NoError(t, in.admin().AddApp(ctx, "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id")}))
+	require.NoError(t, in.Admin.AddApp(ctx, "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id")}))
 	for _, c := range []struct {
 		r    counter.Request
 		kind visit.Kind
@@ -288,15 +289,15 @@ func TestVisitorModesRefuse(t *testing.T) {
 			assert.Contains(t, verr.Message, c.says)
 		}
 	}
-	assert.Empty(t, in.table(t, `SELECT uri FROM pages`))
+	assert.Empty(t, in.Table(t, `SELECT uri FROM pages`))
 
 	// The mode stays once something is counted, and needs a secret.
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
-	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
-	require.NoError(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
-	require.ErrorContains(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
-	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
+	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
+	require.NoError(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
+	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
+	require.ErrorContains(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
 // An instance with another secret would take everybody for somebody new: it counts nothing for such
@@ -304,12 +305,12 @@ func TestVisitorModesRefuse(t *testing.T) {
 func TestAnotherSecret(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", app.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "hashed", app.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
 	r := counter.Request{App: "hashed", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
 	for _, another := range []app.Secret{nil, app.Secret("another one, just as long, is not it")} {
-		d := dbtest.Open(t, in.url, db.Options{})
-		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute}, Secret: another})
+		d := dbtest.Open(t, in.URL, db.Options{})
+		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.Clock.Now, MaxWait: time.Minute}, Secret: another})
 		require.NoError(t, err)
 		_, err = other.Visit(t.Context(), r)
 		require.ErrorContains(t, err, "--secret-file")
@@ -331,15 +332,15 @@ func TestAnotherSecret(t *testing.T) {
 func TestDayKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
 	r := counter.Request{App: "daily", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
-	require.Equal(t, []string{"20260629\n"}, in.table(t, `SELECT day_id FROM day_keys ORDER BY 1 LIMIT 1`))
-	later := newClock()
-	later.Set(in.clock.Now().AddDate(0, 0, 3))
-	other := plain.startOn(t, in.url, counter.Options{Options: record.Options{Clock: later.Now}})
-	require.Eventually(t, func() bool { return len(in.table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, dbtest.Patience, dbtest.Tick)
-	prints, err := other.admin().ShowVisitor(t.Context(), "daily", "192.0.2.1")
+	require.Equal(t, []string{"20260629\n"}, in.Table(t, `SELECT day_id FROM day_keys ORDER BY 1 LIMIT 1`))
+	later := desk.At(desk.Noon)
+	later.Set(in.Clock.Now().AddDate(0, 0, 3))
+	other := keepsUp(t, in.URL, counter.Options{Options: record.Options{Clock: later.Now}})
+	require.Eventually(t, func() bool { return len(in.Table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, dbtest.Patience, dbtest.Tick)
+	prints, err := other.Admin.ShowVisitor(t.Context(), "daily", "192.0.2.1")
 	require.NoError(t, err)
 	require.Empty(t, prints.Targets)
 }
@@ -348,7 +349,7 @@ func TestSkipped(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98", "from:Spam.example", "from:спам.рф"}, RespectDNT: ptr(true)})
-	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
 	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
 	with := func(change func(*counter.Request)) counter.Request {
 		r := stranger("192.0.2.1", "/")
@@ -356,7 +357,7 @@ func TestSkipped(t *testing.T) {
 		return r
 	}
 	keyed := func(agent string, scope app.Scope) counter.Request {
-		key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
+		key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		return with(func(r *counter.Request) { r.Key, r.Agent = key, agent })
 	}
@@ -398,14 +399,14 @@ func TestSkipped(t *testing.T) {
 		"another id":                                         {id("anna", "", browser), ""},
 		"a bot that is asserted, where the app asks":         {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
 	} {
-		before := in.table(t, `SELECT * FROM counters ORDER BY page_id`)
+		before := in.Table(t, `SELECT * FROM counters ORDER BY page_id`)
 		a, err := in.Visit(t.Context(), c.r)
 		if !assert.NoError(t, err, name) {
 			continue
 		}
 		assert.Equal(t, c.why, a.Skipped, name)
 		if c.why != "" {
-			assert.Equal(t, before, in.table(t, `SELECT * FROM counters ORDER BY page_id`), name)
+			assert.Equal(t, before, in.Table(t, `SELECT * FROM counters ORDER BY page_id`), name)
 			counts, err := in.Counts(t.Context(), counter.Request{App: c.r.App, Anybody: true, Peer: c.r.Peer, URI: c.r.URI})
 			assert.NoError(t, err)
 			assert.Equal(t, counts.Site.Hot, a.Site.Hot, name)
@@ -426,7 +427,7 @@ func TestSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
 	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com", "from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example", "from:*.spam.example"} {
-		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
+		require.ErrorContains(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
 	}
 }
 
@@ -452,11 +453,11 @@ func TestRequestLimit(t *testing.T) {
 	require.ErrorAs(t, err, &verr)
 	require.Greater(t, verr.RetryAfter, time.Duration(0))
 	require.LessOrEqual(t, verr.RetryAfter, 12*time.Second)
-	in.clock.Set(in.clock.Now().Add(verr.RetryAfter - time.Millisecond))
+	in.Clock.Set(in.Clock.Now().Add(verr.RetryAfter - time.Millisecond))
 	assert.Equal(t, visit.TooMany, in.kindOf(t, stranger("192.0.2.1", "/")), "too early")
-	in.clock.Set(in.clock.Now().Add(time.Millisecond))
+	in.Clock.Set(in.Clock.Now().Add(time.Millisecond))
 	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "at the time that Retry-After named")
-	in.clock.Set(in.clock.Now().Add(time.Hour))
+	in.Clock.Set(in.Clock.Now().Add(time.Hour))
 	assert.Equal(t, 1, burst("192.0.2.1", 6), "the requests of one minute, however long there were none")
 	elsewhere := stranger("192.0.2.1", "/")
 	elsewhere.URI = "http://other.example/"
@@ -465,11 +466,11 @@ func TestRequestLimit(t *testing.T) {
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.TooMany, verr.Kind, "questions count, too")
-	key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
+	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
 	require.NoError(t, err)
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
 	require.ErrorAs(t, err, &verr, "those of a key, too, since the app has set it")
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
 	for range 700 {
 		_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
 		require.NoError(t, err)
@@ -481,7 +482,7 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{})
-	key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{app.ScopeAssert})
+	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeAssert})
 	require.NoError(t, err)
 	refused := func(r counter.Request) int {
 		var n atomic.Int64
@@ -504,14 +505,14 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 	assert.Zero(t, refused(asserted))
 	assert.Zero(t, refused(counter.Request{App: "demo", Peer: peer, Agent: browser, URI: "http://shop.example/"}))
 	assert.Equal(t, 100, refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("650")}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("650")}))
 	assert.Equal(t, 50, refused(asserted), "the app has set it")
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("0")}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("0")}))
 	assert.Zero(t, refused(asserted)+refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
 	assert.Zero(t, refused(asserted))
 	for _, wrong := range []string{"", "-1", "many", "1e3", "99999999999"} {
-		err := in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
+		err := in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
 		for _, field := range []string{"max-requests: ", "max-new-pages: "} {
 			assert.ErrorContains(t, err, field, wrong)
 		}
@@ -521,7 +522,7 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 func TestNewPageLimit(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		in.shop(t, app.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
 		visitTo := func(at *instance, site, path string) string {
 			t.Helper()
@@ -539,19 +540,19 @@ func TestNewPageLimit(t *testing.T) {
 		assert.Equal(t, "1 1 1 6 | 1 1 1 2", visitTo(other, "a", "/1"), "what was there before")
 		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"), "which is the site (other)")
 		assert.Equal(t, "1 1 1 2 | 1 1 1 2", visitTo(in, "c", "/1"))
-		assert.Equal(t, float64(2), in.metric(t, "footfall_visits_other_total"))
+		assert.Equal(t, float64(2), in.Metric(t, "footfall_visits_other_total"))
 		for _, at := range []*instance{in, other} {
-			at.clock.Set(at.clock.Now().AddDate(0, 0, 1))
+			at.Clock.Set(at.Clock.Now().AddDate(0, 0, 1))
 		}
 		assert.Equal(t, "2 1 1 7 | 1 1 1 1", visitTo(in, "a", "/4"), "a new day")
 		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
 		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
 		assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
-		require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxNewPages: ptr("0")}))
+		require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxNewPages: ptr("0")}))
 		assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
-		in.checkTables(t)
+		in.Check(t)
 		require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
-			in.table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
-		require.Equal(t, []string{"5\n"}, in.table(t, `SELECT today FROM page_tallies`))
+			in.Table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
+		require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
 	})
 }

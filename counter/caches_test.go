@@ -23,7 +23,7 @@ var (
 // asked is how many keys an instance has looked up so far.
 func (in *instance) asked(t *testing.T) int {
 	t.Helper()
-	return int(in.metric(t, "footfall_existence_queries_total"))
+	return int(in.Metric(t, "footfall_existence_queries_total"))
 }
 
 // What each helper spares, in look-ups: one line a helper. Each visit has two keys, its page and
@@ -45,18 +45,18 @@ func TestLookUpsSpared(t *testing.T) {
 			in := c.w.newInstance(t, counter.Options{})
 			if c.w.filterMemory == 8 {
 				for i := range 20 { // until it is used up
-					in.count(t, fmt.Sprintf("198.51.100.%d", i), "http://a/")
+					in.Count(t, fmt.Sprintf("198.51.100.%d", i), "http://a/")
 				}
 			}
 			lookUps := func(ip, uri string) int {
 				before := in.asked(t)
-				in.count(t, ip, uri)
+				in.Count(t, ip, uri)
 				return in.asked(t) - before
 			}
 			require.Equal(t, c.newcomer, lookUps("192.0.2.1", "http://a/"), "a newcomer")
 			require.Equal(t, c.again, lookUps("192.0.2.1", "http://a/"), "the same again")
 			require.Equal(t, c.otherPage, lookUps("192.0.2.1", "http://a/x"), "another page of the site")
-			in.checkTables(t)
+			in.Check(t)
 		})
 	}
 }
@@ -67,7 +67,7 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	t.Parallel()
 	const visitors, pages = 60, 3
 	first := both.newInstance(t, counter.Options{})
-	instances := []*instance{first, both.startOn(t, first.url, counter.Options{}), both.startOn(t, first.url, counter.Options{})}
+	instances := []*instance{first, both.startOn(t, first.URL, counter.Options{}), both.startOn(t, first.URL, counter.Options{})}
 	var requests []counter.Request
 	for v := range visitors {
 		for p := range pages {
@@ -106,10 +106,10 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	for target, visits := range byPage {
 		checkAnswers(t, target, visits)
 	}
-	first.checkTables(t)
+	first.Check(t)
 	wrong := 0.0
 	for _, in := range instances {
-		wrong += in.metric(t, "footfall_filter_wrong_hints_total")
+		wrong += in.Metric(t, "footfall_filter_wrong_hints_total")
 		in.warnsOfNoBatch(t)
 	}
 	require.Positive(t, wrong, "nobody was wrong: this test tests nothing")
@@ -129,19 +129,19 @@ const erase = `BEGIN;
 func TestErasedVisitorIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		for _, one := range []*instance{in, other} {
-			one.count(t, "192.0.2.1", "http://a/")
-			one.count(t, "192.0.2.2", "http://a/")
+			one.Count(t, "192.0.2.1", "http://a/")
+			one.Count(t, "192.0.2.2", "http://a/")
 		}
-		in.exec(t, erase)
-		require.Equal(t, "3 3 3 5 | 3 3 3 5", row(in.count(t, "192.0.2.1", "http://a/")))
-		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.count(t, "192.0.2.1", "http://a/")))
-		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.count(t, "192.0.2.2", "http://a/")))
+		in.Exec(t, erase)
+		require.Equal(t, "3 3 3 5 | 3 3 3 5", row(in.Count(t, "192.0.2.1", "http://a/")))
+		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.Count(t, "192.0.2.1", "http://a/")))
+		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.Count(t, "192.0.2.2", "http://a/")))
 		in.warnsOfNoBatch(t)
 		other.warnsOfNoBatch(t)
 		if w.memory > 0 || w.filter {
-			require.EqualValues(t, 1, in.metric(t, "footfall_caches_dropped_total"))
+			require.EqualValues(t, 1, in.Metric(t, "footfall_caches_dropped_total"))
 		}
 	})
 }
@@ -150,9 +150,9 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 func TestDeletedPageBeginsAnew(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		in.count(t, "192.0.2.1", "http://a/x")
-		in.count(t, "192.0.2.1", "http://b/x")
-		in.exec(t, `BEGIN;
+		in.Count(t, "192.0.2.1", "http://a/x")
+		in.Count(t, "192.0.2.1", "http://b/x")
+		in.Exec(t, `BEGIN;
 			CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT id FROM pages WHERE uri LIKE 'a%';
 			DELETE FROM counters WHERE page_id IN (SELECT id FROM gone);
 			DELETE FROM visits WHERE page_id IN (SELECT id FROM gone);
@@ -160,9 +160,9 @@ func TestDeletedPageBeginsAnew(t *testing.T) {
 			DELETE FROM visitors WHERE page_id IN (SELECT id FROM gone);
 			DELETE FROM pages WHERE id IN (SELECT id FROM gone);
 			COMMIT`)
-		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/x")))
-		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://b/x")))
-		in.checkTables(t)
+		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a/x")))
+		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, "192.0.2.1", "http://b/x")))
+		in.Check(t)
 	})
 }
 
@@ -177,11 +177,11 @@ const restored = `BEGIN;
 func TestLostConnectionForgets(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in, c := w.newCutInstance(t)
-		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
-		in.exec(t, restored)
+		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, "192.0.2.1", "http://a/")))
+		in.Exec(t, restored)
 		c.cut()
 		require.Eventually(t, func() bool { return <-in.start("192.0.2.1", "http://a/") == "1 1 1 1 | 1 1 1 1" }, dbtest.Patience, dbtest.Tick)
-		in.checkTables(t)
+		in.Check(t)
 	})
 }
 
@@ -190,31 +190,31 @@ func TestLostConnectionForgets(t *testing.T) {
 func TestFilterReadsTheTables(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	_, err := in.tables(t).Exec(t.Context(), `
+	_, err := in.Tables(t).Exec(t.Context(), `
 		INSERT INTO pages (app_id, uri) VALUES (1, 'a');
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a/');
 		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 		SELECT page_id, inet '10.0.0.0' + n, n, 20260101, 20260101 FROM generate_series(1, 50000) AS n, (VALUES (1), (2)) AS p (page_id);
 		INSERT INTO counters (page_id, hot, pv, uv) VALUES (1, 50000, 50000, 50000), (2, 50000, 50000, 50000)`)
 	require.NoError(t, err)
-	late := filterOnly.startOn(t, in.url, counter.Options{})
-	require.EqualValues(t, 100_000, late.metric(t, "footfall_filter_keys"))
-	require.Less(t, late.metric(t, "footfall_filter_error"), 1e-3)
+	late := filterOnly.startOn(t, in.URL, counter.Options{})
+	require.EqualValues(t, 100_000, late.Metric(t, "footfall_filter_keys"))
+	require.Less(t, late.Metric(t, "footfall_filter_error"), 1e-3)
 	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
-		late.count(t, ip, "http://a/")
+		late.Count(t, ip, "http://a/")
 	}
 	require.Equal(t, 6, late.asked(t), "they are known")
-	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.Count(t, "192.0.2.1", "http://a/")))
 	require.Equal(t, 6, late.asked(t), "the visitor is new, and was not looked up")
-	require.Zero(t, late.metric(t, "footfall_filter_wrong_hints_total"))
+	require.Zero(t, late.Metric(t, "footfall_filter_wrong_hints_total"))
 }
 
 // Visitors whom another process has counted are not taken for new once that has told so.
 func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	t.Parallel()
 	in := filterOnly.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.250", "http://a/")
-	other := plain.startOn(t, in.url, counter.Options{})
+	in.Count(t, "192.0.2.250", "http://a/")
+	other := plain.startOn(t, in.URL, counter.Options{})
 	g := other.counting(t)
 	items := make([]counter.Item, 500)
 	for i := range items {
@@ -223,15 +223,15 @@ func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		require.NoError(t, got.Err)
 	}
-	in.count(t, items[0].IP, items[0].URI)
-	wrong := in.metric(t, "footfall_filter_wrong_hints_total")
+	in.Count(t, items[0].IP, items[0].URI)
+	wrong := in.Metric(t, "footfall_filter_wrong_hints_total")
 	require.Positive(t, wrong, "it knew of the visitor, and was not told")
 	require.NoError(t, g.TellInstances(t.Context()))
 	for _, item := range items[1:100] {
-		in.count(t, item.IP, item.URI)
+		in.Count(t, item.IP, item.URI)
 	}
-	require.Equal(t, wrong, in.metric(t, "footfall_filter_wrong_hints_total"))
-	in.checkTables(t)
+	require.Equal(t, wrong, in.Metric(t, "footfall_filter_wrong_hints_total"))
+	in.Check(t)
 }
 
 // The memory is bounded, and what falls out of it is looked up again.
@@ -243,18 +243,18 @@ func TestMemoryIsBounded(t *testing.T) {
 	for client := range 50 {
 		wg.Go(func() {
 			for i := client; i < 2000; i += 50 {
-				in.count(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), "http://a/")
+				in.Count(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), "http://a/")
 			}
 		})
 	}
 	wg.Wait()
-	held := in.metric(t, "footfall_memory_bytes")
+	held := in.Metric(t, "footfall_memory_bytes")
 	require.LessOrEqual(t, held, float64(bytes))
 	require.Greater(t, held, float64(bytes)/4)
 	before := in.asked(t)
-	require.EqualValues(t, 2000, in.count(t, "10.0.0.0", "http://a/").Page.UV)
+	require.EqualValues(t, 2000, in.Count(t, "10.0.0.0", "http://a/").Page.UV)
 	require.Equal(t, before+2, in.asked(t), "the first is long forgotten")
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // All combinations of filter and memory leave the same rows behind.
@@ -266,11 +266,11 @@ func TestSameTablesEveryWay(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		for i := range 120 {
 			if i%30 == 29 {
-				in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+				in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
 			}
-			in.count(t, fmt.Sprintf("10.0.0.%d", rng.IntN(20)), fmt.Sprintf("http://s%d.example/%d", rng.IntN(2), rng.IntN(4)))
+			in.Count(t, fmt.Sprintf("10.0.0.%d", rng.IntN(20)), fmt.Sprintf("http://s%d.example/%d", rng.IntN(2), rng.IntN(4)))
 		}
-		rows, err := in.tables(t).Query(t.Context(), `
+		rows, err := in.Tables(t).Query(t.Context(), `
 			SELECT p.uri || ' ' || c::text FROM counters AS c JOIN pages AS p ON p.id = c.page_id
 			UNION ALL SELECT v::text FROM visitors AS v
 			UNION ALL SELECT v::text FROM visits AS v

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/visit"
 )
 
@@ -31,13 +30,9 @@ func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *byt
 	t.Helper()
 	local := &localClock{}
 	local.ahead.Store(int64(ahead))
-	d := dbtest.Open(t, url, db.Options{LocalClock: local.Now})
-	in := &instance{url: url, db: d, metrics: prometheus.NewRegistry()}
-	o := record.Options{Metrics: in.metrics, MaxWait: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil))}
-	var err error
-	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: o, Secret: secret})
-	require.NoError(t, err)
-	t.Cleanup(in.Close)
+	o := desk.Options{Real: true, Upkeep: true, DB: db.Options{LocalClock: local.Now}}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	in := &instance{desk.On(t, url, o)}
 	return in, local
 }
 
@@ -63,10 +58,10 @@ func TestClockTenYearsAhead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, row(a))
 	}
-	require.NoError(t, right.admin().AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
-	require.NoError(t, right.admin().AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
+	require.NoError(t, right.Admin.AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
+	require.NoError(t, right.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
 	visited(right, "192.0.2.1", "daily", "http://a/", "1 1 1 1 | 1 1 1 1")
-	keys := right.table(t, `SELECT day_id, key FROM day_keys`)
+	keys := right.Table(t, `SELECT day_id, key FROM day_keys`)
 
 	ahead, _ := startWithLocalClock(t, url, tenYears, &log)
 	visited(ahead, "192.0.2.1", "daily", "http://a/", "1 1 1 2 | 1 1 1 2")
@@ -74,15 +69,15 @@ func TestClockTenYearsAhead(t *testing.T) {
 	visited(right, "192.0.2.2", "demo", "http://a/new", "2 2 2 2 | 1 1 1 1")
 	require.NoError(t, ahead.Ready(t.Context()))
 
-	require.Empty(t, right.table(t, daysAstray))
-	require.Subset(t, right.table(t, `SELECT day_id, key FROM day_keys`), keys)
-	require.InDelta(t, tenYears.Seconds(), ahead.metric(t, "footfall_clock_offset_seconds"), 1)
-	require.InDelta(t, 0, right.metric(t, "footfall_clock_offset_seconds"), 1)
+	require.Empty(t, right.Table(t, daysAstray))
+	require.Subset(t, right.Table(t, `SELECT day_id, key FROM day_keys`), keys)
+	require.InDelta(t, tenYears.Seconds(), ahead.Metric(t, "footfall_clock_offset_seconds"), 1)
+	require.InDelta(t, 0, right.Metric(t, "footfall_clock_offset_seconds"), 1)
 	ahead.Close()
 	right.Close()
 	require.Contains(t, log.String(), "clock differs")
 	require.NotContains(t, silent.String(), "clock differs")
-	right.checkTables(t)
+	right.Check(t)
 }
 
 // A clock that is set ten years ahead between two measurements costs the visits of one batch, which
@@ -91,8 +86,8 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	in, local := startWithLocalClock(t, dbtest.New(t), 0, &log)
-	require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/")))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a/")))
 	for _, page := range []string{"http://a/", "http://a/new", "http://new/"} {
 		local.ahead.Add(int64(tenYears))
 		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.2", URI: page})
@@ -100,7 +95,7 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 		require.ErrorAs(t, err, &verr)
 		require.Equal(t, visit.Unavailable, verr.Kind)
 	}
-	require.Equal(t, "2 2 2 2 | 1 1 1 1", row(in.count(t, "192.0.2.2", "http://a/new")))
-	require.Empty(t, in.table(t, daysAstray))
-	in.checkTables(t)
+	require.Equal(t, "2 2 2 2 | 1 1 1 1", row(in.Count(t, "192.0.2.2", "http://a/new")))
+	require.Empty(t, in.Table(t, daysAstray))
+	in.Check(t)
 }

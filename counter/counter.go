@@ -136,7 +136,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.endUpkeep = end
-	c.upkeep.Go(func() { c.keepUp(upkeep) })
+	c.upkeep.Go(func() { c.keepUp(upkeep, o.Calm) })
 	return c, nil
 }
 

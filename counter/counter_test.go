@@ -33,11 +33,11 @@ func testSixSteps(t *testing.T, w way) {
 		{"192.168.0.2", "http://hhui.top/home", "2 2 2 5 | 2 2 2 3"},
 	}
 	for _, s := range steps {
-		require.Equal(t, s.want, row(in.count(t, s.ip, s.uri)))
+		require.Equal(t, s.want, row(in.Count(t, s.ip, s.uri)))
 	}
-	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
-	require.Equal(t, "3 2 2 6 | 3 2 2 4", row(in.count(t, "192.168.0.2", "http://hhui.top/home")))
-	in.checkTables(t)
+	in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
+	require.Equal(t, "3 2 2 6 | 3 2 2 4", row(in.Count(t, "192.168.0.2", "http://hhui.top/home")))
+	in.Check(t)
 }
 
 // One line a rule: visits one after the other, and the numbers of the last.
@@ -64,11 +64,11 @@ func testRules(t *testing.T, w way) {
 		host := strings.NewReplacer("//a", fmt.Sprintf("//rule%d.example", i)) // each its own, so that they can share a database
 		var last visit.Answer
 		for _, v := range c.visits {
-			last = in.count(t, v.ip, host.Replace(v.uri))
+			last = in.Count(t, v.ip, host.Replace(v.uri))
 		}
 		require.Equal(t, c.want, row(last), c.rule)
 	}
-	in.checkTables(t)
+	in.Check(t)
 }
 
 func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
@@ -76,11 +76,11 @@ func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
 func testDaysAreTheAppsOwn(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
 	open, tz := "open", "Pacific/Kiritimati" // 14 hours ahead
-	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "island", app.Settings{Access: &open, TZ: &tz}))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "island", app.Settings{Access: &open, TZ: &tz}))
 	count := func(at string) string {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
-		in.clock.Set(now)
+		in.Clock.Set(now)
 		a, err := in.Visit(t.Context(), counter.Request{App: "island", IP: "192.0.2.1", URI: "http://a/"})
 		require.NoError(t, err)
 		return row(a)
@@ -95,17 +95,17 @@ func TestDaysNeverRunBackwards(t *testing.T) { everyWay(t, testDaysNeverRunBackw
 
 func testDaysNeverRunBackwards(t *testing.T, w way) {
 	ahead := w.newInstance(t, counter.Options{})
-	behind := w.startOn(t, ahead.url, counter.Options{})
+	behind := w.startOn(t, ahead.URL, counter.Options{})
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
-	ahead.clock.Set(midnight.Add(time.Second))
-	behind.clock.Set(midnight.Add(-time.Second))
+	ahead.Clock.Set(midnight.Add(time.Second))
+	behind.Clock.Set(midnight.Add(-time.Second))
 
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.count(t, "192.0.2.1", "http://a/")))
-	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(ahead.count(t, "192.0.2.1", "http://a/")))
-	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
-	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.count(t, "192.0.2.2", "http://a/")))
-	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "the visitor came first after midnight")
-	ahead.checkTables(t)
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.Count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(ahead.Count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.Count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
+	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.Count(t, "192.0.2.2", "http://a/")))
+	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.Count(t, "192.0.2.2", "http://a/")), "the visitor came first after midnight")
+	ahead.Check(t)
 }
 
 // Where the clocks of two instances straddle midnight, page and site of a visit count on the same
@@ -114,33 +114,33 @@ func TestPageAndSiteCountOnOneDay(t *testing.T) { everyWay(t, testPageAndSiteCou
 
 func testPageAndSiteCountOnOneDay(t *testing.T, w way) {
 	ahead := w.newInstance(t, counter.Options{})
-	behind := w.startOn(t, ahead.url, counter.Options{})
+	behind := w.startOn(t, ahead.URL, counter.Options{})
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
-	ahead.clock.Set(midnight.Add(50 * time.Millisecond))
-	behind.clock.Set(midnight.Add(-50 * time.Millisecond))
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(ahead.count(t, "192.0.2.1", "http://a/one")))
-	require.Equal(t, "1 1 1 2 | 1 1 1 1", row(behind.count(t, "192.0.2.1", "http://a/home")))
-	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(behind.count(t, "192.0.2.2", "http://a/home")))
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.count(t, "192.0.2.2", "http://b/")), "another site's day has not turned")
-	behind.clock.Set(midnight.Add(time.Hour))
-	require.Equal(t, "2 2 1 4 | 2 2 1 3", row(behind.count(t, "192.0.2.1", "http://a/home")), "it is the same day")
-	require.Equal(t, []string{"a 20260630\n", "a/home 20260630\n", "a/one 20260630\n", "b 20260629\n", "b/ 20260629\n"}, ahead.table(t,
+	ahead.Clock.Set(midnight.Add(50 * time.Millisecond))
+	behind.Clock.Set(midnight.Add(-50 * time.Millisecond))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(ahead.Count(t, "192.0.2.1", "http://a/one")))
+	require.Equal(t, "1 1 1 2 | 1 1 1 1", row(behind.Count(t, "192.0.2.1", "http://a/home")))
+	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(behind.Count(t, "192.0.2.2", "http://a/home")))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.Count(t, "192.0.2.2", "http://b/")), "another site's day has not turned")
+	behind.Clock.Set(midnight.Add(time.Hour))
+	require.Equal(t, "2 2 1 4 | 2 2 1 3", row(behind.Count(t, "192.0.2.1", "http://a/home")), "it is the same day")
+	require.Equal(t, []string{"a 20260630\n", "a/home 20260630\n", "a/one 20260630\n", "b 20260629\n", "b/ 20260629\n"}, ahead.Table(t,
 		`SELECT p.uri, d.day_id FROM days d JOIN pages p ON p.id = d.page_id ORDER BY p.uri COLLATE "C"`))
-	require.NotZero(t, behind.metric(t, "footfall_batch_faults_total"))
+	require.NotZero(t, behind.Metric(t, "footfall_batch_faults_total"))
 	behind.warnsOfNoBatch(t)
-	ahead.checkTables(t)
+	ahead.Check(t)
 }
 
 // An app whose visitors turn each day knows a visitor of the later day by that day's key.
 func TestVisitorOfTheLaterDay(t *testing.T) {
 	t.Parallel()
 	ahead := plain.newInstance(t, counter.Options{})
-	behind := plain.startOn(t, ahead.url, counter.Options{})
+	behind := plain.startOn(t, ahead.URL, counter.Options{})
 	daily, open := "daily", "open"
-	require.NoError(t, ahead.admin().AddApp(t.Context(), "d", app.Settings{Visitor: &daily, Access: &open}))
+	require.NoError(t, ahead.Admin.AddApp(t.Context(), "d", app.Settings{Visitor: &daily, Access: &open}))
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
-	ahead.clock.Set(midnight.Add(time.Second))
-	behind.clock.Set(midnight.Add(-time.Second))
+	ahead.Clock.Set(midnight.Add(time.Second))
+	behind.Clock.Set(midnight.Add(-time.Second))
 	one := func(in *instance, ip string) string {
 		a, err := in.Visit(t.Context(), counter.Request{App: "d", IP: ip, URI: "http://a/"})
 		require.NoError(t, err)
@@ -157,10 +157,10 @@ func TestVisitorOfTheLaterDay(t *testing.T) {
 func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})
-	behind := both.startOn(t, ahead.url, counter.Options{})
+	behind := both.startOn(t, ahead.URL, counter.Options{})
 	var calls atomic.Int64
 	visited := func(in *instance, ip, uri string, lag int64) {
-		in.clock.Set(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(calls.Add(1)-lag)/40))
+		in.Clock.Set(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(calls.Add(1)-lag)/40))
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: uri})
 		assert.NoError(t, err)
 	}
@@ -175,12 +175,12 @@ func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Empty(t, ahead.table(t, `
+	require.Empty(t, ahead.Table(t, `
 		SELECT p.uri, v.day_id, host(v.ip)
 		FROM visits v JOIN pages p ON p.id = v.page_id AND p.site_id IS NOT NULL
 		LEFT JOIN visits s ON s.page_id = p.site_id AND s.day_id = v.day_id AND s.ip = v.ip
 		WHERE s.ip IS NULL`), "pages on a day on which the site has none")
-	ahead.checkTables(t)
+	ahead.Check(t)
 }
 
 // A day far beyond those made ahead: its partition is made, and the visit counts.
@@ -188,11 +188,11 @@ func TestMissingDayIsMade(t *testing.T) { everyWay(t, testMissingDayIsMade) }
 
 func testMissingDayIsMade(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a/")
-	in.clock.Set(in.clock.Now().AddDate(0, 0, 60))
+	in.Count(t, "192.0.2.1", "http://a/")
+	in.Clock.Set(in.Clock.Now().AddDate(0, 0, 60))
 	require.Error(t, in.Ready(t.Context()), "no partition for today")
-	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
-	in.checkTables(t)
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(in.Count(t, "192.0.2.1", "http://a/")))
+	in.Check(t)
 }
 
 func TestCountsCountNothing(t *testing.T) { everyWay(t, testCountsCountNothing) }
@@ -206,8 +206,8 @@ func testCountsCountNothing(t *testing.T, w way) {
 		return row(a)
 	}
 	require.Equal(t, "0 0 0 0 | 0 0 0 0", ask(counter.Request{Anybody: true}), "never counted")
-	in.count(t, "192.0.2.1", "http://a/x")
-	in.count(t, "192.0.2.2", "http://a/x")
+	in.Count(t, "192.0.2.1", "http://a/x")
+	in.Count(t, "192.0.2.2", "http://a/x")
 	for range 2 {
 		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{Anybody: true}))
 		require.Equal(t, "2 2 2 2 | 2 2 2 2", ask(counter.Request{IP: "192.0.2.2"}))
@@ -219,7 +219,7 @@ func testCountsCountNothing(t *testing.T, w way) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"}}))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"}}))
 	for _, c := range []struct {
 		name string
 		r    counter.Request
@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	var stored int
-	require.NoError(t, in.tables(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
+	require.NoError(t, in.Tables(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
 	require.Zero(t, stored)
 
 	a, err := in.Visit(t.Context(), counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example:8080/a"})
@@ -258,19 +258,19 @@ func TestRefusals(t *testing.T) {
 func TestAppsAreFresh(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	other := plain.startOn(t, in.url, counter.Options{})
+	other := plain.startOn(t, in.URL, counter.Options{})
 	for _, one := range []*instance{in, other} {
 		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.Error(t, err)
 	}
-	require.NoError(t, admin.NewAdmin(in.db, nil).AddApp(t.Context(), "late", app.Settings{Sites: []string{"a"}}))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "late", app.Settings{Sites: []string{"a"}}))
 	for _, one := range []*instance{in, other} {
 		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.NoError(t, err)
 	}
 	// cut every watcher: until it is back, the database is asked each time
-	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	err := admin.NewAdmin(dbtest.Open(t, in.url, db.Options{}), nil).SetApp(t.Context(), "late", app.Settings{Sites: []string{"b"}})
+	in.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	err := admin.NewAdmin(dbtest.Open(t, in.URL, db.Options{}), nil).SetApp(t.Context(), "late", app.Settings{Sites: []string{"b"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
@@ -284,26 +284,26 @@ func TestSettings(t *testing.T) {
 	open, prefix, berlin, moon := "open", 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 
-	err := admin.NewAdmin(in.db, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	err := admin.NewAdmin(in.DB, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
 	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
-	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", app.Settings{Access: &open}), "name: ")
-	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "none", app.Settings{}), "list its sites")
-	require.ErrorContains(t, admin.NewAdmin(in.db, nil).AddApp(ctx, "demo", app.Settings{Access: &open}), "there is an app demo already")
-	require.ErrorContains(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "gone", app.Settings{Access: &open}), `no app "gone"`)
+	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).AddApp(ctx, "Bad Name", app.Settings{Access: &open}), "name: ")
+	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).AddApp(ctx, "none", app.Settings{}), "list its sites")
+	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).AddApp(ctx, "demo", app.Settings{Access: &open}), "there is an app demo already")
+	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "gone", app.Settings{Access: &open}), `no app "gone"`)
 
-	require.NoError(t, admin.NewAdmin(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
-	in.count(t, "2001:db8::1", "http://a/?id=1")
-	a := in.count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
+	require.NoError(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	in.Count(t, "2001:db8::1", "http://a/?id=1")
+	a := in.Count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")
 
-	err = admin.NewAdmin(in.db, nil).SetApp(ctx, "demo", app.Settings{TZ: new(string)})
+	err = admin.NewAdmin(in.DB, nil).SetApp(ctx, "demo", app.Settings{TZ: new(string)})
 	require.Error(t, err)
 	for field, change := range map[string]app.Settings{
 		"tz": {TZ: ptr("UTC")}, "visitor": {Visitor: ptr("id")}, "ipv6-prefix": {IPv6Prefix: ptr(64)},
 	} {
-		err = in.admin().SetApp(ctx, "demo", change)
+		err = in.Admin.SetApp(ctx, "demo", change)
 		var verr *visit.Error
 		require.True(t, errors.As(err, &verr) && verr.Kind == visit.Invalid, "what was counted by stays: %v", err)
 		require.ErrorContains(t, err, field+": app demo has ")

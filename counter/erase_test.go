@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db"
@@ -21,30 +20,10 @@ import (
 	"footfall/visit"
 )
 
-func (in *instance) admin() *admin.Admin { return admin.NewAdmin(in.db, secret) }
-
-// secret is that of every instance here.
-var secret = app.Secret("thirty-two bytes that are secret")
-
 // demo is the row of the app demo.
 func (in *instance) demo(ctx context.Context) (app db.App, err error) {
-	err = in.db.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppGet(ctx, "demo"); return err })
+	err = in.DB.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppGet(ctx, "demo"); return err })
 	return app, err
-}
-
-// table is what a query gives, a line of text each.
-func (in *instance) table(t *testing.T, sql string) (lines []string) {
-	t.Helper()
-	rows, err := in.tables(t).Query(context.Background(), sql)
-	require.NoError(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		values, err := rows.Values()
-		require.NoError(t, err)
-		lines = append(lines, fmt.Sprintln(values...))
-	}
-	require.NoError(t, rows.Err())
-	return lines
 }
 
 func (in *instance) ask(t *testing.T, ip, uri string) string {
@@ -57,46 +36,46 @@ func (in *instance) ask(t *testing.T, ip, uri string) string {
 func TestEraseLeavesRankAndSums(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		const home, about = "http://a.example/", "http://a.example/about"
 		for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
-			in.count(t, ip, home)
-			other.count(t, ip, home)
+			in.Count(t, ip, home)
+			other.Count(t, ip, home)
 		}
-		in.count(t, "192.0.2.2", about)
-		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
-		other.clock.Set(in.clock.Now())
-		in.count(t, "192.0.2.2", home)
+		in.Count(t, "192.0.2.2", about)
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+		other.Clock.Set(in.Clock.Now())
+		in.Count(t, "192.0.2.2", home)
 		require.Equal(t, "4 3 2 8 | 4 3 2 7", in.ask(t, "192.0.2.2", home))
 
-		prints, err := in.admin().ShowVisitor(t.Context(), "demo", "192.0.2.2")
+		prints, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
 		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 20260629 20260629}]",
 			fmt.Sprint(prints.Targets))
-		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
 		require.EqualValues(t, 3, erased.Targets)
 
 		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "the sums stay, the rank is nobody's")
 		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
-		require.Empty(t, in.table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
+		require.Empty(t, in.Table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
 		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
-			in.table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
-		in.checkTables(t)
+			in.Table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
+		in.Check(t)
 
 		// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
 		// old rank.
-		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.count(t, "192.0.2.2", home)))
-		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.count(t, "192.0.2.2", home)))
-		in.checkTables(t)
+		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.Count(t, "192.0.2.2", home)))
+		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.Count(t, "192.0.2.2", home)))
+		in.Check(t)
 
-		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, erased.Targets, "again, with what was left before")
-		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.9")
+		erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.9")
 		require.NoError(t, err)
 		require.Zero(t, erased, "a visitor who never came")
-		in.checkTables(t)
+		in.Check(t)
 	})
 }
 
@@ -105,7 +84,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 func TestEraseWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -114,22 +93,22 @@ func TestEraseWhileCounting(t *testing.T) {
 		})
 		for round := range dbtest.LongOrShort(15, 6) {
 			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts visits of this visitor
-			first := in.count(t, alone, uri(0))
-			again := other.count(t, alone, uri(0))
+			first := in.Count(t, alone, uri(0))
+			again := other.Count(t, alone, uri(0))
 			assert.Equal(t, first.Page.Rank, again.Page.Rank)
-			erased, err := in.admin().EraseVisitor(t.Context(), "demo", alone)
+			erased, err := in.Admin.EraseVisitor(t.Context(), "demo", alone)
 			assert.NoError(t, err)
 			assert.EqualValues(t, 2, erased.Targets)
-			anew := other.count(t, alone, uri(0))
+			anew := other.Count(t, alone, uri(0))
 			assert.Greater(t, anew.Page.Rank, again.Page.Rank, "round %d: an answer from what was erased", round)
 			assert.Greater(t, anew.Site.Rank, again.Site.Rank, "round %d: an answer from what was erased", round)
-			_, err = in.admin().EraseVisitor(t.Context(), "demo", alone)
+			_, err = in.Admin.EraseVisitor(t.Context(), "demo", alone)
 			assert.NoError(t, err)
-			_, err = in.admin().EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
+			_, err = in.Admin.EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
 			assert.NoError(t, err)
 		}
 		disperse()
-		in.checkTables(t)
+		in.Check(t)
 	})
 }
 
@@ -155,21 +134,21 @@ func TestErasingAndForgettingAtOnce(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 1, 1)
 	const forgotten, visitors = 260, 280
-	in.clock.Set(firstDay)
+	in.Clock.Set(firstDay)
 	in.comeAtOnce(t, 0, forgotten, "http://a.example/")
-	in.clock.Set(firstDay.AddDate(0, 0, 5))
+	in.Clock.Set(firstDay.AddDate(0, 0, 5))
 	in.comeAtOnce(t, forgotten, visitors, "http://a.example/")
 	var all sync.WaitGroup
 	for i := forgotten; i < visitors; i++ {
 		all.Go(func() {
-			erased, err := in.admin().EraseVisitor(context.Background(), "demo", numbered(i))
+			erased, err := in.Admin.EraseVisitor(context.Background(), "demo", numbered(i))
 			assert.NoError(t, err)
 			assert.EqualValues(t, 2, erased.Targets)
 		})
 	}
 	require.EqualValues(t, 2*forgotten, in.retain(t).Forgotten[0].Visitors)
 	all.Wait()
-	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors, visitors)}, in.table(t, `SELECT count(DISTINCT page_id), count(*), max(rank) FROM erased_ranks`))
+	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors, visitors)}, in.Table(t, `SELECT count(DISTINCT page_id), count(*), max(rank) FROM erased_ranks`))
 	in.verified(t)
 }
 
@@ -186,22 +165,22 @@ func TestErasedRanksAcrossRows(t *testing.T) {
 	in.comeAtOnce(t, 0, 258, a)
 	in.comeAtOnce(t, 200, 520, b)
 	const unlucky = `ip IN (SELECT ip FROM visitors WHERE rank IN (1, 255, 256, 257, 258, 512, 513))`
-	taken := in.table(t, `SELECT page_id, rank FROM visitors WHERE `+unlucky+` ORDER BY 1, 2`)
-	for _, ip := range in.table(t, `SELECT DISTINCT host(ip) FROM visitors WHERE `+unlucky) {
-		_, err := in.admin().EraseVisitor(t.Context(), "demo", strings.TrimSpace(ip))
+	taken := in.Table(t, `SELECT page_id, rank FROM visitors WHERE `+unlucky+` ORDER BY 1, 2`)
+	for _, ip := range in.Table(t, `SELECT DISTINCT host(ip) FROM visitors WHERE `+unlucky) {
+		_, err := in.Admin.EraseVisitor(t.Context(), "demo", strings.TrimSpace(ip))
 		require.NoError(t, err)
 	}
-	require.Equal(t, taken, in.table(t, `SELECT page_id, rank FROM erased_ranks ORDER BY 1, 2`))
+	require.Equal(t, taken, in.Table(t, `SELECT page_id, rank FROM erased_ranks ORDER BY 1, 2`))
 	for _, page := range []string{"", a, b} {
 		if page != "" {
-			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", page))
+			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", page))
 		}
-		in.checkTables(t)
+		in.Check(t)
 		in.verified(t)
-		require.Empty(t, in.table(t, amiss))
+		require.Empty(t, in.Table(t, amiss))
 	}
-	in.exec(t, `DELETE FROM erased_visitors WHERE part = 1`)
-	require.Len(t, in.table(t, amiss), 2)
+	in.Exec(t, `DELETE FROM erased_visitors WHERE part = 1`)
+	require.Len(t, in.Table(t, amiss), 2)
 }
 
 func TestDeletePage(t *testing.T) {
@@ -210,33 +189,33 @@ func TestDeletePage(t *testing.T) {
 		const deleted = `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)'`
 		const home, a, b, gone = "http://a.example/", "http://a.example/a", "http://a.example/b", "http://a.example/(deleted)"
 		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
-			in.count(t, ip, home)
-			in.count(t, ip, a)
-			in.count(t, ip, a)
+			in.Count(t, ip, home)
+			in.Count(t, ip, a)
+			in.Count(t, ip, a)
 		}
-		in.count(t, "192.0.2.2", b)
-		in.count(t, "192.0.2.3", b)
-		in.count(t, "192.0.2.4", b)
-		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.3")
+		in.Count(t, "192.0.2.2", b)
+		in.Count(t, "192.0.2.3", b)
+		in.Count(t, "192.0.2.4", b)
+		_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
 		require.NoError(t, err)
 		site := "4 4 0 9 | "
 		require.Equal(t, site+"2 2 0 4", in.ask(t, "192.0.2.9", a))
 
-		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", a))
+		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", a))
 		require.Equal(t, site+"0 0 0 0", in.ask(t, "192.0.2.9", a))
-		require.Equal(t, []string{"a.example/(deleted) 2 2 4\n"}, in.table(t, deleted))
-		in.checkTables(t)
+		require.Equal(t, []string{"a.example/(deleted) 2 2 4\n"}, in.Table(t, deleted))
+		in.Check(t)
 
-		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", b))
-		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.table(t, deleted), "a visitor of both pages is one visitor of it")
+		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", b))
+		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.Table(t, deleted), "a visitor of both pages is one visitor of it")
 		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
-			in.table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
-		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
-		in.checkTables(t)
+			in.Table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
+		require.Equal(t, []string{"4\n"}, in.Table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
+		in.Check(t)
 
-		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.count(t, "192.0.2.2", a)), "it may be counted anew")
-		require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.count(t, "192.0.2.1", gone)), "no visit leads there")
-		in.checkTables(t)
+		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted anew")
+		require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.Count(t, "192.0.2.1", gone)), "no visit leads there")
+		in.Check(t)
 
 		for uri, says := range map[string]string{
 			"http://a.example/never": "uri: app demo has no page a.example/never",
@@ -244,9 +223,9 @@ func TestDeletePage(t *testing.T) {
 			"a.example":              "uri: a.example is a site: name a page of it",
 			"a.example/(deleted)":    "uri: a.example/(deleted) has what was counted for other pages, and stays",
 		} {
-			require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", uri), says)
+			require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", uri), says)
 		}
-		require.ErrorContains(t, in.admin().DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
+		require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
 	})
 }
 
@@ -255,45 +234,45 @@ func TestDeletePage(t *testing.T) {
 func TestDeletePageGoesOn(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a.example/a")
-	in.count(t, "192.0.2.1", "http://a.example/b")
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
-	reading, err := in.tables(t).Begin(t.Context())
+	in.Count(t, "192.0.2.1", "http://a.example/a")
+	in.Count(t, "192.0.2.1", "http://a.example/b")
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
+	reading, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visitors IN SHARE MODE`)
 	require.NoError(t, err)
 	killed := make(chan error, 1)
-	go func() { killed <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	go func() { killed <- in.Admin.DeletePage(context.Background(), "demo", "http://a.example/a") }()
 	in.endWaiters(t)
 	require.Error(t, <-killed)
 	require.NoError(t, reading.Rollback(t.Context()))
-	require.Len(t, in.table(t, `SELECT uri FROM pages WHERE uri LIKE 'a.example/(deleted) %'`), 1, "its name has been taken")
-	in.checkTables(t)
-	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
+	require.Len(t, in.Table(t, `SELECT uri FROM pages WHERE uri LIKE 'a.example/(deleted) %'`), 1, "its name has been taken")
+	in.Check(t)
+	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
 	require.Equal(t, []string{"a.example/(deleted) 1 1 2\n"},
-		in.table(t, `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)%'`))
-	in.checkTables(t)
+		in.Table(t, `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)%'`))
+	in.Check(t)
 }
 
 // Half of an app that is being deleted is gone: nothing of it is moved any more.
 func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a.example/a")
-	in.count(t, "192.0.2.2", "http://a.example/b")
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
-	in.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then it was killed
-	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
-	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
-	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
-	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+	in.Count(t, "192.0.2.1", "http://a.example/a")
+	in.Count(t, "192.0.2.2", "http://a.example/b")
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
+	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then it was killed
+	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
+	in.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
 }
 
 // Visits to a page that is deleted meanwhile count for it or, after that, for a new page.
 func TestDeletePageWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		var counted atomic.Int64
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -304,28 +283,28 @@ func TestDeletePageWhileCounting(t *testing.T) {
 		})
 		for round := range 10 {
 			uri := fmt.Sprintf("http://a.example/%d", round%3)
-			in.count(t, "192.0.2.1", uri)
+			in.Count(t, "192.0.2.1", uri)
 			counted.Add(1)
-			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
+			assert.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
 		}
 		disperse()
-		in.checkTables(t)
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
+		in.Check(t)
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.Table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.Table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
 	})
 }
 
 func TestDeleteApp(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{})
+		other := w.startOn(t, in.URL, counter.Options{})
 		open := "open"
-		require.NoError(t, in.admin().AddApp(t.Context(), "stays", app.Settings{Access: &open}))
-		_, err := in.admin().AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
+		require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
+		_, err := in.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
 		require.NoError(t, err)
-		_, err = in.admin().AddNote(t.Context(), "demo", "today", "A new version", "")
+		_, err = in.Admin.AddNote(t.Context(), "demo", "today", "A new version", "")
 		require.NoError(t, err)
-		_, _, err = in.admin().AddShare(t.Context(), "demo", "", "")
+		_, _, err = in.Admin.AddShare(t.Context(), "demo", "", "")
 		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -335,26 +314,26 @@ func TestDeleteApp(t *testing.T) {
 				assert.NoError(t, err)
 			}
 		})
-		in.count(t, "192.0.2.1", "http://a.example/")
-		_, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+		in.Count(t, "192.0.2.1", "http://a.example/")
+		_, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 		require.NoError(t, err)
-		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+		require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
 		disperse()
 		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
 		require.ErrorContains(t, err, `there is no app "demo"`)
-		require.Equal(t, []string{"stays\n"}, in.table(t, `SELECT name FROM apps`))
-		require.Empty(t, in.table(t, `
+		require.Equal(t, []string{"stays\n"}, in.Table(t, `SELECT name FROM apps`))
+		require.Empty(t, in.Table(t, `
 			WITH ids AS (
 				SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
 				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
 			)
 			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
-		require.Empty(t, in.table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
-		in.checkTables(t)
+		require.Empty(t, in.Table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
+		in.Check(t)
 
-		require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: &open}))
-		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
-		require.ErrorContains(t, in.admin().DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
+		require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
+		require.ErrorContains(t, in.Admin.DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 	})
 }
 
@@ -363,11 +342,11 @@ func TestDeleteApp(t *testing.T) {
 func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a.example/")
+	in.Count(t, "192.0.2.1", "http://a.example/")
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	intern := func(page string) (site, id int64) {
-		ids, _, err := in.db.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
+		ids, _, err := in.DB.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
 			Pages: []string{"a.example/" + page}, Sites: []string{"a.example"}})
 		require.NoError(t, err)
 		return ids["a.example"], ids["a.example/"+page]
@@ -376,7 +355,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	_, third := intern("third")
 	require.IsIncreasing(t, []int64{site, second, third})
 	begin := func() (pgx.Tx, func(targets ...int64) error) {
-		tx, err := in.tables(t).Begin(t.Context())
+		tx, err := in.Tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		return tx, func(targets ...int64) error {
 			_, err := tx.Exec(context.Background(), db.CountersLock, targets, make([]int64, len(targets)), make([]int64, len(targets)))
@@ -387,7 +366,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	two, lockByTwo := begin()
 	require.NoError(t, lockByOne(third))
 	deleted, locked := make(chan error, 1), make(chan error, 1)
-	go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+	go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 	in.waiters(t, 1) // for the third
 	go func() { locked <- lockByTwo(site, second) }()
 	in.waiters(t, 2)
@@ -395,7 +374,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	assert.NoError(t, <-locked)
 	require.NoError(t, two.Rollback(t.Context()))
 	require.NoError(t, <-deleted)
-	require.Empty(t, in.table(t, `SELECT page_id FROM counters`))
+	require.Empty(t, in.Table(t, `SELECT page_id FROM counters`))
 }
 
 // Visits that were admitted before their app was deleted, and are written after that, are told that
@@ -404,7 +383,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
 		open := "open"
-		require.NoError(t, in.admin().AddApp(t.Context(), "stays", app.Settings{Access: &open}))
+		require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
 		visit := func(app, path string) chan error {
 			err := make(chan error, 1)
 			go func() {
@@ -415,7 +394,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		}
 		require.NoError(t, <-visit("demo", "/"))
 		require.NoError(t, <-visit("stays", "/"))
-		tx, err := in.tables(t).Begin(t.Context())
+		tx, err := in.Tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
@@ -423,16 +402,16 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		in.waiters(t, 1)
 		known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
 		deleted := make(chan error, 1)
-		go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+		go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 		require.Eventually(t, func() bool {
-			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%AppCountersTake%'`)) == 1
+			return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%AppCountersTake%'`)) == 1
 		}, dbtest.Patience, dbtest.Tick)
 		require.NoError(t, tx.Rollback(t.Context()))
 		assertGone(t, <-first, <-known, <-unknown)
 		require.NoError(t, <-other)
 		require.NoError(t, <-deleted)
 		in.warnsOfNoBatch(t)
-		in.checkTables(t)
+		in.Check(t)
 	})
 }
 
@@ -451,11 +430,11 @@ func assertGone(t *testing.T, errs ...error) {
 func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		in.count(t, "192.0.2.1", "http://a.example/old")
-		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
-		in.count(t, "192.0.2.1", "http://a.example/old")
-		in.count(t, "192.0.2.2", "http://a.example/new")
-		tx, err := in.tables(t).Begin(t.Context())
+		in.Count(t, "192.0.2.1", "http://a.example/old")
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+		in.Count(t, "192.0.2.1", "http://a.example/old")
+		in.Count(t, "192.0.2.2", "http://a.example/new")
+		tx, err := in.Tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
@@ -466,7 +445,7 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		}()
 		in.waiters(t, 1)
 		go func() {
-			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+			n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
 			assert.EqualValues(t, 3, n.Targets)
 			erased <- err
 		}()
@@ -474,8 +453,8 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, <-visited)
 		require.NoError(t, <-erased)
-		require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
-		in.checkTables(t)
+		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		in.Check(t)
 	})
 }
 
@@ -484,14 +463,14 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 func TestEraseBesideAReturn(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		in.count(t, "192.0.2.1", "http://a.example/old")
-		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
-		in.count(t, "192.0.2.2", "http://a.example/old")
+		in.Count(t, "192.0.2.1", "http://a.example/old")
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+		in.Count(t, "192.0.2.2", "http://a.example/old")
 		release := in.hold(t, "a.example")
 		visited, erased := in.start("192.0.2.1", "http://a.example/old"), make(chan error, 1)
 		in.waiters(t, 1)
 		go func() {
-			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+			n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
 			assert.EqualValues(t, 2, n.Targets)
 			erased <- err
 		}()
@@ -499,10 +478,10 @@ func TestEraseBesideAReturn(t *testing.T) {
 		release()
 		require.Equal(t, "3 2 1 3 | 3 2 1 3", <-visited)
 		require.NoError(t, <-erased)
-		require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
-		in.checkTables(t)
+		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		in.Check(t)
 		in.verified(t)
-		require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.count(t, "192.0.2.1", "http://a.example/old")))
+		require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
 	})
 }
 
@@ -512,32 +491,32 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	for _, uri := range []string{"http://a.example/", "http://a.example/1", "http://b.example/"} {
-		in.count(t, "192.0.2.1", uri)
+		in.Count(t, "192.0.2.1", uri)
 	}
-	in.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT app_id, id, uri || '/many/' || n FROM pages, generate_series(1, 5000) AS n WHERE uri = 'a.example'`)
+	in.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT app_id, id, uri || '/many/' || n FROM pages, generate_series(1, 5000) AS n WHERE uri = 'a.example'`)
 	const targets = `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY p.uri`
 	release := in.hold(t, "b.example")
 	erased := make(chan error, 1)
 	go func() {
-		_, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		_, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
 		erased <- err
 	}()
 	in.waiters(t, 1)
-	require.Equal(t, []string{"b.example\n", "b.example/\n"}, in.table(t, targets))
-	in.checkTables(t)
+	require.Equal(t, []string{"b.example\n", "b.example/\n"}, in.Table(t, targets))
+	in.Check(t)
 	in.verified(t)
-	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(in.count(t, "192.0.2.1", "http://a.example/1")), "while it waits for the other site")
+	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(in.Count(t, "192.0.2.1", "http://a.example/1")), "while it waits for the other site")
 	in.endWaiters(t)
 	require.Error(t, <-erased)
 	release()
-	in.checkTables(t)
+	in.Check(t)
 	in.verified(t)
-	n, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	n, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 	require.NoError(t, err)
 	require.EqualValues(t, 4, n.Targets)
-	require.Empty(t, in.table(t, targets))
-	require.Empty(t, in.table(t, `SELECT page_id FROM visits`))
-	in.checkTables(t)
+	require.Empty(t, in.Table(t, targets))
+	require.Empty(t, in.Table(t, `SELECT page_id FROM visits`))
+	in.Check(t)
 	in.verified(t)
 }
 
@@ -545,9 +524,9 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 func TestDeletePageMakesNobodyWait(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a.example/a")
-	in.count(t, "192.0.2.1", "http://a.example/b")
-	conn := in.conn(t)
+	in.Count(t, "192.0.2.1", "http://a.example/a")
+	in.Count(t, "192.0.2.1", "http://a.example/b")
+	conn := in.Conn(t)
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
 	// Somebody holds a row of the page's visitors, so that the deletion stands still between its
@@ -555,13 +534,13 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `SELECT FROM visitors WHERE page_id = (SELECT id FROM pages WHERE uri = 'a.example/a') FOR UPDATE`)
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
-	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	go func() { deleted <- in.Admin.DeletePage(context.Background(), "demo", "http://a.example/a") }()
 	require.Eventually(t, func() bool {
-		return len(in.table(t, `SELECT FROM pages WHERE uri LIKE 'a.example/(deleted) %'`)) == 1
+		return len(in.Table(t, `SELECT FROM pages WHERE uri LIKE 'a.example/(deleted) %'`)) == 1
 	}, dbtest.Patience, dbtest.Tick)
 	for range 20 {
-		in.count(t, "192.0.2.2", "http://a.example/a")
-		in.count(t, "192.0.2.1", "http://a.example/b")
+		in.Count(t, "192.0.2.2", "http://a.example/a")
+		in.Count(t, "192.0.2.1", "http://a.example/b")
 	}
 	select {
 	case err := <-deleted:
@@ -570,7 +549,7 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	}
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-deleted)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // Commands beside each other and beside visits: each does what it says, none waits for another for
@@ -579,7 +558,7 @@ func TestCommandsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "brief", app.Settings{Access: &open}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "brief", app.Settings{Access: &open}))
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
 			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
@@ -590,24 +569,24 @@ func TestCommandsBesideEachOther(t *testing.T) {
 	for round := range 8 {
 		for _, command := range []func() error{
 			func() error {
-				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, round%4))
+				return in.Admin.DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, round%4))
 			},
 			func() error {
-				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, (round+2)%4))
+				return in.Admin.DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, (round+2)%4))
 			},
 			func() error {
-				_, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", round))
+				_, err := in.Admin.EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", round))
 				return err
 			},
 			func() error {
-				_, err := in.admin().AddKey(context.Background(), "brief", []app.Scope{app.ScopeRead})
+				_, err := in.Admin.AddKey(context.Background(), "brief", []app.Scope{app.ScopeRead})
 				return err
 			},
 			func() error {
 				if round < 7 {
-					return in.admin().SetApp(context.Background(), "brief", app.Settings{Access: &open})
+					return in.Admin.SetApp(context.Background(), "brief", app.Settings{Access: &open})
 				}
-				return in.admin().DeleteApp(context.Background(), "brief")
+				return in.Admin.DeleteApp(context.Background(), "brief")
 			},
 		} {
 			commands.Go(func() {
@@ -620,9 +599,9 @@ func TestCommandsBesideEachOther(t *testing.T) {
 		commands.Wait()
 	}
 	disperse()
-	in.checkTables(t)
-	require.Equal(t, []string{"demo\n"}, in.table(t, `SELECT name FROM apps`))
-	require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)
+	in.Check(t)
+	require.Equal(t, []string{"demo\n"}, in.Table(t, `SELECT name FROM apps`))
+	require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)
 		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
 }
 
@@ -635,18 +614,18 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 	require.NoError(t, err)
 	ask := db.Interning{App: demo.ID, By: demo.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
 	for _, change := range []app.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
-		require.NoError(t, in.admin().SetApp(t.Context(), "demo", change))
-		_, _, err = in.db.Intern(t.Context(), ask)
+		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", change))
+		_, _, err = in.DB.Intern(t.Context(), ask)
 		require.ErrorContains(t, err, "changed")
 		require.Equal(t, db.FaultData, db.FaultOf(err), "nothing was counted")
-		require.Empty(t, in.table(t, `SELECT uri FROM pages`))
+		require.Empty(t, in.Table(t, `SELECT uri FROM pages`))
 	}
 	ask.By.Ipv6Prefix = 56
-	ids, _, err := in.db.Intern(t.Context(), ask)
+	ids, _, err := in.DB.Intern(t.Context(), ask)
 	require.NoError(t, err)
 	require.Len(t, ids, 2)
 	ask.By.Ipv6Prefix = 64
-	_, _, err = in.db.Intern(t.Context(), ask)
+	_, _, err = in.DB.Intern(t.Context(), ask)
 	require.ErrorIs(t, err, db.ErrAppChanged, "the page is there, by the new way")
 }
 
@@ -662,7 +641,7 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 		for _, path := range paths {
 			i.Pages, i.Sites = append(i.Pages, "a.example"+path), append(i.Sites, "a.example")
 		}
-		ids, full, err := in.db.Intern(t.Context(), i)
+		ids, full, err := in.DB.Intern(t.Context(), i)
 		require.NoError(t, err)
 		return len(ids), full
 	}
@@ -689,15 +668,15 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 func TestEraseWaitsForBatchesOfTheSite(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a/")
+	in.Count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a") // as a batch does
 	erased := make(chan error, 1)
 	go func() {
-		_, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		_, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
 		erased <- err
 	}()
 	in.waiters(t, 1)
 	release()
 	require.NoError(t, <-erased)
-	in.checkTables(t)
+	in.Check(t)
 }

@@ -51,7 +51,7 @@ func (in *instance) of(t *testing.T, ids ...string) (stored []string) {
 	t.Helper()
 	for _, id := range ids {
 		var is bool
-		require.NoError(t, in.tables(t).QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
+		require.NoError(t, in.Tables(t).QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
 			OR EXISTS (SELECT FROM visitors WHERE ip = $1) OR EXISTS (SELECT FROM visits WHERE ip = $1)`, in.stored(t, id)).Scan(&is))
 		if is {
 			stored = append(stored, id)
@@ -68,7 +68,7 @@ func begin(do func() error) (done chan error) {
 }
 
 func (in *instance) erases(id string) (done chan error) {
-	return begin(func() error { _, err := in.admin().EraseVisitor(context.Background(), "demo", id); return err })
+	return begin(func() error { _, err := in.Admin.EraseVisitor(context.Background(), "demo", id); return err })
 }
 
 func (in *instance) links(id, is string) (done chan error) {
@@ -94,7 +94,7 @@ func (in *instance) looksUp(id string) (done chan error) {
 // holds has a statement about an id executed in a transaction that stays open.
 func (in *instance) holds(t *testing.T, sql, id string) pgx.Tx {
 	t.Helper()
-	tx, err := in.tables(t).Begin(t.Context())
+	tx, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	_, err = tx.Exec(t.Context(), sql, in.stored(t, id))
@@ -110,8 +110,8 @@ func TestShowAndErasePeople(t *testing.T) {
 	for _, id := range []string{"user:42", "old", "device:x"} {
 		t.Run(id, func(t *testing.T) {
 			in := newLinked(t)
-			in.exec(t, `UPDATE apps SET tags = '{hour,age}' WHERE name = 'demo'`)
-			shown, err := in.admin().ShowVisitor(t.Context(), "demo", id)
+			in.Exec(t, `UPDATE apps SET tags = '{hour,age}' WHERE name = 'demo'`)
+			shown, err := in.Admin.ShowVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
 			assert.Equal(t, in.stored(t, "user:42"), shown.Person)
 			var ids []netip.Addr
@@ -122,25 +122,25 @@ func TestShowAndErasePeople(t *testing.T) {
 			assert.Equal(t, []string{"age 25-34", "plan pro"}, shown.Tags, "also one that the app does not count any more")
 			assert.Len(t, shown.Targets, 8, "four ids have visited a page")
 
-			erased, err := in.admin().EraseVisitor(t.Context(), "demo", id)
+			erased, err := in.Admin.EraseVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
 			assert.Equal(t, admin.Erased{Targets: 8, IDs: 4}, erased)
 			assert.Equal(t, append([]string{"new"}, stayed...), in.of(t, everybody...))
 			in.verified(t)
-			erased, err = in.admin().EraseVisitor(t.Context(), "demo", id)
+			erased, err = in.Admin.EraseVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
 			assert.Zero(t, erased)
 			assert.Equal(t, "8 8 8 8 | 8 8 8 8", in.by(t, id, page), "who comes again is new")
 
-			shown, err = in.admin().ShowVisitor(t.Context(), "demo", "moved")
+			shown, err = in.Admin.ShowVisitor(t.Context(), "demo", "moved")
 			require.NoError(t, err)
 			assert.Equal(t, in.stored(t, "user:7"), shown.Person)
 			assert.Len(t, shown.StoredAs, 2)
-			shown, err = in.admin().ShowVisitor(t.Context(), "demo", "new")
+			shown, err = in.Admin.ShowVisitor(t.Context(), "demo", "new")
 			require.NoError(t, err)
 			assert.False(t, shown.Person.IsValid(), "nobody has said whose it is")
 			assert.Len(t, shown.Targets, 2)
-			erased, err = in.admin().EraseVisitor(t.Context(), "demo", "new")
+			erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "new")
 			require.NoError(t, err)
 			assert.Equal(t, admin.Erased{Targets: 2}, erased)
 		})
@@ -196,7 +196,7 @@ func TestEraseBesideAnErasure(t *testing.T) {
 	put(0, "later", in.stored(t, "new"))
 	require.NoError(t, held.Commit(t.Context()))
 	require.NoError(t, <-erased)
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM people`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM people`))
 	in.verified(t)
 }
 
@@ -237,7 +237,7 @@ func TestErasePeopleGoesOn(t *testing.T) {
 	erased := in.erases("cookie:a")
 	in.endWaiters(t)
 	require.Error(t, <-erased)
-	shown, err := in.admin().ShowVisitor(t.Context(), "demo", "device:x")
+	shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "device:x")
 	require.NoError(t, err)
 	assert.Len(t, shown.StoredAs, 4)
 	assert.Empty(t, shown.Targets)
@@ -256,13 +256,13 @@ func TestDeleteAppWithPeople(t *testing.T) {
 	held := in.holds(t, notYet, "new")
 	linked := in.links("new", "user:42")
 	in.waiters(t, 1)
-	deleted := begin(func() error { return in.admin().DeleteApp(context.Background(), "demo") })
+	deleted := begin(func() error { return in.Admin.DeleteApp(context.Background(), "demo") })
 	in.waiters(t, 2)
 	require.NoError(t, held.Rollback(t.Context()))
 	require.NoError(t, <-linked)
 	require.NoError(t, <-deleted)
 	require.Error(t, <-in.links("later", "user:42"))
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM people`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM people`))
 }
 
 // Proving people finds nothing wrong while they are written, looked up, erased and renewed.
@@ -288,9 +288,9 @@ func TestVerifyWhilePeopleAreWritten(t *testing.T) {
 	for i := range dbtest.LongOrShort(10, 4) {
 		if i%3 == 1 {
 			a.pass(t, 1)
-			require.Eventually(t, func() bool { return a.table(t, `SELECT turn_people()`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
+			require.Eventually(t, func() bool { return a.Table(t, `SELECT turn_people()`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
 		}
-		proof, err := verify.Run(t.Context(), b.db, verify.Options{Limit: 3, Within: time.Nanosecond})
+		proof, err := verify.Run(t.Context(), b.DB, verify.Options{Limit: 3, Within: time.Nanosecond})
 		require.NoError(t, err)
 		for _, p := range proof.Promises {
 			require.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)
@@ -298,7 +298,7 @@ func TestVerifyWhilePeopleAreWritten(t *testing.T) {
 	}
 	disperse()
 	a.verified(t)
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // An app that has people stays one whose visitors have ids, whichever of the two comes first.
@@ -307,7 +307,7 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	in, _ := plain.newPeople(t, counter.Options{})
 	byAddress := app.ByAddress
 	set := func() error {
-		return in.admin().SetApp(context.Background(), "demo", app.Settings{Visitor: &byAddress})
+		return in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: &byAddress})
 	}
 	held := in.holds(t, notYet, "cookie:a")
 	linked := in.links("cookie:a", "user:42")
@@ -337,8 +337,8 @@ func (in *instance) remains(t *testing.T, ids []string) (tables []string) {
 	for _, id := range ids {
 		stored = append(stored, in.stored(t, id).String())
 	}
-	for _, name := range in.table(t, `SELECT tablename FROM pg_tables WHERE schemaname = 'footfall'`) {
-		for _, line := range in.table(t, `SELECT row::text FROM `+name+` AS row WHERE row::text ~ '`+strings.Join(stored, "|")+`'`) {
+	for _, name := range in.Table(t, `SELECT tablename FROM pg_tables WHERE schemaname = 'footfall'`) {
+		for _, line := range in.Table(t, `SELECT row::text FROM `+name+` AS row WHERE row::text ~ '`+strings.Join(stored, "|")+`'`) {
 			tables = append(tables, name+line)
 		}
 	}
@@ -379,7 +379,7 @@ func testErasePeopleBesideAll(t *testing.T, w way) {
 			require.NoError(t, <-[]*instance{a, b}[i%2].erases(ids[i]))
 			if i == 2 {
 				a.pass(t, 1)
-				_ = a.table(t, `SELECT turn_people()`)
+				_ = a.Table(t, `SELECT turn_people()`)
 			}
 		}
 		disperse()
@@ -390,7 +390,7 @@ func testErasePeopleBesideAll(t *testing.T, w way) {
 		a.verified(t)
 	}
 	require.NotEmpty(t, a.remains(t, []string{"stays"}))
-	a.checkTables(t)
+	a.Check(t)
 	a.checkTags(t)
 	b.warnsOfNoBatch(t)
 	require.Empty(t, b.of(t, ids...))

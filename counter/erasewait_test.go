@@ -24,8 +24,8 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 		t.Skip("it measures: set FOOTFALL_ERASE_ROWS to 3000000, say")
 	}
 	in := both.newInstance(t, counter.Options{Options: record.Options{MaxWait: time.Minute}})
-	in.count(t, "192.0.2.7", "http://big.example/0")
-	in.exec(t, `
+	in.Count(t, "192.0.2.7", "http://big.example/0")
+	in.Exec(t, `
 		INSERT INTO pages (app_id, site_id, uri)
 		SELECT app_id, id, 'big.example/p/' || n FROM pages, generate_series(1, `+rows+` / 30) AS n WHERE uri = 'big.example';
 		ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique, DROP CONSTRAINT visitors_pkey;
@@ -33,7 +33,7 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 		SELECT p.id, v, 20260629, 20260629, '10.0.0.0'::inet + (p.id * 31 + v) % 1000003 FROM pages AS p, generate_series(1, 30) AS v WHERE p.uri LIKE 'big.example/p/%';
 		ALTER TABLE visitors ADD PRIMARY KEY (page_id, ip), ADD CONSTRAINT visitors_rank_is_unique UNIQUE (page_id, rank);
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 30, 30, 30 FROM pages WHERE uri LIKE 'big.example/p/%'`)
-	in.exec(t, `VACUUM ANALYZE`)
+	in.Exec(t, `VACUUM ANALYZE`)
 	var mu sync.Mutex
 	var longest time.Duration
 	disperse := dbtest.Crowd(t, 20, func(client, i int) {
@@ -50,11 +50,11 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 		longest = 0
 		mu.Unlock()
 		began := time.Now()
-		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+		_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 		took := time.Since(began)
 		require.NoError(t, err)
 		for range 20 { // visits that waited have come to their end before these have
-			in.count(t, "192.0.2.7", "http://big.example/0")
+			in.Count(t, "192.0.2.7", "http://big.example/0")
 		}
 		mu.Lock()
 		beside := longest
@@ -63,7 +63,7 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 		t.Logf("%s rows, round %d: longest wait %v beside an erasure of %v, %v before it", rows, round, beside, took, alone)
 		assert.Less(t, beside, 150*time.Millisecond)
 		for range 50 {
-			in.count(t, "192.0.2.7", "http://big.example/0")
+			in.Count(t, "192.0.2.7", "http://big.example/0")
 		}
 	}
 	disperse()

@@ -29,7 +29,7 @@ import (
 // release.
 func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
-	tx, err := in.tables(t).Begin(context.Background())
+	tx, err := in.Tables(t).Begin(context.Background())
 	require.NoError(t, err)
 	tag, err := tx.Exec(context.Background(), "SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
 	require.NoError(t, err)
@@ -44,13 +44,13 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 // does.
 func (in *instance) waiters(t *testing.T, n int) (pids []int32) {
 	t.Helper()
-	return dbtest.AwaitWaiting(t, in.tables(t), n)
+	return dbtest.AwaitWaiting(t, in.Tables(t), n)
 }
 
 // endWaiters has the server end the session of the one that waits.
 func (in *instance) endWaiters(t *testing.T) {
 	t.Helper()
-	_, err := in.tables(t).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
+	_, err := in.Tables(t).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
 	require.NoError(t, err)
 }
 
@@ -58,10 +58,10 @@ func (in *instance) endWaiters(t *testing.T) {
 // what each was told.
 func (in *instance) together(t *testing.T, requests []counter.Request) ([]visit.Answer, []error) {
 	t.Helper()
-	in.count(t, "192.0.2.250", "http://a/first")
+	in.Count(t, "192.0.2.250", "http://a/first")
 	release := in.hold(t, "a")
 	var wg sync.WaitGroup
-	wg.Go(func() { in.count(t, "192.0.2.250", "http://a/first") })
+	wg.Go(func() { in.Count(t, "192.0.2.250", "http://a/first") })
 	in.waiters(t, 1)
 	answers, errs := make([]visit.Answer, len(requests)), make([]error, len(requests))
 	for i, r := range requests {
@@ -92,26 +92,26 @@ func TestMidnightInABatch(t *testing.T) { everyWay(t, testMidnightInABatch) }
 
 func testMidnightInABatch(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a/")
+	in.Count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	first := in.start("192.0.2.1", "http://a/")
 	in.waiters(t, 1)
 	accepted := in.start("192.0.2.2", "http://a/")
 	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, dbtest.Patience, dbtest.Tick)
-	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
 	next := in.start("192.0.2.2", "http://a/")
 	require.Eventually(t, func() bool { return in.accepted(t) == 3 }, dbtest.Patience, dbtest.Tick)
 	release()
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-first)
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", <-accepted)
 	require.Equal(t, "3 2 2 4 | 3 2 2 4", <-next)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // accepted is how many visits wait for their batch, the one being written included.
 func (in *instance) accepted(t *testing.T) int {
 	t.Helper()
-	return int(in.metric(t, "footfall_visits_waiting"))
+	return int(in.Metric(t, "footfall_visits_waiting"))
 }
 
 // The database refuses one visit of many: it alone fails.
@@ -119,7 +119,7 @@ func TestPoisonFailsAlone(t *testing.T) { everyWay(t, testPoisonFailsAlone) }
 
 func testPoisonFailsAlone(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
-	in.exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
+	in.Exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
 	var requests []counter.Request
 	for i := range 100 {
 		requests = append(requests, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: fmt.Sprintf("http://a/%d", i%7)})
@@ -134,8 +134,8 @@ func testPoisonFailsAlone(t *testing.T, w way) {
 			require.NoError(t, err, "visit %d", i)
 		}
 	}
-	require.Contains(t, in.log.String(), "poison", "the operator is told what is wrong with the tables")
-	in.checkTables(t)
+	require.Contains(t, in.Log.String(), "poison", "the operator is told what is wrong with the tables")
+	in.Check(t)
 }
 
 // What is rolled back because of others is sent again, and counts once.
@@ -146,16 +146,16 @@ func testBusyIsTriedAgain(t *testing.T, w way) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			in := w.newInstance(t, counter.Options{})
-			in.exec(t, `CREATE SEQUENCE tries;
+			in.Exec(t, `CREATE SEQUENCE tries;
 				CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN
 					IF nextval('footfall.tries') <= 3 THEN RAISE EXCEPTION 'tripped' USING ERRCODE = '`+code+`'; END IF;
 					RETURN NULL;
 				END $$;
 				CREATE TRIGGER trip AFTER INSERT ON visits FOR EACH STATEMENT EXECUTE FUNCTION trip()`)
-			require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/")))
+			require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a/")))
 			in.warnsOfNoBatch(t)
-			in.checkTables(t)
+			in.Check(t)
 		})
 	}
 }
@@ -165,16 +165,16 @@ func TestInstancesMeetOnNewPages(t *testing.T) { everyWay(t, testInstancesMeetOn
 
 func testInstancesMeetOnNewPages(t *testing.T, w way) {
 	a := w.newInstance(t, counter.Options{})
-	b := w.startOn(t, a.url, counter.Options{})
+	b := w.startOn(t, a.URL, counter.Options{})
 	var wg sync.WaitGroup
 	for i := range 400 {
 		in := []*instance{a, b}[i%2]
 		wg.Go(func() {
-			in.count(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), fmt.Sprintf("http://s%d.example/%d", i%5, i/2%50))
+			in.Count(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), fmt.Sprintf("http://s%d.example/%d", i%5, i/2%50))
 		})
 	}
 	wg.Wait()
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // Close answers every visit that was accepted, and refuses what comes later.
@@ -182,7 +182,7 @@ func TestCloseAnswersTheAccepted(t *testing.T) { everyWay(t, testCloseAnswersThe
 
 func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.250", "http://a/")
+	in.Count(t, "192.0.2.250", "http://a/")
 	release := in.hold(t, "a")
 	var counted atomic.Int64
 	var wg sync.WaitGroup
@@ -208,9 +208,9 @@ func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 	require.ErrorContains(t, err, "shutting down")
 	var hot int64
-	require.NoError(t, in.tables(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
+	require.NoError(t, in.Tables(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
 	require.Equal(t, counted.Load()+1, hot, "counted = answered")
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // cutter is a proxy before the database that can lose a connection at a chosen moment.
@@ -300,10 +300,10 @@ func (c *cutter) cut() {
 func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
 	direct := w.newInstance(t, counter.Options{})
-	c, through := newCutter(t, direct.url)
+	c, through := newCutter(t, direct.URL)
 	in := w.startOn(t, through, counter.Options{})
-	in.url = direct.url
-	in.count(t, "192.0.2.1", "http://a/")
+	in.URL = direct.URL
+	in.Count(t, "192.0.2.1", "http://a/")
 	return in, c
 }
 
@@ -321,7 +321,7 @@ func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
 	}, dbtest.Patience, dbtest.Tick)
 	c.refuse.Store(false)
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-done)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // The batch commits, and its answer is lost: the visit is counted, without numbers, and is not sent
@@ -345,7 +345,7 @@ func testCommitUnseen(t *testing.T, w way) {
 	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a/", IP: "192.0.2.2"})
 	require.NoError(t, err)
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", row(a), "once")
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // The server ends the batch's session before its commit: it is sent again, and counts once.
@@ -353,13 +353,13 @@ func TestSessionEndedByServer(t *testing.T) { everyWay(t, testSessionEndedByServ
 
 func testSessionEndedByServer(t *testing.T, w way) {
 	in := w.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a/")
+	in.Count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	done := in.start("192.0.2.2", "http://a/")
 	in.endWaiters(t)
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", <-done)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // pauses notes how long each warning says that it will be until the apps are watched again.
@@ -382,7 +382,7 @@ func (p pauses) Handle(_ context.Context, r slog.Record) error {
 func TestWatcherBacksOff(t *testing.T) {
 	t.Parallel()
 	direct := plain.newInstance(t, counter.Options{})
-	c, through := newCutter(t, direct.url)
+	c, through := newCutter(t, direct.URL)
 	told := make(pauses, 100)
 	plain.startOn(t, through, counter.Options{Options: record.Options{Log: slog.New(told)}})
 	c.refuse.Store(true)
@@ -394,7 +394,7 @@ func TestWatcherBacksOff(t *testing.T) {
 	watchers := func(n int) func() bool {
 		return func() bool {
 			var found int
-			assert.NoError(t, direct.tables(t).QueryRow(context.Background(), watchersOfApps).Scan(&found))
+			assert.NoError(t, direct.Tables(t).QueryRow(context.Background(), watchersOfApps).Scan(&found))
 			return found == n
 		}
 	}
@@ -431,5 +431,5 @@ func testDatabaseGone(t *testing.T, w way) {
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 		return err == nil
 	}, dbtest.Patience, dbtest.Tick)
-	in.checkTables(t)
+	in.Check(t)
 }

@@ -37,7 +37,7 @@ func testIDs(t *testing.T, w way) {
 	a := in.withID(t, "192.0.2.1", "http://a/", "x")
 	require.False(t, a.Repeated)
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
-	in.count(t, "192.0.2.2", "http://a/")
+	in.Count(t, "192.0.2.2", "http://a/")
 	a = in.withID(t, "192.0.2.1", "http://a/", "x")
 	require.True(t, a.Repeated)
 	require.Equal(t, "2 2 1 2 | 2 2 1 2", row(a))
@@ -46,7 +46,7 @@ func testIDs(t *testing.T, w way) {
 	require.Equal(t, "0 0 0 0 | 0 0 0 0", row(a), "whatever else comes with the id")
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "X").Repeated, "another id")
 
-	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
 	require.True(t, in.withID(t, "192.0.2.1", "http://a/", "x").Repeated, "on another day, too")
 
 	g := in.counting(t)
@@ -63,14 +63,14 @@ func testIDs(t *testing.T, w way) {
 	require.ErrorIs(t, g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.9", "y")))[0].Err, record.ErrRepeated)
 	require.EqualValues(t, 5, at.Next, "a position passes by what is repeated")
 	require.Equal(t, "3 3 5", in.numbersOf(t, "a"))
-	require.EqualValues(t, 5, in.metric(t, "footfall_visits_total")-repeats(t, in))
-	in.checkTables(t)
+	require.EqualValues(t, 5, in.Metric(t, "footfall_visits_total")-repeats(t, in))
+	in.Check(t)
 }
 
 // repeats is how many visits the metrics call repeated.
 func repeats(t *testing.T, in *instance) (n float64) {
 	t.Helper()
-	families, err := in.metrics.Gather()
+	families, err := in.Metrics.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -102,7 +102,7 @@ func TestOneIDTwiceInABatch(t *testing.T) {
 	}
 	require.Equal(t, []int{1, 1, 1, 1}, counted)
 	require.Equal(t, "5 5 6", in.numbersOf(t, "a"))
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // Who may not say who came may not say which visit it is either, and what is no id is refused; ids
@@ -115,7 +115,7 @@ func TestWhoMaySendIDs(t *testing.T) {
 	r.ID = "x"
 	require.Equal(t, visit.Forbidden, in.kindOf(t, r))
 	for scope, want := range map[app.Scope]visit.Kind{app.ScopeCount: visit.Forbidden, app.ScopeRead: visit.Forbidden, app.ScopeAssert: 0} {
-		key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
+		key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { r.Key = key; return in.kindOf(t, r) != visit.BadKey }, dbtest.Patience, dbtest.Tick)
 		require.Equal(t, want, in.kindOf(t, r), scope)
@@ -137,7 +137,7 @@ func TestWhoMaySendIDs(t *testing.T) {
 func TestIDsAtTwoInstances(t *testing.T) {
 	t.Parallel()
 	a := both.newInstance(t, counter.Options{})
-	b := both.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+	b := both.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
 	const ids, clients, each, chunks, visits = 300, 12, 30, 4, 100
 	item := func(r *rand.Rand) counter.Item {
 		n := r.IntN(ids)
@@ -185,12 +185,12 @@ func TestIDsAtTwoInstances(t *testing.T) {
 	for id := range sent {
 		assert.Equal(t, 1, counted[id], "id %s", id)
 	}
-	require.Equal(t, []string{fmt.Sprint(len(sent), " ", len(sent), "\n")}, a.table(t, `SELECT concat_ws(' ', (SELECT count(*) FROM visit_ids),
+	require.Equal(t, []string{fmt.Sprint(len(sent), " ", len(sent), "\n")}, a.Table(t, `SELECT concat_ws(' ', (SELECT count(*) FROM visit_ids),
 		(SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL))`))
 	for _, in := range []*instance{a, b} {
-		require.Empty(t, in.log.String())
+		require.Empty(t, in.Log.String())
 	}
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // The connection is lost under a visit with an id, before its batch has counted or after: sent
@@ -219,7 +219,7 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 
 	for _, kept := range []bool{false, true} { // of somebody who has the id, and ends well or not
 		id := fmt.Sprint("before, ", kept)
-		tx, err := in.conn(t).Begin(t.Context())
+		tx, err := in.Conn(t).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, $1)`, id)
 		require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 		require.NoError(t, <-failed)
 	}
 	require.Equal(t, "3 3 3", in.numbersOf(t, "a"))
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // A batch that is sent again, for whatever reason, claims its ids again, and what is left out of it
@@ -242,15 +242,15 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.1", "http://a/")
+	in.Count(t, "192.0.2.1", "http://a/")
 	// Another instance has counted the visitor, of whom this one's filter knows nothing.
-	plain.startOn(t, in.url, counter.Options{}).count(t, "192.0.2.2", "http://a/")
+	plain.startOn(t, in.URL, counter.Options{}).Count(t, "192.0.2.2", "http://a/")
 	a := in.withID(t, "192.0.2.2", "http://a/", "hint")
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", row(a))
 	require.False(t, a.Repeated)
-	require.Positive(t, in.metric(t, "footfall_filter_wrong_hints_total"))
+	require.Positive(t, in.Metric(t, "footfall_filter_wrong_hints_total"))
 
-	in.exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
+	in.Exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
 	g := in.counting(t)
 	var items []counter.Item
 	for i := range 10 {
@@ -260,12 +260,12 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.Equal(t, i >= 7, got.Err != nil, "%d: %v", i, got.Err)
 	}
-	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
+	in.Exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.Equal(t, i < 7 || i > 9, errors.Is(got.Err, record.ErrRepeated), "%d: %v", i, got.Err)
 	}
 	require.Equal(t, "10 10 13", in.numbersOf(t, "a"))
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // A visit of an earlier day with an id counts once, beside others of its batch that are repeated.
@@ -276,7 +276,7 @@ func TestIDsOfLateVisits(t *testing.T) {
 	in.withID(t, "192.0.2.1", "http://a/", "today")
 	g := in.counting(t)
 	late := func(ip, id string) counter.Item {
-		return counter.Item{URI: "http://a/", IP: ip, ID: id, At: in.clock.Now().Add(-24 * time.Hour)}
+		return counter.Item{URI: "http://a/", IP: ip, ID: id, At: in.Clock.Now().Add(-24 * time.Hour)}
 	}
 	items := []counter.Item{late("192.0.2.1", "a"), late("192.0.2.9", "today"), late("192.0.2.2", "b"), late("192.0.2.1", "a"), late("192.0.2.2", "")}
 	for round, want := range []string{"0 1 0 1 0", "1 1 1 1 0"} {
@@ -290,31 +290,31 @@ func TestIDsOfLateVisits(t *testing.T) {
 		require.Equal(t, want, strings.Join(repeated, " "), "round %d", round)
 	}
 	require.Equal(t, "3 2 5", in.numbersOf(t, "a"))
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // Ids are forgotten after so many days, and no sooner; an app goes with its own.
 func TestIDsAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{RememberIDs: 30}}) // forgets none by itself
-	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(n), n FROM generate_series(0, 9) AS n`)
+	in.Exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(n), n FROM generate_series(0, 9) AS n`)
 	for _, c := range []struct{ days, want int64 }{{9, 0}, {7, 2}, {7, 0}, {0, 6}} { // one day at least
-		forgotten, err := in.db.ForgetVisitIDs(t.Context(), int(c.days))
+		forgotten, err := in.DB.ForgetVisitIDs(t.Context(), int(c.days))
 		require.NoError(t, err)
 		require.Equal(t, c.want, forgotten, "%d days", c.days)
 	}
 	require.True(t, in.withID(t, "192.0.2.1", "http://a/", "1").Repeated)
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "2").Repeated)
 
-	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(4), 'old ' || n FROM generate_series(1, 12000) AS n`)
-	left := func() int64 { return in.one(t, `SELECT count(*) FROM visit_ids`) }
-	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
+	in.Exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(4), 'old ' || n FROM generate_series(1, 12000) AS n`)
+	left := func() int64 { return in.One(t, `SELECT count(*) FROM visit_ids`) }
+	keepsUp(t, in.URL, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool { return left() == 3 }, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 
 	in.shop(t, app.Settings{Access: ptr("open")})
 	_, err := in.Visit(t.Context(), counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", ID: "1"})
 	require.NoError(t, err)
-	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
 	require.Equal(t, int64(1), left())
 }
 
@@ -323,16 +323,16 @@ func TestIDClaimedUnderTheDeletionOfItsApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.withID(t, "192.0.2.1", "http://a/", "x")
-	tx, err := in.conn(t).Begin(t.Context())
+	tx, err := in.Conn(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM page_tallies FOR UPDATE`)
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
-	go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+	go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 	in.waiters(t, 1)
-	require.Empty(t, in.table(t, `SELECT id FROM visit_ids`), "what is many is deleted before anybody waits")
-	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, 'y')`)
+	require.Empty(t, in.Table(t, `SELECT id FROM visit_ids`), "what is many is deleted before anybody waits")
+	in.Exec(t, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, 'y')`)
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-deleted)
-	require.Empty(t, in.table(t, `SELECT id FROM visit_ids`))
+	require.Empty(t, in.Table(t, `SELECT id FROM visit_ids`))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -39,31 +39,18 @@ func (in *instance) later(t *testing.T, r counter.Request) {
 // keepWaiting lets nobody count what is in the inbox until end is called.
 func (in *instance) keepWaiting(t *testing.T) (end func()) {
 	t.Helper()
-	conn := in.conn(t)
+	conn := in.Conn(t)
 	_, err := conn.Exec(context.Background(), `SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`)
 	require.NoError(t, err)
 	return func() { _ = conn.Close(context.Background()) }
 }
 
 // one reads one number from the tables.
-func (in *instance) one(t *testing.T, sql string) (n int64) {
-	t.Helper()
-	require.NoError(t, in.tables(t).QueryRow(context.Background(), sql).Scan(&n))
-	return n
-}
-
-// drained waits until all that was accepted is counted, or dropped.
-func (in *instance) drained(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(inbox_behind(id)), 0)::bigint FROM apps`) == 0 },
-		dbtest.Patience, dbtest.Tick, in.log)
-}
-
 // emptied waits until the tables of the inbox are empty, too. It asks for no lock on them.
 func (in *instance) emptied(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox_turns`) == 1 }, dbtest.Patience, dbtest.Tick, in.log)
-	require.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM inbox_turns`) == 1 }, dbtest.Patience, dbtest.Tick, in.Log)
+	require.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
 func TestInboxCountsWhatWasAccepted(t *testing.T) {
@@ -88,19 +75,19 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 		assert.Equal(t, []counter.Counted{{}}, many)
 		assert.Equal(t, int64(200), behind)
 		require.NoError(t, in.Ready(t.Context()))
-		require.Eventually(t, func() bool { return in.metric(t, "footfall_inbox_waiting") == 200 }, dbtest.Patience, dbtest.Tick)
-		assert.Positive(t, in.metric(t, "footfall_inbox_oldest_seconds"))
+		require.Eventually(t, func() bool { return in.Metric(t, "footfall_inbox_waiting") == 200 }, dbtest.Patience, dbtest.Tick)
+		assert.Positive(t, in.Metric(t, "footfall_inbox_oldest_seconds"))
 
 		end()
-		in.drained(t)
+		in.Drained(t)
 		a, err = in.Counts(t.Context(), ask)
 		require.NoError(t, err)
 		assert.Equal(t, "50 50 0 200 | 50 50 0 100", row(a))
 		assert.Zero(t, a.Behind)
 		in.emptied(t)
-		in.checkTables(t)
-		assert.Equal(t, 200.0, in.metric(t, "footfall_inbox_accepted_total"))
-		assert.Equal(t, 200.0, in.metric(t, "footfall_inbox_drained_total"))
+		in.Check(t)
+		assert.Equal(t, 200.0, in.Metric(t, "footfall_inbox_accepted_total"))
+		assert.Equal(t, 200.0, in.Metric(t, "footfall_inbox_drained_total"))
 		in.warnsOfNoBatch(t)
 	})
 }
@@ -109,22 +96,22 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 func TestInboxKeepsWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	in.Exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
 	page := "http://a.example/p"
 
 	t.Run("the day", func(t *testing.T) {
 		end := in.keepWaiting(t)
 		in.later(t, counter.Request{IP: "192.0.2.1", URI: page})
-		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
-		in.count(t, "192.0.2.1", page)
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+		in.Count(t, "192.0.2.1", page)
 		end()
-		in.drained(t)
-		assert.Equal(t, int64(1), in.one(t, `SELECT hot FROM days JOIN pages ON id = page_id WHERE uri = 'a.example/p' AND day_id = 20260629`))
-		assert.Equal(t, "2 1 1 3 | 2 1 1 3", row(in.count(t, "192.0.2.1", page)))
+		in.Drained(t)
+		assert.Equal(t, int64(1), in.One(t, `SELECT hot FROM days JOIN pages ON id = page_id WHERE uri = 'a.example/p' AND day_id = 20260629`))
+		assert.Equal(t, "2 1 1 3 | 2 1 1 3", row(in.Count(t, "192.0.2.1", page)))
 		in.later(t, counter.Request{IP: "192.0.2.1", URI: page, At: "2026-06-28T12:00:00Z"})
-		in.drained(t)
-		assert.Equal(t, "3 1 1 5 | 3 1 1 5", row(in.count(t, "192.0.2.1", page)))
-		in.checkTables(t)
+		in.Drained(t)
+		assert.Equal(t, "3 1 1 5 | 3 1 1 5", row(in.Count(t, "192.0.2.1", page)))
+		in.Check(t)
 	})
 
 	t.Run("the visitor", func(t *testing.T) {
@@ -132,7 +119,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		app := app.Settings{Visitor: &daily}
 		app.Access = new(string)
 		*app.Access = "open"
-		require.NoError(t, in.admin().AddApp(t.Context(), "daily", app))
+		require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app))
 		visits := counter.Request{App: "daily", IP: "192.0.2.1", URI: page}
 		live, err := in.Visit(t.Context(), visits)
 		require.NoError(t, err)
@@ -140,9 +127,9 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		end := in.keepWaiting(t)
 		_, err = in.Visit(t.Context(), visits)
 		require.NoError(t, err)
-		in.clock.Set(in.clock.Now().AddDate(0, 0, 1)) // when another key hashes
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1)) // when another key hashes
 		end()
-		in.drained(t)
+		in.Drained(t)
 		again, err := in.Counts(t.Context(), counter.Request{App: "daily", URI: page, Anybody: true})
 		require.NoError(t, err)
 		live.Site.Hot, live.Page.Hot, live.Site.Rank, live.Page.Rank = 2, 2, 0, 0
@@ -151,10 +138,10 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 	})
 
 	t.Run("the id", func(t *testing.T) {
-		was := in.count(t, "192.0.2.2", page).Page.Hot
+		was := in.Count(t, "192.0.2.2", page).Page.Hot
 		in.later(t, counter.Request{IP: "192.0.2.2", URI: page, ID: "order-1"})
 		in.later(t, counter.Request{IP: "192.0.2.2", URI: page, ID: "order-1"})
-		in.drained(t)
+		in.Drained(t)
 		a, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.2", URI: page, ID: "order-1"})
 		require.NoError(t, err)
 		assert.True(t, a.Repeated)
@@ -164,14 +151,14 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 	t.Run("that it is counted by the time its day is let go of", func(t *testing.T) {
 		end := in.keepWaiting(t)
 		in.later(t, counter.Request{IP: "192.0.2.3", URI: page})
-		in.exec(t, `UPDATE apps SET retain_days = 1 WHERE name = 'demo'`)
-		err := in.db.InTx(t.Context(), func(q *db.Queries) error {
+		in.Exec(t, `UPDATE apps SET retain_days = 1 WHERE name = 'demo'`)
+		err := in.DB.InTx(t.Context(), func(q *db.Queries) error {
 			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(), retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
 		})
 		assert.Equal(t, db.FaultBusy, db.FaultOf(err), err)
 		end()
-		in.drained(t)
-		require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error {
+		in.Drained(t)
+		require.NoError(t, in.DB.InTx(t.Context(), func(q *db.Queries) error {
 			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(), retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
 		}))
 		// Now that it is, a visit of such a day cannot be told of any more; but one of today can.
@@ -184,7 +171,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	in.Exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
 	page := "http://a.example/p"
 	// while runs an erasure that finds visits in the inbox which nobody counts at first.
 	while := func(t *testing.T, erase func() error) {
@@ -194,7 +181,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- erase() }()
 		require.Eventually(t, func() bool {
-			return in.one(t, `SELECT count(DISTINCT turn) FROM inbox_apps WHERE waiting > 0`) == 1
+			return in.One(t, `SELECT count(DISTINCT turn) FROM inbox_apps WHERE waiting > 0`) == 1
 		},
 			dbtest.Patience, dbtest.Tick)
 		select {
@@ -204,26 +191,26 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 		}
 		end()
 		require.NoError(t, <-done)
-		in.drained(t)
-		in.checkTables(t)
+		in.Drained(t)
+		in.Check(t)
 	}
 	t.Run("a visitor", func(t *testing.T) {
 		while(t, func() error {
-			erased, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.7")
+			erased, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.7")
 			assert.Equal(t, int64(2), erased.Targets)
 			return err
 		})
-		assert.Zero(t, in.one(t, `SELECT count(*) FROM visitors WHERE ip = '192.0.2.7'`))
-		assert.Equal(t, "2 2 2 3 | 2 2 2 3", row(in.count(t, "192.0.2.8", page)))
+		assert.Zero(t, in.One(t, `SELECT count(*) FROM visitors WHERE ip = '192.0.2.7'`))
+		assert.Equal(t, "2 2 2 3 | 2 2 2 3", row(in.Count(t, "192.0.2.8", page)))
 	})
 	t.Run("a page", func(t *testing.T) {
-		while(t, func() error { return in.admin().DeletePage(context.Background(), "demo", page) })
-		assert.Zero(t, in.one(t, `SELECT count(*) FROM pages WHERE uri = 'a.example/p'`))
-		assert.Equal(t, int64(5), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/(deleted)'`))
+		while(t, func() error { return in.Admin.DeletePage(context.Background(), "demo", page) })
+		assert.Zero(t, in.One(t, `SELECT count(*) FROM pages WHERE uri = 'a.example/p'`))
+		assert.Equal(t, int64(5), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/(deleted)'`))
 	})
 	t.Run("an app", func(t *testing.T) {
-		while(t, func() error { return in.admin().DeleteApp(context.Background(), "demo") })
-		assert.Zero(t, in.one(t, `SELECT count(*) FROM pages`))
+		while(t, func() error { return in.Admin.DeleteApp(context.Background(), "demo") })
+		assert.Zero(t, in.One(t, `SELECT count(*) FROM pages`))
 		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.7", URI: page, Later: true})
 		require.ErrorContains(t, err, "there is no app")
 	})
@@ -237,21 +224,21 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	end := in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	berlin := "Europe/Berlin"
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "demo", app.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
 
-	in.exec(t, `UPDATE apps SET tz = 'Europe/Berlin' WHERE name = 'demo'`)
-	require.NoError(t, in.db.WaitForInstances(t.Context(), time.Minute))
+	in.Exec(t, `UPDATE apps SET tz = 'Europe/Berlin' WHERE name = 'demo'`)
+	require.NoError(t, in.DB.WaitForInstances(t.Context(), time.Minute))
 	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
-	err := in.db.Accept(t.Context(), [16]byte{1}, []db.InboxPutParams{{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64,
+	err := in.DB.Accept(t.Context(), [16]byte{1}, []db.InboxPutParams{{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64,
 		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20260629}, NewPages: []int32{0}}}, db.PastDayColumns{})
 	require.ErrorIs(t, err, db.ErrAppChanged)
-	err = in.db.Accept(t.Context(), [16]byte{2}, []db.InboxPutParams{{App: 1, Tz: "Europe/Berlin", Visitor: "address", Ipv6Prefix: 64,
+	err = in.DB.Accept(t.Context(), [16]byte{2}, []db.InboxPutParams{{App: 1, Tz: "Europe/Berlin", Visitor: "address", Ipv6Prefix: 64,
 		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20990629}, NewPages: []int32{0}}}, db.PastDayColumns{})
 	require.Equal(t, db.FaultAhead, db.FaultOf(err), "on a day that has come nowhere")
 	end()
-	in.drained(t)
-	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.2", "http://a.example/")))
-	assert.Contains(t, in.log.String(), "visits of the inbox cannot be counted any more")
+	in.Drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, "192.0.2.2", "http://a.example/")))
+	assert.Contains(t, in.Log.String(), "visits of the inbox cannot be counted any more")
 }
 
 // Somebody is writing to the inbox, and has looked how the app counts: commands that change that,
@@ -259,7 +246,7 @@ func TestInboxOfFormerSettings(t *testing.T) {
 func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.tables(t) // which are this test's, not a part's
+	in.Tables(t) // which are this test's, not a part's
 	for _, c := range []struct {
 		name    string
 		command func() error
@@ -267,12 +254,12 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	}{
 		{"another time zone", func() error {
 			berlin := "Europe/Berlin"
-			return in.admin().SetApp(context.Background(), "demo", app.Settings{TZ: &berlin})
+			return in.Admin.SetApp(context.Background(), "demo", app.Settings{TZ: &berlin})
 		}, "tz: app demo has counted days of UTC"},
-		{"deletion", func() error { return in.admin().DeleteApp(context.Background(), "demo") }, ""},
+		{"deletion", func() error { return in.Admin.DeleteApp(context.Background(), "demo") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			writes, err := in.tables(t).Begin(t.Context())
+			writes, err := in.Tables(t).Begin(t.Context())
 			require.NoError(t, err)
 			defer func() { _ = writes.Rollback(context.Background()) }()
 			_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
@@ -280,23 +267,23 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- c.command() }()
 			require.Eventually(t, func() bool {
-				return in.one(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
+				return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
 					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 					AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox_turns')::bigint & 4294967295 AND mode = 'ExclusiveLock')`) > 0
 			}, dbtest.Patience, dbtest.Tick)
 			// Another command that changes an app would wait for this row, while it has what this
 			// one waits for.
-			in.one(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
+			in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
 			require.NoError(t, writes.Commit(t.Context()))
 			if err := <-done; c.says != "" {
 				require.ErrorContains(t, err, c.says)
 			} else {
 				require.NoError(t, err)
 			}
-			in.drained(t)
+			in.Drained(t)
 		})
 	}
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM pages`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM pages`))
 }
 
 // More visits of an app that is gone wait than are read at once: those behind them count, and the
@@ -305,16 +292,16 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "gone", app.Settings{Access: &open}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "gone", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
-	in.exec(t, `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/}', array_fill(1, '{2000}'), array_fill(20260629, '{2000}'),
+	in.Exec(t, `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/}', array_fill(1, '{2000}'), array_fill(20260629, '{2000}'),
 		array_fill(0, '{2000}'), array_fill('192.0.2.1'::inet, '{2000}'), NULL) FROM apps, generate_series(1, 5) WHERE name = 'gone'`)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	in.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'gone'`)
+	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'gone'`)
 	end()
-	in.drained(t)
-	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a.example/")))
-	require.NoError(t, in.admin().DeleteApp(t.Context(), "gone"))
+	in.Drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, "192.0.2.1", "http://a.example/")))
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "gone"))
 }
 
 // Somebody erases from an app for long: visits of others count meanwhile, though its own are before
@@ -323,8 +310,8 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
-	held := in.conn(t)
+	require.NoError(t, in.Admin.AddApp(t.Context(), "held", app.Settings{Access: &open}))
+	held := in.Conn(t)
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
 	const rounds = 6 // more than there are tables
@@ -335,20 +322,20 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 			require.NoError(t, err)
 		}
 		end()
-		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.log)
-		assert.Equal(t, int64(2*(round+1)), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
+		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
+		assert.Equal(t, int64(2*(round+1)), in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	}
 	// Nor does it keep a visitor of another app from being erased.
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
-	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased.Targets)
-	in.checkTables(t)
+	in.Check(t)
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
 	in.emptied(t)
-	assert.Equal(t, int64(2*rounds), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE name = 'held' AND uri = 'a.example/'`))
-	in.checkTables(t)
+	assert.Equal(t, int64(2*rounds), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE name = 'held' AND uri = 'a.example/'`))
+	in.Check(t)
 }
 
 // An app is held for so long that the tables have had many turns: they are emptied all the same,
@@ -358,8 +345,8 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
-	held := in.conn(t)
+	require.NoError(t, in.Admin.AddApp(t.Context(), "held", app.Settings{Access: &open}))
+	held := in.Conn(t)
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
 	later := func(app string) error {
@@ -375,9 +362,9 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 			}
 		}
 		for range 2 { // what was counted is cleared away a moment later: until then one may be asked to come again
-			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.log)
+			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.Log)
 		}
-		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.log)
+		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
 	}
 	require.Eventually(t, func() bool {
 		err := later("held")
@@ -386,19 +373,19 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 		}
 		return err != nil && strings.Contains(err.Error(), "visits of this app cannot be counted for now")
 	}, dbtest.Patience, dbtest.Tick)
-	assert.Equal(t, int64(accepted), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
+	assert.Equal(t, int64(accepted), in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	in.verified(t)
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
-	in.drained(t)
+	in.Drained(t)
 	hot := `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = `
-	assert.Equal(t, int64(accepted), in.one(t, hot+`'held'`))
-	assert.Equal(t, int64(2*rounds), in.one(t, hot+`'demo'`))
+	assert.Equal(t, int64(accepted), in.One(t, hot+`'held'`))
+	assert.Equal(t, int64(2*rounds), in.One(t, hot+`'demo'`))
 	require.Eventually(t, func() bool { return later("held") == nil }, dbtest.Patience, dbtest.Tick)
-	in.drained(t)
+	in.Drained(t)
 	in.emptied(t)
 	in.verified(t)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // What is put aside of an app keeps its numbers, day and time; of a row that was counted in part it is
@@ -407,20 +394,20 @@ func TestInboxPutsAside(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
 	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2,a.example/3}', '{1,2,3}', '{20260627,20260628,20260629}', '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', '{a,"",b}', '{x,y}', '{1,0,2}')
 		FROM apps WHERE name = `
 	for range 2 {
-		in.exec(t, put+`'locked'`)
-		in.exec(t, put+`'demo'`)
+		in.Exec(t, put+`'locked'`)
+		in.Exec(t, put+`'demo'`)
 	}
-	turn := in.one(t, `SELECT turn_inbox()`)
-	id := in.one(t, `SELECT id FROM apps WHERE name = 'locked'`)
+	turn := in.One(t, `SELECT turn_inbox()`)
+	id := in.One(t, `SELECT id FROM apps WHERE name = 'locked'`)
 	rows := in.list(t, `SELECT format('%s %s', number, received_at) FROM inbox ORDER BY number`)
 	move := func(rows, visits int64, aside string) { // as counting does
-		to := in.one(t, fmt.Sprintf(`SELECT min(number) + %d << 16 FROM inbox`, rows)) + visits
-		in.exec(t, fmt.Sprintf(`SELECT move_inbox(%d, next, %d, '%s') FROM inbox_turns WHERE turn = %[1]d`, turn, to, aside))
+		to := in.One(t, fmt.Sprintf(`SELECT min(number) + %d << 16 FROM inbox`, rows)) + visits
+		in.Exec(t, fmt.Sprintf(`SELECT move_inbox(%d, next, %d, '%s') FROM inbox_turns WHERE turn = %[1]d`, turn, to, aside))
 	}
 	move(0, 1, "{}") // one of the first row
 	move(1, 3, fmt.Sprintf("{%d}", id))
@@ -428,23 +415,23 @@ func TestInboxPutsAside(t *testing.T) {
 	aside := fmt.Sprintf(`FROM inbox WHERE turn = -%d AND slot = 4`, id)
 	assert.Equal(t, rows[:1], in.list(t, `SELECT format('%s %s', number, received_at) `+aside))
 	assert.Equal(t, []string{`{2,3} {20260628,20260629} {192.0.2.2,192.0.2.3} {"",b} {x,y} {0,2}`}, in.list(t, `SELECT format('%s %s %s %s %s %s', pages, days, ips, ids, tag_sets, tag_places) `+aside))
-	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
-	assert.Equal(t, int64(3), in.one(t, `SELECT inbox_behind(1)`))
+	assert.Equal(t, int64(5), in.One(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
+	assert.Equal(t, int64(3), in.One(t, `SELECT inbox_behind(1)`))
 	move(2, 3, fmt.Sprintf("{%d}", id)) // to what is there
 	move(3, 3, "{}")
 	in.verified(t)
-	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
-	assert.Equal(t, int64(5), in.one(t, `SELECT sum(visits) `+aside))
-	require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error { return q.InboxDeleteCounted(t.Context(), int32(id)) })) //nolint:gosec // it is small
-	assert.Equal(t, int64(5), in.one(t, `SELECT sum(visits) `+aside), "none of them is counted")
+	assert.Equal(t, int64(5), in.One(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
+	assert.Equal(t, int64(5), in.One(t, `SELECT sum(visits) `+aside))
+	require.NoError(t, in.DB.InTx(t.Context(), func(q *db.Queries) error { return q.InboxDeleteCounted(t.Context(), int32(id)) })) //nolint:gosec // it is small
+	assert.Equal(t, int64(5), in.One(t, `SELECT sum(visits) `+aside), "none of them is counted")
 	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(0)`) == 1 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return in.One(t, `SELECT empty_inbox(0)`) == 1 }, dbtest.Patience, dbtest.Tick)
 	end()
-	in.drained(t)
+	in.Drained(t)
 	assert.Equal(t, []string{"a.example 4 3", "a.example/1 1 1", "a.example/2 2 1", "a.example/3 1 1"}, in.list(t, `
 		SELECT format('%s %s %s', p.uri, c.hot, c.uv) FROM counters AS c JOIN pages AS p ON p.id = c.page_id ORDER BY p.uri`))
 	in.emptied(t)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // What a visit brings is decided as it comes: tags are those that it would have if it was counted at
@@ -454,9 +441,9 @@ func TestInboxKeepsTags(t *testing.T) {
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
 	open, enough := "open", "1000000"
 	for _, name := range []string{"once", "later"} {
-		require.NoError(t, in.admin().AddApp(t.Context(), name, app.Settings{Access: &open, MaxRequests: &enough}))
+		require.NoError(t, in.Admin.AddApp(t.Context(), name, app.Settings{Access: &open, MaxRequests: &enough}))
 	}
-	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	in.Exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
 	send := func(r counter.Request) {
 		for _, r.App = range []string{"once", "later"} {
 			r.Later = r.App == "later"
@@ -470,7 +457,7 @@ func TestInboxKeepsTags(t *testing.T) {
 			r.Referrer = referrers[rand.IntN(len(referrers))]
 			r.URI = fmt.Sprintf("http://s%d.example/%d?utm_campaign=%s", rand.IntN(2), rand.IntN(3), campaigns[rand.IntN(len(campaigns))])
 			if past && rand.IntN(4) == 0 {
-				r.IP, r.At = fmt.Sprintf("192.0.2.%d", rand.IntN(10)), in.clock.Now().Add(-time.Duration(rand.IntN(72*60))*time.Minute).Format(time.RFC3339)
+				r.IP, r.At = fmt.Sprintf("192.0.2.%d", rand.IntN(10)), in.Clock.Now().Add(-time.Duration(rand.IntN(72*60))*time.Minute).Format(time.RFC3339)
 			}
 			send(r)
 		}
@@ -478,15 +465,15 @@ func TestInboxKeepsTags(t *testing.T) {
 	for i, referrer := range referrers { // each value is made by a visitor of its own
 		send(counter.Request{IP: fmt.Sprintf("10.0.0.%d", i), URI: "http://s0.example/?utm_campaign=" + campaigns[i%len(campaigns)], Referrer: referrer})
 	}
-	in.drained(t)
+	in.Drained(t)
 
 	some(true)
-	lock := in.conn(t)
+	lock := in.Conn(t)
 	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'later'`)
 	require.NoError(t, err)
 	some(false)
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox WHERE turn < 0`) > 1 }, dbtest.Patience, dbtest.Tick)
-	in.clock.Set(in.clock.Now().Add(30 * time.Hour))
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM inbox WHERE turn < 0`) > 1 }, dbtest.Patience, dbtest.Tick)
+	in.Clock.Set(in.Clock.Now().Add(30 * time.Hour))
 	some(false)
 	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
@@ -494,8 +481,8 @@ func TestInboxKeepsTags(t *testing.T) {
 	some(true)
 	in.Close()
 	end()
-	next := plain.startOn(t, in.url, counter.Options{})
-	next.drained(t)
+	next := plain.startOn(t, in.URL, counter.Options{})
+	next.Drained(t)
 	next.tagDays(t)
 	of := func(app string) []string {
 		return next.list(t, `SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
@@ -503,9 +490,9 @@ func TestInboxKeepsTags(t *testing.T) {
 			WHERE a.name = '`+app+`' ORDER BY p.uri, d.day_id, t.name, t.value`)
 	}
 	require.Equal(t, of("once"), of("later"))
-	require.Equal(t, int64(len(tag.Names)), next.one(t, `SELECT count(DISTINCT t.name) FROM tags t JOIN apps a ON a.id = t.app_id WHERE a.name = 'later'`))
+	require.Equal(t, int64(len(tag.Names)), next.One(t, `SELECT count(DISTINCT t.name) FROM tags t JOIN apps a ON a.id = t.app_id WHERE a.name = 'later'`))
 	next.checkTags(t)
-	next.checkTables(t)
+	next.Check(t)
 }
 
 // Tags in the inbox that cannot be read are none.
@@ -516,14 +503,14 @@ func TestInboxWithoutTags(t *testing.T) {
 		`tag_sets = ARRAY[E'So urce\x1fa\nsource\x1f\n\x1f\nhour\x1f' || repeat('1', 101)]`} {
 		end := in.keepWaiting(t)
 		in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: "http://a.example/", Referrer: "https://news.example/"})
-		in.exec(t, `UPDATE inbox SET `+damage)
+		in.Exec(t, `UPDATE inbox SET `+damage)
 		end()
-		in.drained(t)
+		in.Drained(t)
 	}
 	in.later(t, counter.Request{IP: "192.0.2.99", URI: "http://a.example/", Referrer: "https://news.example/"})
-	in.drained(t)
+	in.Drained(t)
 	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1", "a.example/ 20260629 source news.example 1 1"}, in.tagDays(t))
-	require.Equal(t, int64(8), in.one(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
+	require.Equal(t, int64(8), in.One(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 
 // Somebody has locked rows of an app for long: visits of others count meanwhile, and its own then.
@@ -531,7 +518,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	visits := func(later bool) {
 		for _, r := range []counter.Request{{App: "locked", URI: "http://locked.example/"}, {App: "demo", URI: "http://a.example/"}} {
 			r.IP, r.Later = "192.0.2.1", later
@@ -546,24 +533,20 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	}
 	visits(false)
 	in.Close()
-	d := dbtest.Open(t, in.url, db.Options{StatementTimeout: 3 * time.Second})
-	var err error
-	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute, Log: slog.New(slog.NewTextHandler(in.log, nil))}})
-	require.NoError(t, err)
-	t.Cleanup(in.Close)
+	in = &instance{desk.On(t, in.URL, desk.Options{DB: db.Options{StatementTimeout: 3 * time.Second}})}
 	end := in.keepWaiting(t)
 	release := in.hold(t, "locked.example")
 	visits(true)
 	end()
-	behind := func(app string) int64 { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = '`+app+`'`) }
-	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.log)
+	behind := func(app string) int64 { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = '`+app+`'`) }
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
 	assert.Equal(t, int64(1), behind("locked"))
 	visits(true)
-	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.log)
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
 	release()
-	in.drained(t)
-	assert.Equal(t, int64(6), in.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%/'`))
-	in.checkTables(t)
+	in.Drained(t)
+	assert.Equal(t, int64(6), in.One(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%/'`))
+	in.Check(t)
 }
 
 // A million visits wait, and nobody counts: the open table is closed now and then, so that few rows
@@ -572,17 +555,17 @@ func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	end := in.keepWaiting(t)
-	in.exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
+	in.Exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
 	require.Eventually(t, func() bool {
-		return in.one(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0
-	}, dbtest.Patience, dbtest.Tick, in.log)
+		return in.One(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0
+	}, dbtest.Patience, dbtest.Tick, in.Log)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", Anybody: true})
 	require.NoError(t, err)
 	assert.Equal(t, int64(3001), a.Behind)
 	end()
-	in.drained(t)
-	assert.Equal(t, "1 1 1 3002 | 1 1 1 3002", row(in.count(t, "192.0.2.1", "http://a.example/")))
+	in.Drained(t)
+	assert.Equal(t, "1 1 1 3002 | 1 1 1 3002", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // A visitor is erased while no service runs: the address does not stay in what was read.
@@ -593,10 +576,10 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 	in.Close()
 	end()
-	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased.Targets)
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
 // An address goes with its erasure, also from a table that is not emptied, since visits of an app
@@ -605,8 +588,8 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, apps := "open", []string{"demo", "locked"}
-	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
-	lock := in.conn(t)
+	require.NoError(t, in.Admin.AddApp(t.Context(), "locked", app.Settings{Access: &open}))
+	lock := in.Conn(t)
 	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'locked'`)
 	require.NoError(t, err)
 	var accepted [2]atomic.Int64
@@ -622,10 +605,10 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 		in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 		accepted[0].Add(1)
 		accepted[1].Add(1)
-		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+		erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 		require.NoError(t, err)
 		assert.Equal(t, int64(2), erased.Targets)
-		assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox WHERE '192.0.2.7' = ANY (ips)`))
+		assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox WHERE '192.0.2.7' = ANY (ips)`))
 	}
 	stop()
 	in.verified(t)
@@ -633,9 +616,9 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	require.NoError(t, err)
 	in.emptied(t)
 	for i, app := range apps {
-		assert.Equal(t, accepted[i].Load(), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = '`+app+`'`), app)
+		assert.Equal(t, accepted[i].Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = '`+app+`'`), app)
 	}
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // A visitor is erased whose visits were put aside a moment ago, to be tried again in an hour: they
@@ -643,24 +626,24 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 func TestErasingTriesWhatWasPutAside(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	lock := in.conn(t)
+	lock := in.Conn(t)
 	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
 	require.NoError(t, err)
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 	var turn int64
 	require.Eventually(t, func() bool {
-		turn = in.one(t, `WITH rests AS (UPDATE inbox_turns SET try_at = now() + interval '1 hour' WHERE turn < 0 AND try_at > now() RETURNING turn) SELECT coalesce(min(turn), 0) FROM rests`)
+		turn = in.One(t, `WITH rests AS (UPDATE inbox_turns SET try_at = now() + interval '1 hour' WHERE turn < 0 AND try_at > now() RETURNING turn) SELECT coalesce(min(turn), 0) FROM rests`)
 		return turn < 0
-	}, dbtest.Patience, dbtest.Tick, in.log)
+	}, dbtest.Patience, dbtest.Tick, in.Log)
 	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
 	in.later(t, counter.Request{IP: "192.0.2.8", URI: "http://a.example/"})
-	require.Eventually(t, func() bool { return in.one(t, `SELECT waiting FROM inbox_apps WHERE turn < 0`) == 2 }, dbtest.Patience, dbtest.Tick, "it joins them")
-	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.Eventually(t, func() bool { return in.One(t, `SELECT waiting FROM inbox_apps WHERE turn < 0`) == 2 }, dbtest.Patience, dbtest.Tick, "it joins them")
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased.Targets)
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
-	in.checkTables(t)
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
+	in.Check(t)
 }
 
 // Somebody has deleted rows of visits that wait, or a backup lacks them: what came with and after
@@ -671,22 +654,22 @@ func TestInboxWhoseRowsAreGone(t *testing.T) {
 	end := in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
-	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
-	in.exec(t, `DELETE FROM inbox WHERE ips = '{192.0.2.2}'`)
+	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
+	in.Exec(t, `DELETE FROM inbox WHERE ips = '{192.0.2.2}'`)
 	in.later(t, counter.Request{IP: "192.0.2.3", URI: "http://a.example/"})
 	end()
-	in.drained(t)
-	assert.Contains(t, in.log.String(), "rows of visits that waited in the inbox are gone")
-	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.4", "http://a.example/")))
+	in.Drained(t)
+	assert.Contains(t, in.Log.String(), "rows of visits that waited in the inbox are gone")
+	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.Count(t, "192.0.2.4", "http://a.example/")))
 	in.emptied(t)
 
 	end = in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.5", URI: "http://a.example/"})
 	in.Close()
-	require.Positive(t, in.one(t, `SELECT turn_inbox()`))
-	in.exec(t, `DELETE FROM inbox`)
+	require.Positive(t, in.One(t, `SELECT turn_inbox()`))
+	in.Exec(t, `DELETE FROM inbox`)
 	end()
-	_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.4")
+	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.4")
 	require.NoError(t, err)
 }
 
@@ -708,8 +691,8 @@ func TestInboxIsBounded(t *testing.T) {
 	require.NoError(t, in.Ready(t.Context()))
 	end()
 	require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
-	in.drained(t)
-	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.count(t, "192.0.2.1", "http://a.example/")))
+	in.Drained(t)
+	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // Visits are accepted without a pause, so that there is never nothing to count: tables that were
@@ -732,9 +715,9 @@ func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return in.One(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, dbtest.Patience, dbtest.Tick)
 	end()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, dbtest.Patience, dbtest.Tick, in.log)
+	require.Eventually(t, func() bool { return in.One(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, dbtest.Patience, dbtest.Tick, in.Log)
 }
 
 // A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits
@@ -742,7 +725,7 @@ func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 func TestInboxBesideADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	dump, end := in.conn(t), in.keepWaiting(t)
+	dump, end := in.Conn(t), in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	_, err := dump.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE inbox, inbox_turns IN ACCESS SHARE MODE; SELECT FROM inbox`)
 	require.NoError(t, err)
@@ -750,18 +733,18 @@ func TestInboxBesideADump(t *testing.T) {
 	const rounds = 12
 	for range rounds - 1 {
 		in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-		in.drained(t)
+		in.Drained(t)
 	}
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
-	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased.Targets)
-	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, dump, `SELECT count(*) FROM inbox`))
 	_, err = dump.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
 	in.emptied(t)
-	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.count(t, "192.0.2.1", "http://a.example/")))
+	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // A dump has its snapshot, and will soon lock the tables: what waits in its snapshot is there until
@@ -778,8 +761,8 @@ func inboxBesideADumpThatBegins(t *testing.T, aside string) {
 	in := plain.newInstance(t, counter.Options{})
 	defer in.keepWaiting(t)()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
-	dump, err := in.tables(t).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
+	dump, err := in.Tables(t).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	defer func() { _ = dump.Rollback(context.Background()) }()
 	inDump := func(sql string) (n int64) {
@@ -787,18 +770,18 @@ func inboxBesideADumpThatBegins(t *testing.T, aside string) {
 		return n
 	}
 	require.Equal(t, int64(1), inDump(`SELECT inbox_behind(1)`))
-	in.exec(t, `SELECT move_inbox(1, 0, (SELECT number << 16 FROM inbox) + 1, '`+aside+`')`)
-	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
+	in.Exec(t, `SELECT move_inbox(1, 0, (SELECT number << 16 FROM inbox) + 1, '`+aside+`')`)
+	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
 	_, err = dump.Exec(t.Context(), `SET application_name = 'pg_dump'`)
 	require.NoError(t, err)
-	dbtest.NeedSuperuser(t, in.tables(t))
-	in.exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO footfall_app`)
-	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "by an owner who may not see since when")
-	in.exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO CURRENT_USER`)
+	dbtest.NeedSuperuser(t, in.Tables(t))
+	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO footfall_app`)
+	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "by an owner who may not see since when")
+	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO CURRENT_USER`)
 	assert.Equal(t, int64(1), inDump(`SELECT count(*) FROM inbox`))
 	require.NoError(t, dump.Rollback(t.Context()))
 	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(3600)`) == 1 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return in.One(t, `SELECT empty_inbox(3600)`) == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
 // What an instance leaves, the next start counts.
@@ -809,10 +792,10 @@ func TestInboxOutlivesTheInstance(t *testing.T) {
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	in.Close()
 	end()
-	require.Equal(t, int64(1), in.one(t, `SELECT count(*) FROM inbox`))
-	next := plain.startOn(t, in.url, counter.Options{})
-	next.drained(t)
-	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(next.count(t, "192.0.2.1", "http://a.example/")))
+	require.Equal(t, int64(1), in.One(t, `SELECT count(*) FROM inbox`))
+	next := plain.startOn(t, in.URL, counter.Options{})
+	next.Drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(next.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // Sessions are ended under instances that accept and count, again and again, while one of the apps
@@ -821,13 +804,13 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	first := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, first.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
+	require.NoError(t, first.Admin.AddApp(t.Context(), "held", app.Settings{Access: &open}))
 	apps := []string{"demo", "held"}
-	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
+	instances := []*instance{first, plain.startOn(t, first.URL, counter.Options{})}
 	visits := dbtest.LongOrShort(4000, 160)
 	var accepted, unknown, ended, aside atomic.Int64
 	var callers sync.WaitGroup
-	killer, began := first.conn(t), time.Now()
+	killer, began := first.Conn(t), time.Now()
 	for caller := range 8 {
 		callers.Go(func() {
 			for n := 0; n < visits/8 || aside.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
@@ -866,7 +849,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	})
-	holder := first.conn(t)
+	holder := first.Conn(t)
 	killing.Go(func() {
 		const hold = `pg_advisory_%s(hashtext('footfall.past_days'), (SELECT id FROM apps WHERE name = 'held'))`
 		for {
@@ -894,14 +877,14 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	require.Eventually(t, func() bool { return ended.Load() >= 20 }, dbtest.Patience, dbtest.Tick)
 	close(stop)
 	killing.Wait()
-	first.drained(t)
-	hot := first.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
+	first.Drained(t)
+	hot := first.One(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
 	t.Logf("%d accepted, %d unknown, %d sessions ended, %d times visits were aside, %d counted", accepted.Load(), unknown.Load(), ended.Load(), aside.Load(), hot)
 	assert.Positive(t, accepted.Load())
 	assert.Positive(t, aside.Load())
 	assert.GreaterOrEqual(t, hot, accepted.Load())
 	assert.LessOrEqual(t, hot, accepted.Load()+unknown.Load())
-	first.checkTables(t)
+	first.Check(t)
 }
 
 // Somebody who looked which table is open has not committed yet: it is closed after that, with what
@@ -911,19 +894,19 @@ func TestInboxIsClosedBehindWhoWrites(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	end := in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	writes := in.conn(t)
+	writes := in.Conn(t)
 	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
 	require.NoError(t, err)
 	var turn int64
-	err = in.tables(t).QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
+	err = in.Tables(t).QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
 	require.ErrorContains(t, err, "55P03")
 	_, err = writes.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
-	assert.Equal(t, int64(2), in.one(t, `SELECT accepted FROM inbox_turns WHERE turn = 1`))
+	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
+	assert.Equal(t, int64(2), in.One(t, `SELECT accepted FROM inbox_turns WHERE turn = 1`))
 	end()
-	in.drained(t)
-	assert.Equal(t, "2 2 1 3 | 2 2 1 3", row(in.count(t, "192.0.2.1", "http://a.example/")))
+	in.Drained(t)
+	assert.Equal(t, "2 2 1 3 | 2 2 1 3", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // Whoever counts a part of the inbox that somebody else has counted, too, counts nothing.
@@ -933,12 +916,12 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	end := in.keepWaiting(t)
 	defer end()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	turn := in.one(t, `SELECT turn_inbox()`)
-	number := in.one(t, `SELECT number FROM inbox`)
+	turn := in.One(t, `SELECT turn_inbox()`)
+	number := in.One(t, `SELECT number FROM inbox`)
 	v := record.Visit{App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
 		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, When: record.Past}
 	for _, wants := range []error{nil, record.ErrMoved} {
-		r, err := record.Open(t.Context(), in.db, record.Options{})
+		r, err := record.Open(t.Context(), in.DB, record.Options{})
 		require.NoError(t, err)
 		at := &record.Position{Position: db.Position{Turn: turn}}
 		results := r.RecordChunk([]record.Step{{Visit: &v, Position: at, Next: number<<16 + 1}})
@@ -947,8 +930,8 @@ func TestInboxIsCountedByOne(t *testing.T) {
 		require.NoError(t, r.FindPosition(t.Context(), at))
 		assert.Equal(t, number<<16+1, at.Next)
 	}
-	assert.Equal(t, int64(1), in.one(t, `SELECT taken FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
-	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
+	assert.Equal(t, int64(1), in.One(t, `SELECT taken FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, peer.String(), "http://a.example/")))
 }
 
 // A batch is held up, and the next one gathers behind it: its visits do not wait for their turn,
@@ -968,7 +951,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	sent := 0
 	counted := func() string {
 		for {
-			in.drained(t)
+			in.Drained(t)
 			a, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
 			require.NoError(t, err)
 			if sent++; !a.Later { // as all are for a while where the machine is slow
@@ -977,7 +960,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 		}
 	}
 	counted()
-	tx, err := in.tables(t).Begin(t.Context())
+	tx, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	_, err = tx.Exec(t.Context(), `LOCK TABLE counters, pages, visitors, visits IN ACCESS EXCLUSIVE MODE`)
@@ -1001,7 +984,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 func TestOverloadGoesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond, Overflow: true}})
-	in.exec(t, `UPDATE apps SET public_counts = 'count'`)
+	in.Exec(t, `UPDATE apps SET public_counts = 'count'`)
 	r := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"}
 	answered := int64(0) // visits that were counted, or accepted
 	for before := (visit.Answer{Later: true}); before.Later; answered++ {
@@ -1009,9 +992,9 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 		before, err = in.Visit(t.Context(), r)
 		require.NoError(t, err)
 	}
-	in.drained(t)
+	in.Drained(t)
 
-	tx, err := in.tables(t).Begin(t.Context())
+	tx, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // or it could not be closed where the test has failed
 	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
@@ -1043,7 +1026,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 	accepted.Add(1)
 	require.NoError(t, tx.Rollback(t.Context()))
 	callers.Wait()
-	in.drained(t)
-	assert.Equal(t, answered+counted.Load()+accepted.Load(), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
-	in.checkTables(t)
+	in.Drained(t)
+	assert.Equal(t, answered+counted.Load()+accepted.Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
+	in.Check(t)
 }

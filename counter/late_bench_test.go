@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/desk"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -34,11 +35,11 @@ const lateVisitors = 2000
 
 func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 	in := ways[3].newInstance(b, counter.Options{})
-	in.exec(b, `UPDATE apps SET retain_days = 0`)
-	require.NoError(b, in.db.WaitForInstances(context.Background(), time.Minute))
+	in.Exec(b, `UPDATE apps SET retain_days = 0`)
+	require.NoError(b, in.DB.WaitForInstances(context.Background(), time.Minute))
 	g, err := in.AuthorizeCounting(b.Context(), counter.Request{App: "demo"})
 	require.NoError(b, err)
-	today := newClock().now
+	today := desk.Noon
 	for day := later - 1; day >= 0; day-- {
 		countDay(b, g, today.AddDate(0, 0, -day))
 	}
@@ -46,7 +47,7 @@ func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 		in.closeAll(b, 20260630)
 	}
 	for n := range partitions {
-		_, err := in.db.MakeDays(b.Context(), visit.DayOf(today.AddDate(0, 0, -n), time.UTC))
+		_, err := in.DB.MakeDays(b.Context(), visit.DayOf(today.AddDate(0, 0, -n), time.UTC))
 		require.NoError(b, err)
 	}
 	day := today.AddDate(-1, 0, 0)

@@ -17,6 +17,7 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
@@ -38,7 +39,7 @@ func pasts(rng *rand.Rand, n, visitors, days int) []past {
 	for i := range list {
 		site, page := rng.IntN(2), rng.IntN(3)
 		ago := time.Duration(rng.IntN(days))*24*time.Hour + time.Duration(rng.IntN(3600*11))*time.Second
-		list[i] = past{fmt.Sprintf("10.0.0.%d", rng.IntN(visitors)), fmt.Sprintf("http://s%d.example/%d", site, page), newClock().now.Add(-ago)}
+		list[i] = past{fmt.Sprintf("10.0.0.%d", rng.IntN(visitors)), fmt.Sprintf("http://s%d.example/%d", site, page), desk.Noon.Add(-ago)}
 	}
 	slices.SortFunc(list, func(a, b past) int { return a.at.Compare(b.at) })
 	return list
@@ -47,12 +48,12 @@ func pasts(rng *rand.Rand, n, visitors, days int) []past {
 // countLive counts visits as they come, each at its time.
 func (in *instance) countLive(t *testing.T, visits []past) {
 	t.Helper()
-	now := in.clock.Now()
+	now := in.Clock.Now()
 	for _, v := range visits {
-		in.clock.Set(v.at)
-		in.count(t, v.ip, v.uri)
+		in.Clock.Set(v.at)
+		in.Count(t, v.ip, v.uri)
 	}
-	in.clock.Set(now)
+	in.Clock.Set(now)
 }
 
 // countPast counts visits in this order with their times, in chunks. What is not counted since the
@@ -98,7 +99,7 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 // missing.
 func (in *instance) closeAll(t testing.TB, before int) {
 	t.Helper()
-	conn := in.conn(t)
+	conn := in.Conn(t)
 	for _, sql := range []string{
 		fmt.Sprintf(`SELECT close_day(d.day_id) FROM (SELECT DISTINCT day_id FROM days WHERE day_id < %d) AS d`, before),
 		`SELECT pack_returns(0, 1000000)`, `SELECT make_tops()`,
@@ -114,7 +115,7 @@ func (in *instance) keepsAll(t *testing.T) { in.keeps(t, "demo", 0, 0) }
 // verified holds all promises against the tables.
 func (in *instance) verified(t *testing.T) {
 	t.Helper()
-	proof, err := verify.Run(t.Context(), in.db, verify.Options{Limit: 3})
+	proof, err := verify.Run(t.Context(), in.DB, verify.Options{Limit: 3})
 	require.NoError(t, err)
 	for _, p := range proof.Promises {
 		require.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)
@@ -140,7 +141,7 @@ func (in *instance) tellsAs(t *testing.T, other *instance) {
 
 func (in *instance) told(t *testing.T) (all []string) {
 	t.Helper()
-	conn := in.conn(t)
+	conn := in.Conn(t)
 	_, err := conn.Exec(t.Context(), `SET plan_cache_mode = force_generic_plan`) // else each question of uniques is planned anew
 	require.NoError(t, err)
 	for _, sql := range []string{
@@ -182,7 +183,7 @@ func TestLateVisitsCountAsInTime(t *testing.T) {
 				if i > 0 {
 					late.closeAll(t, 20260617+2*i)
 				}
-				late.checkTables(t)
+				late.Check(t)
 			}
 			inTime.closeAll(t, 20260628)
 			late.closeAll(t, 20260628)
@@ -201,9 +202,9 @@ func TestLateVisitsBesideAll(t *testing.T) {
 	inTime, a := plain.newInstance(t, counter.Options{}), ways[3].newInstance(t, counter.Options{})
 	inTime.countLive(t, visits)
 	open, brief := "open", 10
-	require.NoError(t, a.admin().AddApp(t.Context(), "brief", app.Settings{Access: &open, RetainDays: &brief}))
+	require.NoError(t, a.Admin.AddApp(t.Context(), "brief", app.Settings{Access: &open, RetainDays: &brief}))
 	a.keepsAll(t)
-	b := ways[3].startOn(t, a.url, counter.Options{})
+	b := ways[3].startOn(t, a.URL, counter.Options{})
 
 	over := make(chan struct{})
 	var nightly, counting sync.WaitGroup
@@ -231,7 +232,7 @@ func TestLateVisitsBesideAll(t *testing.T) {
 
 // manyNights does what the daily task does, again and again.
 func (in *instance) manyNights(t *testing.T, over <-chan struct{}) {
-	conn := in.conn(t)
+	conn := in.Conn(t)
 	for night := 0; ; night++ {
 		select {
 		case <-over:
@@ -268,7 +269,7 @@ func TestLateVisitsBesideErasing(t *testing.T) {
 			case <-over:
 				return
 			default:
-				_, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("10.0.0.%d", n%4))
+				_, err := in.Admin.EraseVisitor(context.Background(), "demo", fmt.Sprintf("10.0.0.%d", n%4))
 				assert.NoError(t, err)
 			}
 		}
@@ -281,7 +282,7 @@ func TestLateVisitsBesideErasing(t *testing.T) {
 	counting.Wait()
 	close(over)
 	erasing.Wait()
-	in.checkTables(t)
+	in.Check(t)
 	in.verified(t)
 }
 
@@ -298,7 +299,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 		items = append(items, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC)})
 	}
 	c := chunkOf(t, g, nil, items...)
-	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
+	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
 	results := g.Recorder().RecordChunk(c)
 	var verr *visit.Error
 	require.ErrorAs(t, results[2].Err, &verr)
@@ -327,7 +328,7 @@ func TestDayGoesUnderACall(t *testing.T) {
 		require.NoError(t, err)
 		_, err = g.FirstDay(t.Context())
 		require.NoError(t, err)
-		in.exec(t, fmt.Sprintf(`INSERT INTO visits_kept (app_id, from_day) SELECT id, %d FROM apps ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`, 20260615+n))
+		in.Exec(t, fmt.Sprintf(`INSERT INTO visits_kept (app_id, from_day) SELECT id, %d FROM apps ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`, 20260615+n))
 		var body []string
 		for _, day := range []int{14 + n, 20, 14 + n, 21} {
 			body = append(body, fmt.Sprintf(`{"uri":"http://a.example/","ip":"192.0.2.1","at":"2026-06-%dT12:00:00Z"}`, day))
@@ -353,9 +354,9 @@ func TestTimesThatAreTold(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, sites, tz, daily, never := "open", "sites", "Pacific/Kiritimati", "daily", 0 // 14 hours ahead
-	require.NoError(t, in.admin().AddApp(t.Context(), "east", app.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "blog", app.Settings{Access: &sites, Sites: []string{"a.example"}}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "east", app.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "blog", app.Settings{Access: &sites, Sites: []string{"a.example"}}))
 	in.keepsAll(t)
 	for _, c := range []struct{ app, at, says string }{
 		{"demo", "2026-06-29T12:05:00Z", ""},
@@ -393,14 +394,14 @@ func TestPausedRetention(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 3, 5)
 	for day := range 8 {
-		in.clock.Set(firstDay.AddDate(0, 0, day))
-		in.count(t, fmt.Sprintf("192.0.2.%d", day), "http://a.example/")
+		in.Clock.Set(firstDay.AddDate(0, 0, day))
+		in.Count(t, fmt.Sprintf("192.0.2.%d", day), "http://a.example/")
 	}
 	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	pause := counter.NewPause()
 	require.NoError(t, g.PauseRetention(t.Context(), pause))
-	in.exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if it had begun then
+	in.Exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if it had begun then
 	first, err := g.FirstDay(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int32(20190601), first)
@@ -415,12 +416,12 @@ func TestPausedRetention(t *testing.T) {
 	for _, sql := range []string{
 		`SELECT keep_visits_from(id, 20190603) FROM apps`, `SELECT forget_visitors(id, 20190603, '{1}', '{192.0.2.1}') FROM apps`,
 	} {
-		_, err := in.conn(t).Exec(t.Context(), sql)
+		_, err := in.Conn(t).Exec(t.Context(), sql)
 		var told *pgconn.PgError
 		require.ErrorAs(t, err, &told)
 		assert.Equal(t, "55P03", told.Code)
 	}
-	in.exec(t, `UPDATE retention_pauses SET until = now() - interval '1 second'`)
+	in.Exec(t, `UPDATE retention_pauses SET until = now() - interval '1 second'`)
 	done = in.retain(t)
 	assert.NotEmpty(t, done.Dropped)
 	assert.NotEmpty(t, done.Forgotten)
@@ -435,17 +436,17 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, days := "open", 3
-	require.NoError(t, in.admin().AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
 	in.keeps(t, "demo", days, days)
 	for day := range 8 {
-		in.clock.Set(firstDay.AddDate(0, 0, day))
-		in.count(t, "192.0.2.1", "http://a.example/")
+		in.Clock.Set(firstDay.AddDate(0, 0, day))
+		in.Count(t, "192.0.2.1", "http://a.example/")
 		_, err := in.Visit(t.Context(), counter.Request{App: "later", IP: fmt.Sprintf("192.0.2.%d", day), URI: "http://b.example/"})
 		require.NoError(t, err)
 	}
 	release := in.hold(t, "a.example") // packing waits for it
 	done := make(chan error, 1)
-	retainer := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now})
+	retainer := retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now})
 	go func() {
 		_, err := retainer.Run(context.Background())
 		done <- err
@@ -464,11 +465,11 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, days, never := "open", 3, 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
 	in.keeps(t, "demo", days, days)
 	for day := range 8 {
-		in.clock.Set(firstDay.AddDate(0, 0, day))
+		in.Clock.Set(firstDay.AddDate(0, 0, day))
 		for _, app := range []string{"demo", "keeper", "later"} {
 			if app == "keeper" && day == 0 {
 				continue // so that the day is dropped
@@ -477,7 +478,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	reading, err := in.tables(t).Begin(t.Context()) // whoever drops a day waits for it
+	reading, err := in.Tables(t).Begin(t.Context()) // whoever drops a day waits for it
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), "SELECT FROM visits")
 	require.NoError(t, err)
@@ -485,7 +486,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 		return errors.Join(in.counting(t).PauseRetention(t.Context(), counter.NewPause()), reading.Rollback(t.Context()))
 	})
 	busy := func(context.Context, time.Duration) error { return begin() }
-	_, err = retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+	_, err = retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now, Pause: busy}).Run(context.Background())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err), "it is to be tried again")
 	assert.Equal(t, []string{"demo 7 8", "keeper 7 7", "later 4 4"}, in.list(t, `SELECT concat_ws(' ', a.name,
 			(SELECT count(*) FROM visits AS v WHERE v.page_id = p.id), (SELECT count(*) FROM visitors AS v WHERE v.page_id = p.id))
@@ -495,5 +496,5 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 
 func (in *instance) list(t *testing.T, sql string) []string {
 	t.Helper()
-	return dbtest.Column[string](t, in.conn(t), sql)
+	return dbtest.Column[string](t, in.Conn(t), sql)
 }

@@ -63,25 +63,25 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 	for round := range dbtest.LongOrShort(8, 3) {
 		items := anyItems(r, 150)
 		chunk := chunkOf(t, g, nil, items[:80]...)
-		midnight := one.clock.Now().Add(time.Duration(round%2) * 24 * time.Hour)
-		many.clock.Set(midnight)
+		midnight := one.Clock.Now().Add(time.Duration(round%2) * 24 * time.Hour)
+		many.Clock.Set(midnight)
 		chunk = append(chunk, chunkOf(t, g, nil, items[80:]...)...)
 		for i, got := range g.Recorder().RecordChunk(chunk) {
 			if i == 80 {
-				one.clock.Set(midnight)
+				one.Clock.Set(midnight)
 			}
 			require.NoError(t, got.Err)
-			require.Equal(t, row(one.count(t, items[i].IP, items[i].URI)), row(got.Answer), "round %d, visit %d", round, i)
+			require.Equal(t, row(one.Count(t, items[i].IP, items[i].URI)), row(got.Answer), "round %d, visit %d", round, i)
 		}
 		for range 3 { // what chunks have counted, lanes know, and the other way round
 			item := anyItems(r, 1)[0]
-			require.Equal(t, row(one.count(t, item.IP, item.URI)), row(many.count(t, item.IP, item.URI)))
+			require.Equal(t, row(one.Count(t, item.IP, item.URI)), row(many.Count(t, item.IP, item.URI)))
 		}
 	}
 	if w.filter {
-		require.Zero(t, many.metric(t, "footfall_filter_wrong_hints_total"))
+		require.Zero(t, many.Metric(t, "footfall_filter_wrong_hints_total"))
 	}
-	many.checkTables(t)
+	many.Check(t)
 }
 
 // A chunk that is being written keeps no hint from being right: what the lanes do not see yet they
@@ -89,7 +89,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
-	in.count(t, "192.0.2.250", "http://a/")
+	in.Count(t, "192.0.2.250", "http://a/")
 	g := in.counting(t)
 	release := in.hold(t, "a")
 	results := make(chan []record.Result, 1)
@@ -103,8 +103,8 @@ func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 		require.NoError(t, got.Err)
 	}
 	require.Equal(t, "3 3 3 4 | 3 3 3 4", <-lane)
-	require.Zero(t, in.metric(t, "footfall_filter_wrong_hints_total"))
-	in.checkTables(t)
+	require.Zero(t, in.Metric(t, "footfall_filter_wrong_hints_total"))
+	in.Check(t)
 }
 
 // Chunks and single visits to the same sites, from two instances at once: nothing is lost, nothing
@@ -112,7 +112,7 @@ func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 func TestChunksBesideLiveVisits(t *testing.T) {
 	t.Parallel()
 	a := both.newInstance(t, counter.Options{})
-	b := both.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+	b := both.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
 	var wg sync.WaitGroup
 	const chunks, visits, clients, each = 6, 300, 20, 40
 	for n, in := range []*instance{a, b} {
@@ -138,12 +138,12 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 	}
 	wg.Wait()
 	var hot int
-	require.NoError(t, a.tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, a.Tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 2*(chunks*visits+clients*each), hot)
 	for _, in := range []*instance{a, b} {
-		require.Empty(t, in.log.String())
+		require.Empty(t, in.Log.String())
 	}
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // A chunk of visits from two sources moves both positions, or none: also where another chunk moves
@@ -186,15 +186,15 @@ func TestChunkOfTwoSources(t *testing.T) {
 	}
 	require.Equal(t, int64(0), third[1].Next)
 	var hot int
-	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, in.Conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 40, hot)
-	in.checkTables(t)
+	in.Check(t)
 }
 
 // numbersOf are pv, uv and hot of a target; "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
-	rows, err := in.tables(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
+	rows, err := in.Tables(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
 	require.NoError(t, err)
 	for rows.Next() {
 		require.NoError(t, rows.Scan(&numbers))
@@ -212,22 +212,22 @@ func TestCallsAreForgotten(t *testing.T) {
 		_, err := g.OpenCall(t.Context(), fmt.Sprint(i), [32]byte{1}, 100)
 		require.NoError(t, err)
 	}
-	in.exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part LIKE '0 %' OR part LIKE '1 %'`)
+	in.Exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part LIKE '0 %' OR part LIKE '1 %'`)
 	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}, 100) // sent again
 	require.NoError(t, err)
-	in.exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
+	in.Exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
 	for _, c := range []struct{ days, want int64 }{{8, 0}, {7, 1}, {7, 0}, {0, 0}} { // one day at least
-		forgotten, err := in.db.ForgetCalls(t.Context(), int(c.days))
+		forgotten, err := in.DB.ForgetCalls(t.Context(), int(c.days))
 		require.NoError(t, err)
 		require.Equal(t, c.want, forgotten, "%d days", c.days)
 	}
 	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}, 100) // another call now
 	require.NoError(t, err)
-	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part LIKE '2 %'`)
-	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
+	in.Exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part LIKE '2 %'`)
+	keepsUp(t, in.URL, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool {
 		var calls int
-		err := in.tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
+		err := in.Tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
 		return err == nil && calls == 2
 	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }
@@ -239,7 +239,7 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	g := in.counting(t)
 	_, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	require.NoError(t, admin.NewAdmin(in.db, nil).DeleteApp(t.Context(), "demo"))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).DeleteApp(t.Context(), "demo"))
 	_, err = g.OpenCall(t.Context(), "two", [32]byte{1}, 100)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)

@@ -34,7 +34,7 @@ func testConcurrentAnswers(t *testing.T, w way) {
 	const clients = 200
 	each := dbtest.LongOrShort(25, 10)
 	a := w.newInstance(t, counter.Options{})
-	b := w.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+	b := w.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
 	instances := []*instance{a, b}
 
 	epoch := time.Now()
@@ -63,7 +63,7 @@ func testConcurrentAnswers(t *testing.T, w way) {
 			})
 		}
 		wg.Wait()
-		a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+		a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
 	}
 
 	visits := slices.Concat(all...)
@@ -80,7 +80,7 @@ func testConcurrentAnswers(t *testing.T, w way) {
 	for target, visits := range byPage {
 		checkAnswers(t, target, visits)
 	}
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // told is what one visit was told of one target.

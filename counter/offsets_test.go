@@ -14,7 +14,6 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
 	"footfall/record"
@@ -24,7 +23,7 @@ import (
 // offset sets one offset of the app demo.
 func (in *instance) offset(t *testing.T, uri string, hot, pv, uv int64) {
 	t.Helper()
-	_, err := in.admin().SetOffsets(t.Context(), "demo", []admin.Offset{{URI: uri, Hot: hot, PV: pv, UV: uv}}, false)
+	_, err := in.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: uri, Hot: hot, PV: pv, UV: uv}}, false)
 	require.NoError(t, err)
 }
 
@@ -69,9 +68,9 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 func TestOffsets(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	other := plain.startOn(t, in.url, counter.Options{})
+	other := plain.startOn(t, in.URL, counter.Options{})
 	open := "read"
-	require.NoError(t, in.admin().SetApp(t.Context(), "demo", app.Settings{PublicCounts: &open}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{PublicCounts: &open}))
 	const page = "http://a.example/page"
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", in.shownAs(t, "192.0.2.1", page, false))
 
@@ -94,20 +93,20 @@ func TestOffsets(t *testing.T) {
 	// Set again it is replaced. Removed, there is what was counted.
 	in.offset(t, page, 10, 10, 10)
 	require.Equal(t, "704 604 601 5006 | 14 14 11 15", other.shownAs(t, "192.0.2.1", page+"#again", false))
-	removed, err := in.admin().RemoveOffset(t.Context(), "demo", page)
+	removed, err := in.Admin.RemoveOffset(t.Context(), "demo", page)
 	require.NoError(t, err)
 	require.Equal(t, admin.Offset{URI: "a.example/page", Hot: 10, PV: 10, UV: 10}, removed)
-	_, err = in.admin().RemoveOffset(t.Context(), "demo", page)
+	_, err = in.Admin.RemoveOffset(t.Context(), "demo", page)
 	require.ErrorContains(t, err, "has no offset of a.example/page")
-	_, err = in.admin().RemoveOffset(t.Context(), "demo", "a.example")
+	_, err = in.Admin.RemoveOffset(t.Context(), "demo", "a.example")
 	require.NoError(t, err)
 	one, err := other.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: page})
 	require.NoError(t, err)
 	require.Equal(t, "4 4 1 6 | 4 4 1 5", row(one))
-	list, err := in.admin().Offsets(t.Context(), "demo")
+	list, err := in.Admin.Offsets(t.Context(), "demo")
 	require.NoError(t, err)
 	require.Equal(t, []admin.Offset{{URI: "a.example/new", Hot: 50, PV: 50, UV: 50}}, list)
-	in.checkTables(t)
+	in.Check(t)
 	in.verified(t)
 }
 
@@ -136,7 +135,7 @@ func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{MaxNewPages: ptr("2"), Bots: ptr("count")})
-	_, err := in.admin().SetOffsets(t.Context(), "shop", []admin.Offset{
+	_, err := in.Admin.SetOffsets(t.Context(), "shop", []admin.Offset{
 		{URI: "shop.example", Hot: 10, PV: 10, UV: 10}, {URI: "shop.example/a", Hot: 20, PV: 20, UV: 20}, {URI: "shop.example/b", Hot: 30, PV: 30, UV: 30},
 	}, false)
 	require.NoError(t, err)
@@ -159,7 +158,7 @@ func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	other := plain.startOn(t, in.url, counter.Options{})
+	other := plain.startOn(t, in.URL, counter.Options{})
 	var set atomic.Int64 // the offset that the last command has returned from
 	var sent atomic.Int64
 	disperse := dbtest.Crowd(t, 6, func(client, i int) {
@@ -178,7 +177,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	})
 	for step := range int64(20) {
 		n := (step + 1) * 1_000_000_000
-		_, err := in.admin().SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
+		_, err := in.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
 		require.NoError(t, err)
 		set.Store(step + 1)
 	}
@@ -186,7 +185,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	a, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a/", Counted: true})
 	require.NoError(t, err)
 	require.Equal(t, sent.Load(), a.Page.Hot)
-	in.checkTables(t)
+	in.Check(t)
 	in.verified(t)
 }
 
@@ -196,38 +195,34 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.offset(t, "a.example/page", 100, 100, 100)
 	in.offset(t, "a.example", 300, 300, 300)
-	in.count(t, "192.0.2.1", "http://a.example/page")
-	_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	in.Count(t, "192.0.2.1", "http://a.example/page")
+	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 	require.NoError(t, err)
-	require.Equal(t, "302 302 302 302 | 102 102 102 102", row(in.count(t, "192.0.2.1", "http://a.example/page")), "an erased visitor is new, behind all others")
+	require.Equal(t, "302 302 302 302 | 102 102 102 102", row(in.Count(t, "192.0.2.1", "http://a.example/page")), "an erased visitor is new, behind all others")
 
-	epoch := func() int64 { return in.one(t, `SELECT value FROM epochs WHERE name = 'offsets'`) }
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/page"))
-	require.Equal(t, "302 302 302 303 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/page")))
+	epoch := func() int64 { return in.One(t, `SELECT value FROM epochs WHERE name = 'offsets'`) }
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/page"))
+	require.Equal(t, "302 302 302 303 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/page")))
 	before := epoch()
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/page"))
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/page"))
 	require.Equal(t, before, epoch(), "without an offset nobody has to read all of them")
 	in.offset(t, "a.example/never", 9, 8, 7)
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/never"), "of a page that nobody has visited")
-	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "a.example/never"), "has no page a.example/never")
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/never"), "of a page that nobody has visited")
+	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/never"), "has no page a.example/never")
 	in.verified(t)
 
-	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
-	require.Zero(t, in.one(t, `SELECT count(*) FROM offsets`))
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+	require.Zero(t, in.One(t, `SELECT count(*) FROM offsets`))
 }
 
 // An instance that does not watch apps for now answers with offsets, too: each request looks
 // whether they have changed.
 func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
-	ctx, url := t.Context(), dbtest.New(t)
-	require.NoError(t, admin.NewAdmin(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", app.Settings{Access: ptr("open")}))
-	c, err := counter.Open(ctx, dbtest.Open(t, url, db.Options{}), counter.Options{})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	ctx, c := t.Context(), plain.newInstance(t, counter.Options{})
 
 	// Whoever watches holds the present epoch, which nobody can do any more.
-	conn := (&instance{url: url}).conn(t)
+	conn := c.Conn(t)
 	require.Eventually(t, func() bool {
 		var held bool
 		require.NoError(t, conn.QueryRow(ctx, `
@@ -238,7 +233,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 			WHERE name = 'apps'`).Scan(&held))
 		return held
 	}, dbtest.Patience, dbtest.Tick)
-	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n WHERE name = 'apps'`)
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n WHERE name = 'apps'`)
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
 	require.NoError(t, err)

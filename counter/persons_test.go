@@ -12,10 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
@@ -25,13 +24,11 @@ import (
 // newPeople starts two instances on one database, where visitors of demo have ids.
 func (w way) newPeople(t testing.TB, o counter.Options) (a, b *instance) {
 	t.Helper()
-	a = w.startOn(t, dbtest.Made(t, "people", newClock().Now(), func(d *db.DB) {
-		open, byID, never := "open", "id", 0
-		require.NoError(t, admin.NewAdmin(d, secret).AddApp(t.Context(), "demo",
-			app.Settings{Access: &open, Visitor: &byID, Tags: []string{"default", "age", "plan"}, RetainDays: &never}))
-	}), o)
-	o.Clock = a.clock.Now
-	return a, w.startOn(t, a.url, o)
+	a = w.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{
+		"demo": {Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"default", "age", "plan"}, RetainDays: ptr(0)},
+	}}), o)
+	o.Clock = a.Clock.Now
+	return a, w.startOn(t, a.URL, o)
 }
 
 // by counts a visit of an id.
@@ -65,7 +62,7 @@ func (in *instance) stored(t *testing.T, id string) netip.Addr {
 	t.Helper()
 	of, err := in.demo(context.Background())
 	require.NoError(t, err)
-	visitor, err := (&app.App{App: of}).VisitorByID(secret, id)
+	visitor, err := (&app.App{App: of}).VisitorByID(desk.Secret, id)
 	require.NoError(t, err)
 	return visitor
 }
@@ -95,8 +92,8 @@ func (in *instance) has(t *testing.T, id string, tags ...tag.Tag) {
 // pass has so many periods of people pass by the clock.
 func (in *instance) pass(t *testing.T, periods int) {
 	t.Helper()
-	in.exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION people_clock() RETURNS bigint LANGUAGE sql STABLE RETURN %d`,
-		in.one(t, `SELECT people_clock()`)+int64(periods)))
+	in.Exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION people_clock() RETURNS bigint LANGUAGE sql STABLE RETURN %d`,
+		in.One(t, `SELECT people_clock()`)+int64(periods)))
 }
 
 // turn begins a new period of people.
@@ -104,8 +101,8 @@ func (in *instance) turn(t *testing.T) {
 	t.Helper()
 	in.pass(t, 1)
 	require.Eventually(t, func() bool {
-		in.exec(t, `SELECT turn_people()`) // unless an instance has done it
-		return in.one(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0
+		in.Exec(t, `SELECT turn_people()`) // unless an instance has done it
+		return in.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0
 	}, dbtest.Patience, dbtest.Tick)
 }
 
@@ -133,7 +130,7 @@ func testLinksHoldAtOtherInstances(t *testing.T, w way) {
 	require.Equal(t, "5 5 4 10 | 5 5 4 10", b.by(t, "cookie:3", page), "linked to another person")
 	require.Equal(t, "5 5 5 11 | 5 5 5 11", b.by(t, "user:3", page))
 
-	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
 	require.Equal(t, "6 5 2 12 | 6 5 2 12", b.by(t, "cookie:1", page))
 	require.Equal(t, "6 5 2 13 | 6 5 2 13", a.by(t, "user:1", page))
 	require.Equal(t, "7 5 4 14 | 7 5 4 14", a.by(t, "cookie:2", page))
@@ -141,7 +138,7 @@ func testLinksHoldAtOtherInstances(t *testing.T, w way) {
 	for id, rank := range map[string]int{"cookie:1": 2, "user:1": 2, "cookie:2": 4, "cookie:3": 4, "user:2": 4, "user:3": 5} {
 		require.Equal(t, fmt.Sprintf("7 5 %d 15 | 7 5 %[1]d 15", rank), b.askBy(t, id, page))
 	}
-	a.checkTables(t)
+	a.Check(t)
 	a.verified(t)
 	b.warnsOfNoBatch(t)
 }
@@ -166,8 +163,8 @@ func testPersonsBecomeAliases(t *testing.T, w way) {
 	for _, id := range ids {
 		require.Equal(t, fmt.Sprintf("5 5 5 %d | 1 1 1 6", hot), b.askBy(t, id, page+"4"))
 	}
-	require.Zero(t, b.metric(t, "footfall_filter_wrong_hints_total"), "it is asked for the person")
-	a.checkTables(t)
+	require.Zero(t, b.Metric(t, "footfall_filter_wrong_hints_total"), "it is asked for the person")
+	a.Check(t)
 }
 
 // Visits that were accepted before a link and are counted after it, those of past days, and those of
@@ -183,7 +180,7 @@ func testEveryWayInResolves(t *testing.T, w way) {
 	b.later(t, counter.Request{Visitor: "cookie:1", URI: page, At: "2026-06-28T12:00:00Z"})
 	a.link(t, "cookie:1", "user:1")
 	end()
-	b.drained(t)
+	b.Drained(t)
 	require.Equal(t, "3 2 1 4 | 3 2 1 4", b.askBy(t, "cookie:1", page))
 
 	g := b.counting(t)
@@ -194,7 +191,7 @@ func testEveryWayInResolves(t *testing.T, w way) {
 			}
 		}
 	}
-	now := b.clock.Now()
+	now := b.Clock.Now()
 	past := func(days int) counter.Item {
 		return counter.Item{URI: page, Visitor: "cookie:1", At: now.AddDate(0, 0, -days), ID: fmt.Sprint(days)}
 	}
@@ -209,7 +206,7 @@ func testEveryWayInResolves(t *testing.T, w way) {
 	a.link(t, "cookie:3", "user:3")
 	chunk(counter.Item{URI: page, Visitor: "cookie:3", At: now.AddDate(0, 0, -3)}, counter.Item{URI: page, Visitor: "user:3", At: now.AddDate(0, 0, -2)})
 	require.Equal(t, "8 3 3 12 | 8 3 3 12", b.askBy(t, "cookie:3", page))
-	a.checkTables(t)
+	a.Check(t)
 	a.verified(t)
 }
 
@@ -245,7 +242,7 @@ func testSentAgainResolvesAnew(t *testing.T, w way) {
 	a.forget(t, "cookie:1")
 	release()
 	require.Equal(t, "3 3 3 6 | 3 3 3 6", <-done, "the link was erased")
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // forget takes out the rows of ids.
@@ -253,7 +250,7 @@ func (in *instance) forget(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		for _, which := range []string{"<>", "="} {
-			_, err := in.tables(t).Exec(t.Context(), `DELETE FROM people WHERE period `+which+` people_period() AND id = $1`, in.stored(t, id))
+			_, err := in.Tables(t).Exec(t.Context(), `DELETE FROM people WHERE period `+which+` people_period() AND id = $1`, in.stored(t, id))
 			require.NoError(t, err)
 		}
 	}
@@ -264,7 +261,7 @@ func TestCommitUnseenOfAnAlias(t *testing.T) { everyWay(t, testCommitUnseenOfAnA
 
 func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 	a, _ := w.newPeople(t, counter.Options{})
-	c, through := newCutter(t, a.url)
+	c, through := newCutter(t, a.URL)
 	in := w.startOn(t, through, counter.Options{})
 	a.by(t, "user:1", page)
 	in.by(t, "cookie:1", page)
@@ -272,8 +269,8 @@ func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 	require.Equal(t, "2 2 1 3 | 2 2 1 3", in.by(t, "cookie:1", page))
 	release := a.hold(t, "a")
 	answered := make(chan visit.Answer, 1)
-	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
-	in.clock.Set(a.clock.Now())
+	a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
+	in.Clock.Set(a.Clock.Now())
 	go func() {
 		answer, err := in.Visit(context.Background(), counter.Request{App: "demo", Visitor: "cookie:1", URI: page})
 		assert.NoError(t, err)
@@ -286,7 +283,7 @@ func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 	require.True(t, (<-answered).NoNumbers)
 	require.Equal(t, "3 2 1 4 | 3 2 1 4", in.askBy(t, "cookie:1", page))
 	require.Equal(t, "3 2 1 5 | 3 2 1 5", in.by(t, "user:1", page))
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // An alias that comes to an instance whose clock is behind counts as the person, on the day that has
@@ -295,16 +292,16 @@ func TestMidnightOfAnAlias(t *testing.T) { everyWay(t, testMidnightOfAnAlias) }
 
 func testMidnightOfAnAlias(t *testing.T, w way) {
 	a, _ := w.newPeople(t, counter.Options{})
-	behind := w.startOn(t, a.url, counter.Options{})
+	behind := w.startOn(t, a.URL, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
 	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", behind.by(t, "cookie:1", page))
-	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", a.by(t, "user:2", page))
 	require.Equal(t, "3 2 1 3 | 3 2 1 3", behind.by(t, "cookie:1", page))
 	require.Equal(t, "3 2 1 4 | 3 2 1 4", a.by(t, "user:1", page))
 	require.Contains(t, a.tagDays(t), "a 20260630 age 25-34 1 0")
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // A link waits while all people of the app are erased; it is the first one again.
@@ -315,13 +312,13 @@ func TestLinkBehindErasing(t *testing.T) {
 	a.link(t, "cookie:1", "user:1")
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", b.by(t, "cookie:1", page))
 
-	a.exec(t, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+	a.Exec(t, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 		CREATE TRIGGER wait BEFORE INSERT ON people FOR EACH STATEMENT EXECUTE FUNCTION wait()`)
-	writing, err := a.tables(t).Begin(t.Context())
+	writing, err := a.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = writing.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
 	require.NoError(t, err)
-	erasing, err := a.tables(t).Begin(t.Context())
+	erasing, err := a.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = erasing.Exec(t.Context(), `SELECT lock_people(id) FROM apps; DELETE FROM people`)
 	require.NoError(t, err)
@@ -330,7 +327,7 @@ func TestLinkBehindErasing(t *testing.T) {
 	a.waiters(t, 1)
 	require.NoError(t, erasing.Commit(t.Context()))
 	require.Eventually(t, func() bool {
-		return a.one(t, `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND objid = 1 AND NOT granted`) == 1
+		return a.One(t, `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND objid = 1 AND NOT granted`) == 1
 	}, dbtest.Patience, dbtest.Tick)
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", b.by(t, "cookie:1", page), "it stands for itself now")
 	require.NoError(t, writing.Rollback(t.Context()))
@@ -362,7 +359,7 @@ func TestWaysGetShorter(t *testing.T) {
 	chain("d", "e", "f")
 	require.Contains(t, in.says(t, app.Said{ID: "f", Is: "g"}), "more than 4 steps")
 	kept := func() string {
-		return fmt.Sprint(in.table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
+		return fmt.Sprint(in.Table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
 			in.stored(t, "b"), in.stored(t, "c"))))
 	}
 	require.Equal(t, "[false 0\n false 1\n]", kept())
@@ -390,7 +387,7 @@ func TestWaysGetShorterBesideAUse(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, writing.Commit(t.Context()))
 	require.NoError(t, <-linked)
-	require.Equal(t, []string{"false 0\n", "true 0\n"}, in.table(t, fmt.Sprintf(
+	require.Equal(t, []string{"false 0\n", "true 0\n"}, in.Table(t, fmt.Sprintf(
 		`SELECT period = people_period(), height FROM people WHERE id = '%s' ORDER BY 1`, in.stored(t, "b"))))
 	in.verified(t)
 }
@@ -406,7 +403,7 @@ func testTagsOfPersons(t *testing.T, w way) {
 		_, err := b.Visit(t.Context(), counter.Request{App: "demo", Visitor: id, URI: page, Tags: brought, Referrer: "https://news.example/"})
 		require.NoError(t, err)
 	}
-	tomorrow := func() { a.clock.Set(a.clock.Now().Add(24 * time.Hour)) }
+	tomorrow := func() { a.Clock.Set(a.Clock.Now().Add(24 * time.Hour)) }
 	comes("cookie:1")
 	a.link(t, "cookie:1", "user:1")
 	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"}, tag.Tag{Name: "plan", Value: "free"})
@@ -418,7 +415,7 @@ func testTagsOfPersons(t *testing.T, w way) {
 	comes("cookie:1", tag.Tag{Name: "plan", Value: "trial"})
 	comes("user:1")
 	tomorrow()
-	require.NoError(t, a.admin().SetApp(t.Context(), "demo", app.Settings{Tags: []string{"plan"}}))
+	require.NoError(t, a.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: []string{"plan"}}))
 	comes("user:1")
 	comes("cookie:2")
 	tomorrow()
@@ -455,18 +452,18 @@ func testUsedPeopleStay(t *testing.T, w way) {
 	for period := range 3 {
 		a.turn(t)
 		require.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", 1+period, 1+period), b.askBy(t, "cookie:1", page), "a question uses nobody")
-		require.Equal(t, []string{"0\n"}, a.table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+		require.Equal(t, []string{"0\n"}, a.Table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
 		require.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", 2+period, 2+period), b.by(t, "cookie:1", page))
-		require.Equal(t, []string{"3\n"}, a.table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+		require.Equal(t, []string{"3\n"}, a.Table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
 	}
 	require.Equal(t, "2 2 2 5 | 2 2 2 5", b.by(t, "cookie:2", page), "it was not used for two periods")
 	a.turn(t)
 	a.turn(t)
 	require.Equal(t, "3 3 3 6 | 3 3 3 6", b.by(t, "cookie:1", page))
-	require.Empty(t, a.table(t, `SELECT FROM people`))
+	require.Empty(t, a.Table(t, `SELECT FROM people`))
 	a.link(t, "cookie:1", "user:2")
 	require.Equal(t, "3 3 1 7 | 3 3 1 7", b.by(t, "cookie:1", page), "the first link again")
-	a.checkTables(t)
+	a.Check(t)
 }
 
 // A connection that is cut while an id's use is written costs neither the visit nor the use.
@@ -475,7 +472,7 @@ func TestUseIsWrittenOnAnotherConnection(t *testing.T) {
 	a, b := both.newPeople(t, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
 	a.turn(t)
-	a.exec(t, `CREATE SEQUENCE public.cuts;
+	a.Exec(t, `CREATE SEQUENCE public.cuts;
 		CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
 			IF nextval('public.cuts') = 1 THEN
 				PERFORM pg_terminate_backend(pg_backend_pid());
@@ -484,8 +481,8 @@ func TestUseIsWrittenOnAnotherConnection(t *testing.T) {
 		END $$;
 		CREATE TRIGGER cut AFTER INSERT ON people FOR EACH STATEMENT EXECUTE FUNCTION cut()`)
 	b.by(t, "cookie:1", page)
-	require.EqualValues(t, 2, a.one(t, `SELECT last_value FROM public.cuts`), "it was cut, and written again")
-	require.EqualValues(t, 2, a.one(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+	require.EqualValues(t, 2, a.One(t, `SELECT last_value FROM public.cuts`), "it was cut, and written again")
+	require.EqualValues(t, 2, a.One(t, `SELECT count(*) FROM people WHERE period = people_period()`))
 }
 
 // Instances begin the periods.
@@ -494,7 +491,7 @@ func TestInstancesBeginPeriods(t *testing.T) {
 	a, _ := both.newPeople(t, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
 	a.pass(t, 3) // by when both tables are to be emptied
-	both.startOn(t, a.url, counter.Options{})
-	require.Eventually(t, func() bool { return a.one(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 }, dbtest.Patience, dbtest.Tick)
-	require.Empty(t, a.table(t, `SELECT FROM people`))
+	keepsUp(t, a.URL, counter.Options{})
+	require.Eventually(t, func() bool { return a.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Empty(t, a.Table(t, `SELECT FROM people`))
 }

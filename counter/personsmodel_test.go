@@ -141,7 +141,7 @@ func (p *people) has(t *testing.T, in *instance, id string, has tag.Set) {
 
 // erases a person with all ids.
 func (p *people) erases(t *testing.T, in *instance, id string) {
-	again(t, func() error { _, err := in.admin().EraseVisitor(t.Context(), "demo", id); return err })
+	again(t, func() error { _, err := in.Admin.EraseVisitor(t.Context(), "demo", id); return err })
 	_, person := p.way(id)
 	all := []string{person}
 	for other := range p.rows {
@@ -326,7 +326,7 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 			want = append(want, fmt.Sprintln(stored[id], is, row.used == p.period, row.tags.Text()))
 		}
 	}
-	require.ElementsMatch(t, want, in.table(t, `
+	require.ElementsMatch(t, want, in.Table(t, `
 		SELECT DISTINCT ON (id) host(id), host(person), period = people_period(),
 		       coalesce((SELECT string_agg(t.name || E'\x1f' || t.value, E'\n' ORDER BY t.name) || E'\n' FROM tags AS t WHERE t.id = ANY (p.tag_ids)), '')
 		FROM people AS p
@@ -344,7 +344,7 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 		}
 	}
 	var there []string
-	for _, line := range in.table(t, `
+	for _, line := range in.Table(t, `
 		SELECT p.uri, host(v.ip), v.day_id, w.rank
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip`) {
 		f := strings.Fields(line)
@@ -395,7 +395,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 	visits := 0
 	visitOf := func(daysAgo int) ided {
 		visits++
-		at := a.clock.Now().AddDate(0, 0, -daysAgo)
+		at := a.Clock.Now().AddDate(0, 0, -daysAgo)
 		v := ided{id: any(), page: fmt.Sprint("a/", r.IntN(3)), visitID: fmt.Sprint(visits), day: visit.DayOf(at, time.UTC)}
 		if daysAgo > 0 {
 			v.at = at.Format(time.RFC3339)
@@ -406,7 +406,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 	end := func() {}
 	drain := func() { // what the inbox has is counted as the persons of now
 		end()
-		a.drained(t)
+		a.Drained(t)
 		for _, v := range accepted {
 			p.counts(v)
 		}
@@ -434,7 +434,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 		drain()
 		if r.IntN(4) == 0 {
 			b.Close()
-			b = w.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+			b = w.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
 		}
 
 		var sent []ided
@@ -457,7 +457,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 				}
 				for _, v := range some {
 					if round%3 == 0 { // an instance that meets none keeps what it remembers
-						cuts.Add(a.one(t, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+						cuts.Add(a.One(t, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
 							WHERE datname = current_database() AND application_name = 'footfall' ORDER BY state, random() LIMIT 1) AS one`))
 					}
 					p.send(t, in, v)
@@ -478,7 +478,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 			accepted = append(accepted, v)
 		}
 		if r.IntN(3) == 0 {
-			a.clock.Set(a.clock.Now().AddDate(0, 0, 1))
+			a.Clock.Set(a.Clock.Now().AddDate(0, 0, 1))
 		}
 	}
 	drain()
@@ -489,7 +489,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 		}
 	}
 	p.isThere(t, a, ids)
-	a.checkTables(t)
+	a.Check(t)
 	a.checkTags(t)
 	a.verified(t)
 }

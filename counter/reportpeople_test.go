@@ -11,7 +11,7 @@ import (
 
 func (in *instance) known(t *testing.T, target, name string) []string {
 	t.Helper()
-	return in.table(t, `SELECT * FROM report.people('demo', '`+target+`', '`+name+`')`)
+	return in.Table(t, `SELECT * FROM report.people('demo', '`+target+`', '`+name+`')`)
 }
 
 // All visitors of a target are told by what is said now of the persons for whom they stand, in
@@ -40,6 +40,6 @@ func TestReportPeople(t *testing.T) {
 	require.NoError(t, <-in.erases("user:7"))
 	assert.Equal(t, []string{"(none) 9\n"}, in.known(t, "a", "age"))
 	assert.Empty(t, in.known(t, "elsewhere", "age"))
-	_, err := in.tables(t).Exec(t.Context(), `SELECT * FROM report.people('demo', 'a', 'size')`)
+	_, err := in.Tables(t).Exec(t.Context(), `SELECT * FROM report.people('demo', 'a', 'size')`)
 	assert.ErrorContains(t, err, "app demo has no tag size")
 }

@@ -27,7 +27,7 @@ func (in *instance) retain(t *testing.T) *retention.Done {
 	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once
 	var all retention.Done
 	for {
-		done, err := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+		done, err := retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now, Pause: busy}).Run(context.Background())
 		all.Closed, all.Visits = append(all.Closed, done.Closed...), append(all.Visits, done.Visits...)
 		all.Dropped, all.Forgotten = append(all.Dropped, done.Dropped...), append(all.Forgotten, done.Forgotten...)
 		if db.FaultOf(err) != db.FaultBusy {
@@ -40,7 +40,7 @@ func (in *instance) retain(t *testing.T) *retention.Done {
 // keeps sets for how many days an app keeps visits and visitors.
 func (in *instance) keeps(t *testing.T, name string, visits, visitors int) {
 	t.Helper()
-	require.NoError(t, in.admin().SetApp(t.Context(), name, app.Settings{RetainDays: &visits, ForgetDays: &visitors}))
+	require.NoError(t, in.Admin.SetApp(t.Context(), name, app.Settings{RetainDays: &visits, ForgetDays: &visitors}))
 }
 
 // Pages are deleted after the rows of their first days.
@@ -49,10 +49,10 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 		in := w.newInstance(t, counter.Options{})
 		const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
 		open, never := "open", 0
-		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
+		require.NoError(t, in.Admin.AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
 		in.keeps(t, "demo", 3, 0)
 		for day := range 8 {
-			in.clock.Set(firstDay.AddDate(0, 0, day))
+			in.Clock.Set(firstDay.AddDate(0, 0, day))
 			if day%2 == 0 { // every other day stays for another app
 				_, err := in.Visit(t.Context(), counter.Request{App: "keeper", IP: "192.0.2.1", URI: a})
 				require.NoError(t, err)
@@ -60,55 +60,55 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 			for visitor := 1; visitor <= 4; visitor++ {
 				ip := fmt.Sprintf("192.0.2.%d", visitor)
 				if day%visitor == 0 {
-					in.count(t, ip, a)
+					in.Count(t, ip, a)
 				}
 				if (day+1)%visitor == 0 {
-					in.count(t, ip, b)
+					in.Count(t, ip, b)
 				}
 			}
-			in.count(t, "192.0.2.1", c)
+			in.Count(t, "192.0.2.1", c)
 		}
-		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.3")
+		_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
 		require.NoError(t, err)
-		in.checkTables(t)
-		sites := in.table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`)
+		in.Check(t)
+		sites := in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`)
 		done := in.retain(t)
 		require.NotEmpty(t, done.Dropped)
 		require.NotEmpty(t, done.Visits)
-		in.checkTables(t)
+		in.Check(t)
 
 		for _, uri := range []string{a, b} {
-			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
-			in.checkTables(t)
-			require.Empty(t, in.table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id) WHERE v.day_id < k.from_day`))
+			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
+			in.Check(t)
+			require.Empty(t, in.Table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id) WHERE v.day_id < k.from_day`))
 		}
-		require.Equal(t, sites, in.table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
-		require.Empty(t, in.table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
-		require.Empty(t, in.table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
+		require.Equal(t, sites, in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
+		require.Empty(t, in.Table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
+		require.Empty(t, in.Table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
 		// Everybody came to one of the two pages on each of their days, so that their sketches
 		// together are those of the site.
 		const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
 			WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
-		require.Len(t, in.table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
-		require.Equal(t, in.table(t, fmt.Sprintf(sketches, "")), in.table(t, fmt.Sprintf(sketches, "/(deleted)")))
+		require.Len(t, in.Table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
+		require.Equal(t, in.Table(t, fmt.Sprintf(sketches, "")), in.Table(t, fmt.Sprintf(sketches, "/(deleted)")))
 
-		in.clock.Set(firstDay.AddDate(0, 0, 8))
-		in.count(t, "192.0.2.1", c)
+		in.Clock.Set(firstDay.AddDate(0, 0, 8))
+		in.Count(t, "192.0.2.1", c)
 		in.retain(t)
-		require.Equal(t, []string{"34\n"}, in.table(t, `SELECT count(*) FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`),
+		require.Equal(t, []string{"34\n"}, in.Table(t, `SELECT count(*) FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`),
 			"found again, for the site and for the app, by pv and hot on each of eight days, by uv on the first: it is not known of deleted pages")
-		require.Empty(t, in.table(t, `SELECT id FROM tops CROSS JOIN LATERAL unnest(page_ids) AS id WHERE id NOT IN (SELECT id FROM pages)`))
-		in.checkTables(t)
+		require.Empty(t, in.Table(t, `SELECT id FROM tops CROSS JOIN LATERAL unnest(page_ids) AS id WHERE id NOT IN (SELECT id FROM pages)`))
+		in.Check(t)
 
-		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
-		require.Empty(t, in.table(t, `
+		require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+		require.Empty(t, in.Table(t, `
 			WITH ids AS (
 				SELECT page_id FROM days UNION ALL SELECT page_id FROM returns UNION ALL SELECT page_id FROM sketches
 				UNION ALL SELECT site_id FROM tops WHERE site_id > 0
 			)
 			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`))
-		require.Empty(t, in.table(t, `SELECT app_id FROM visits_kept WHERE app_id NOT IN (SELECT id FROM apps)`))
-		in.checkTables(t)
+		require.Empty(t, in.Table(t, `SELECT app_id FROM visits_kept WHERE app_id NOT IN (SELECT id FROM apps)`))
+		in.Check(t)
 	})
 }
 
@@ -118,20 +118,20 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
 		in.keeps(t, "demo", 3, 3)
-		in.clock.Set(firstDay)
-		in.count(t, "192.0.2.1", "http://a.example/a")
-		in.count(t, "192.0.2.1", "http://a.example/b")
-		in.count(t, "192.0.2.3", "http://a.example/c")
-		in.clock.Set(firstDay.AddDate(0, 0, 1))
-		in.count(t, "192.0.2.2", "http://a.example/d")
-		in.clock.Set(firstDay.AddDate(0, 0, 8))
-		in.count(t, "192.0.2.3", "http://a.example/d")
+		in.Clock.Set(firstDay)
+		in.Count(t, "192.0.2.1", "http://a.example/a")
+		in.Count(t, "192.0.2.1", "http://a.example/b")
+		in.Count(t, "192.0.2.3", "http://a.example/c")
+		in.Clock.Set(firstDay.AddDate(0, 0, 1))
+		in.Count(t, "192.0.2.2", "http://a.example/d")
+		in.Clock.Set(firstDay.AddDate(0, 0, 8))
+		in.Count(t, "192.0.2.3", "http://a.example/d")
 		require.NotEmpty(t, in.retain(t).Forgotten)
 		for _, page := range []string{"a", "b", "c"} {
-			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/"+page))
-			in.checkTables(t)
+			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/"+page))
+			in.Check(t)
 		}
-		require.Equal(t, []string{"1 2\n"}, in.table(t, `
+		require.Equal(t, []string{"1 2\n"}, in.Table(t, `
 			SELECT count(v.ip), c.uv FROM counters c JOIN pages p ON p.id = c.page_id JOIN visitors v USING (page_id)
 			WHERE p.uri = 'a.example/(deleted)' GROUP BY c.uv`))
 	})
@@ -142,14 +142,14 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 func TestRetentionWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.url, counter.Options{Options: record.Options{Clock: in.clock.Now}})
+		other := w.startOn(t, in.URL, counter.Options{Options: record.Options{Clock: in.Clock.Now}})
 		in.keeps(t, "demo", 1, 1)
-		in.clock.Set(firstDay)
+		in.Clock.Set(firstDay)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
 			at := []*instance{in, other}[client%2]
 			uri := fmt.Sprintf("http://s%d.example/%d", i%2, i%3)
 			for visitor := 1; visitor <= 20; visitor++ {
-				day := int(in.clock.Now().Sub(firstDay).Hours() / 24)
+				day := int(in.Clock.Now().Sub(firstDay).Hours() / 24)
 				if day%visitor != 0 {
 					continue
 				}
@@ -159,8 +159,8 @@ func TestRetentionWhileCounting(t *testing.T) {
 		})
 		var forgotten, dropped int64
 		for day := range 8 {
-			in.clock.Set(firstDay.AddDate(0, 0, day))
-			in.count(t, "192.0.2.200", "http://s0.example/0")
+			in.Clock.Set(firstDay.AddDate(0, 0, day))
+			in.Count(t, "192.0.2.200", "http://s0.example/0")
 			done := in.retain(t)
 			for _, f := range done.Forgotten {
 				forgotten += f.Visitors
@@ -170,8 +170,8 @@ func TestRetentionWhileCounting(t *testing.T) {
 		disperse()
 		assert.Positive(t, forgotten)
 		assert.Positive(t, dropped)
-		in.checkTables(t)
-		require.Empty(t, in.table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id AND s.ip = v.ip
+		in.Check(t)
+		require.Empty(t, in.Table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id AND s.ip = v.ip
 			WHERE p.site_id IS NOT NULL AND s.last_day IS NULL OR s.last_day < v.last_day`), "a page's visitor whom its site does not know")
 	})
 }
@@ -182,22 +182,22 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 1, 1)
-	in.clock.Set(firstDay)
-	in.count(t, "192.0.2.1", "http://a.example/1")
-	in.count(t, "192.0.2.2", "http://a.example/1")
-	in.clock.Set(firstDay.AddDate(0, 0, 5))
+	in.Clock.Set(firstDay)
+	in.Count(t, "192.0.2.1", "http://a.example/1")
+	in.Count(t, "192.0.2.2", "http://a.example/1")
+	in.Clock.Set(firstDay.AddDate(0, 0, 5))
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
-	in.exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // nobody is forgotten whose visits are kept
+	in.Exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // nobody is forgotten whose visits are kept
 	var unseen []retention.VisitorsUnseenRow
-	require.NoError(t, in.db.Read(t.Context(), func(q *db.Queries) (err error) {
+	require.NoError(t, in.DB.Read(t.Context(), func(q *db.Queries) (err error) {
 		unseen, err = retention.New(q.Tx()).VisitorsUnseen(t.Context(), retention.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
 		return err
 	}))
 	require.Len(t, unseen, 4)
 
 	// A visit of theirs is under way, and has the lock of the site: it is waited for.
-	held, err := in.tables(t).Begin(t.Context())
+	held, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	forgotten := make(chan int64, 1)
 	go func() {
 		var n int64
-		assert.NoError(t, in.db.InTx(context.Background(), func(q *db.Queries) (err error) {
+		assert.NoError(t, in.DB.InTx(context.Background(), func(q *db.Queries) (err error) {
 			n, err = retention.New(q.Tx()).VisitorsForget(context.Background(), p)
 			return err
 		}))
@@ -221,8 +221,8 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.NoError(t, held.Commit(t.Context()))
 	require.EqualValues(t, 2, <-forgotten)
 	require.Equal(t, []string{"a.example 192.0.2.1 1\n", "a.example/1 192.0.2.1 1\n"},
-		in.table(t, `SELECT p.uri, host(v.ip), v.rank FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY 1`))
-	require.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.2", "http://a.example/1")))
+		in.Table(t, `SELECT p.uri, host(v.ip), v.rank FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY 1`))
+	require.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.Count(t, "192.0.2.2", "http://a.example/1")))
 }
 
 // A report that reads a day keeps it from being dropped, and nobody waits for it for long. When it
@@ -231,21 +231,21 @@ func TestDropWaitsForReports(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 1, 0)
-	in.clock.Set(firstDay)
-	in.count(t, "192.0.2.1", "http://a.example/1")
-	in.clock.Set(firstDay.AddDate(0, 0, 3))
-	in.count(t, "192.0.2.1", "http://a.example/1")
-	reading, err := in.tables(t).Begin(t.Context())
+	in.Clock.Set(firstDay)
+	in.Count(t, "192.0.2.1", "http://a.example/1")
+	in.Clock.Set(firstDay.AddDate(0, 0, 3))
+	in.Count(t, "192.0.2.1", "http://a.example/1")
+	reading, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `SELECT count(*) FROM visits`)
 	require.NoError(t, err)
 
 	tried := 0
-	retainer := retention.NewRetainer(in.db, retention.Options{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
+	retainer := retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now, Pause: func(context.Context, time.Duration) error {
 		if tried++; tried == 3 {
 			return errors.New("enough")
 		}
-		in.count(t, "192.0.2.2", "http://a.example/1")
+		in.Count(t, "192.0.2.2", "http://a.example/1")
 		return nil
 	}})
 	_, err = retainer.Run(t.Context())
@@ -255,8 +255,8 @@ func TestDropWaitsForReports(t *testing.T) {
 	done, err := retainer.Run(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, done.Dropped)
-	require.Empty(t, in.table(t, `SELECT day_id FROM visits WHERE day_id < 20190603`))
-	in.checkTables(t)
+	require.Empty(t, in.Table(t, `SELECT day_id FROM visits WHERE day_id < 20190603`))
+	in.Check(t)
 }
 
 // A deletion that has hidden the page misses no returns that are just being packed.
@@ -264,22 +264,22 @@ func TestDeletePageBesidePacking(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	for day := range 2 {
-		in.clock.Set(firstDay.AddDate(0, 0, day))
-		in.count(t, "192.0.2.1", "http://a.example/a")
+		in.Clock.Set(firstDay.AddDate(0, 0, day))
+		in.Count(t, "192.0.2.1", "http://a.example/a")
 	}
-	in.count(t, "192.0.2.1", "http://a.example/b")
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
-	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
-	in.exec(t, `SELECT close_day(20190601); SELECT close_day(20190602)`)
-	packing, err := in.tables(t).Begin(t.Context())
+	in.Count(t, "192.0.2.1", "http://a.example/b")
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
+	in.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	in.Exec(t, `SELECT close_day(20190601); SELECT close_day(20190602)`)
+	packing, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = packing.Exec(t.Context(), `SELECT pack_returns(0, 10)`)
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
-	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	go func() { deleted <- in.Admin.DeletePage(context.Background(), "demo", "http://a.example/a") }()
 	in.waiters(t, 1)
 	require.NoError(t, packing.Commit(t.Context()))
 	require.ErrorContains(t, <-deleted, "has no page a.example/a", "it goes on with the hidden one all the same")
-	require.Equal(t, []string{"a.example 20190602 1\n"}, in.table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))
-	in.checkTables(t)
+	require.Equal(t, []string{"a.example 20190602 1\n"}, in.Table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))
+	in.Check(t)
 }

@@ -25,16 +25,16 @@ func TestShares(t *testing.T) {
 		{"shop", "", "2099-01-01", "five years at most"},
 		{"shop", "", "soon", `until: "soon" is not a day`},
 	} {
-		_, _, err := in.admin().AddShare(ctx, c.app, c.site, c.until)
+		_, _, err := in.Admin.AddShare(ctx, c.app, c.site, c.until)
 		require.ErrorContains(t, err, c.says)
 	}
-	all, lastDay, err := in.admin().AddShare(ctx, "shop", "", "")
+	all, lastDay, err := in.Admin.AddShare(ctx, "shop", "", "")
 	require.NoError(t, err)
-	one, _, err := in.admin().AddShare(ctx, "shop", "SHOP.example", visit.DateOf(lastDay).Format("20060102"))
+	one, _, err := in.Admin.AddShare(ctx, "shop", "SHOP.example", visit.DateOf(lastDay).Format("20060102"))
 	require.NoError(t, err)
 	require.Regexp(t, `^[a-z2-9]{8}_[A-Za-z0-9_-]{43}$`, all)
 
-	shares, err := in.admin().Shares(ctx, "shop")
+	shares, err := in.Admin.Shares(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, shares, 2)
 	require.Equal(t, all[:8], shares[0].Name)
@@ -42,19 +42,19 @@ func TestShares(t *testing.T) {
 	require.Equal(t, "shop.example", *shares[1].Site)
 	require.Equal(t, lastDay, shares[1].LastDay)
 
-	require.ErrorContains(t, in.admin().RevokeShare(ctx, "demo", one), "app demo has no link")
-	require.NoError(t, in.admin().RevokeShare(ctx, "shop", one[:8]))
-	require.ErrorContains(t, in.admin().RevokeShare(ctx, "shop", one), "that is not revoked")
-	shares, err = in.admin().Shares(ctx, "shop")
+	require.ErrorContains(t, in.Admin.RevokeShare(ctx, "demo", one), "app demo has no link")
+	require.NoError(t, in.Admin.RevokeShare(ctx, "shop", one[:8]))
+	require.ErrorContains(t, in.Admin.RevokeShare(ctx, "shop", one), "that is not revoked")
+	shares, err = in.Admin.Shares(ctx, "shop")
 	require.NoError(t, err)
 	require.Nil(t, shares[0].RevokedAt)
 	require.NotNil(t, shares[1].RevokedAt)
 
 	// A link shows something until its last day is over.
-	in.clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))
+	in.Clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))
 	_, err = in.AuthorizeLink(ctx, all, peer)
 	require.NoError(t, err)
-	in.clock.Set(visit.DateOf(lastDay).Add(24 * time.Hour))
+	in.Clock.Set(visit.DateOf(lastDay).Add(24 * time.Hour))
 	_, err = in.AuthorizeLink(ctx, all, peer)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)
@@ -64,7 +64,7 @@ func TestShares(t *testing.T) {
 	for _, wrong := range []string{
 		`last_day = 20991231`, `last_day = 20190229`, `last_day = 20200101`, `site = ''`, `hash = 'x'`, `name = (SELECT o.name FROM shares AS o WHERE o.name <> $1)`, `app_id = 999`,
 	} {
-		_, err := in.tables(t).Exec(ctx, `UPDATE shares SET `+wrong+` WHERE name = $1`, all[:8])
+		_, err := in.Tables(t).Exec(ctx, `UPDATE shares SET `+wrong+` WHERE name = $1`, all[:8])
 		require.Error(t, err, wrong)
 	}
 }

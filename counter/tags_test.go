@@ -20,6 +20,7 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
@@ -63,7 +64,7 @@ func asks(visitor string, site, page, source, campaign int, at string, counts ti
 
 // send sends such a visit.
 func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int) (b brought, err error) {
-	r, b := asks(visitor, site, page, source, campaign, "", in.clock.Now())
+	r, b := asks(visitor, site, page, source, campaign, "", in.Clock.Now())
 	b.answer, err = in.Visit(ctx, r)
 	return b, err
 }
@@ -94,8 +95,8 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	each := dbtest.LongOrShort(40, 10)
 	a := w.newInstance(t, counter.Options{})
 	a.keepsAll(t)
-	b := w.startOn(t, a.url, counter.Options{})
-	day := newClock().now.Truncate(24 * time.Hour)
+	b := w.startOn(t, a.URL, counter.Options{})
+	day := desk.Noon.Truncate(24 * time.Hour)
 	eras := map[string]int{}
 	var all []brought
 	must := func(v brought, err error) {
@@ -103,8 +104,8 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 		all = append(all, v)
 	}
 	set := func(ofA, ofB time.Duration) {
-		a.clock.Set(day.Add(ofA))
-		b.clock.Set(day.Add(ofB))
+		a.Clock.Set(day.Add(ofA))
+		b.Clock.Set(day.Add(ofB))
 	}
 	round := func(live time.Time) {
 		t.Helper()
@@ -146,7 +147,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	erase := func(visitors ...int) {
 		for _, n := range visitors {
 			visitor := fmt.Sprintf("10.0.0.%d", n)
-			_, err := a.admin().EraseVisitor(t.Context(), "demo", visitor)
+			_, err := a.Admin.EraseVisitor(t.Context(), "demo", visitor)
 			require.NoError(t, err)
 			eras[visitor]++
 		}
@@ -206,7 +207,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	slices.Sort(lines)
 	require.Equal(t, lines, a.tagDays(t))
 	a.checkTags(t)
-	a.checkTables(t)
+	a.Check(t)
 	a.warnsOfNoBatch(t)
 	b.warnsOfNoBatch(t)
 }
@@ -221,8 +222,8 @@ type placed struct {
 // tagDays is a line for each row of tag_days, once all news are in it.
 func (in *instance) tagDays(t *testing.T) []string {
 	t.Helper()
-	require.Eventually(t, func() bool { return in.table(t, `SELECT count(*) FROM tag_news`)[0] == "0\n" }, dbtest.Patience, dbtest.Tick)
-	lines := in.table(t, `
+	require.Eventually(t, func() bool { return in.Table(t, `SELECT count(*) FROM tag_news`)[0] == "0\n" }, dbtest.Patience, dbtest.Tick)
+	lines := in.Table(t, `
 		SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
 		FROM tag_days d JOIN pages p ON p.id = d.page_id JOIN tags t ON t.id = d.tag_id`)
 	for i := range lines {
@@ -235,11 +236,11 @@ func (in *instance) tagDays(t *testing.T) []string {
 // checkTags holds the sums by tag against the other sums.
 func (in *instance) checkTags(t *testing.T) {
 	t.Helper()
-	require.Empty(t, in.table(t, `
+	require.Empty(t, in.Table(t, `
 		SELECT page_id, day_id, t.name, sum(g.pv), max(d.pv)
 		FROM tag_days g JOIN tags t ON t.id = g.tag_id JOIN days d USING (page_id, day_id)
 		GROUP BY page_id, day_id, t.name HAVING sum(g.pv) > max(d.pv)`))
-	require.Empty(t, in.table(t, `
+	require.Empty(t, in.Table(t, `
 		SELECT page_id, t.name, sum(g.newcomers), max(c.uv)
 		FROM tag_days g JOIN tags t ON t.id = g.tag_id JOIN counters c USING (page_id)
 		GROUP BY page_id, t.name HAVING sum(g.newcomers) > max(c.uv)`))
@@ -259,7 +260,7 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 	for i, host := range []string{"one.example", "two.example", "three.example"} {
 		in.come(t, "192.0.2.1", fmt.Sprint("/", i), host)
 	}
-	forgetful := plain.startOn(t, in.url, counter.Options{})
+	forgetful := plain.startOn(t, in.URL, counter.Options{})
 	forgetful.come(t, "192.0.2.1", "/3", "four.example")
 	forgetful.come(t, "192.0.2.1", "/4", "one.example")
 	in.come(t, "192.0.2.2", "/1", "two.example")
@@ -287,7 +288,7 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 func TestNewValuesOfADayAreBounded(t *testing.T) {
 	t.Parallel()
 	a := ways[3].newInstance(t, counter.Options{})
-	b := plain.startOn(t, a.url, counter.Options{})
+	b := plain.startOn(t, a.URL, counter.Options{})
 	const beyond = 20
 	flood := func(day int) {
 		var wg sync.WaitGroup
@@ -302,8 +303,8 @@ func TestNewValuesOfADayAreBounded(t *testing.T) {
 	}
 	flood(1)
 	require.Equal(t, []string{"500 20\n"}, a.others(t, 20260629))
-	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
-	b.clock.Set(a.clock.Now())
+	a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
+	b.Clock.Set(a.Clock.Now())
 	flood(2)
 	require.Equal(t, []string{"500 20\n"}, a.others(t, 20260630))
 	a.checkTags(t)
@@ -320,13 +321,13 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 		require.NoError(t, err)
 	}
 	plan := func(value string) tag.Set { return tag.Set{{Name: "plan", Value: value}} }
-	in.exec(t, fmt.Sprintf(`INSERT INTO page_tallies (app_id, day_id, today, tags_today) SELECT id, 20260629, 0, %d FROM apps WHERE name = 'demo'`, tag.MostNewADay-1))
+	in.Exec(t, fmt.Sprintf(`INSERT INTO page_tallies (app_id, day_id, today, tags_today) SELECT id, 20260629, 0, %d FROM apps WHERE name = 'demo'`, tag.MostNewADay-1))
 	comes("one", counter.Request{})
 	comes("two", counter.Request{})
 	comes("three", counter.Request{Tags: plan("gold")})
 	in.has(t, "four", plan("silver")...)
 	comes("four", counter.Request{})
-	in.exec(t, fmt.Sprintf(`UPDATE page_tallies SET own_tags_today = own_tags_today + %d`, tag.MostNewADay-3))
+	in.Exec(t, fmt.Sprintf(`UPDATE page_tallies SET own_tags_today = own_tags_today + %d`, tag.MostNewADay-3))
 	in.has(t, "five", plan("bronze")...)
 	comes("five", counter.Request{})
 	comes("six", counter.Request{Tags: plan("iron")})
@@ -337,16 +338,16 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 		"a.example 20260629 plan (other) 2 2", "a.example 20260629 plan bronze 1 1", "a.example 20260629 plan gold 1 1",
 		"a.example 20260629 plan silver 1 1", "a.example/ 20260629 campaign (other) 6 6", "a.example/ 20260629 campaign one 1 1",
 	}, in.tagDays(t))
-	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
 	comes("eight", counter.Request{Tags: plan("zinc")})
-	require.Equal(t, []string{"1 1\n"}, in.table(t, `SELECT tags_today, own_tags_today FROM page_tallies`))
+	require.Equal(t, []string{"1 1\n"}, in.Table(t, `SELECT tags_today, own_tags_today FROM page_tallies`))
 }
 
 // others is how many visitors of the site on a day came with a source of its own, and with (other).
 func (in *instance) others(t *testing.T, day int) []string {
 	t.Helper()
 	in.tagDays(t)
-	return in.table(t, fmt.Sprintf(`
+	return in.Table(t, fmt.Sprintf(`
 		SELECT sum(d.pv) FILTER (WHERE t.value <> '(other)')::integer, sum(d.pv) FILTER (WHERE t.value = '(other)')::integer
 		FROM tag_days d JOIN tags t ON t.id = d.tag_id JOIN pages p ON p.id = d.page_id
 		WHERE t.name = 'source' AND p.site_id IS NULL AND d.day_id = %d`, day))
@@ -356,25 +357,25 @@ func (in *instance) others(t *testing.T, day int) []string {
 func TestNoNewsOfTagsAreLost(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
-	in.exec(t, `CREATE SEQUENCE failures`)
+	in.Exec(t, `CREATE SEQUENCE failures`)
 	failing := func(how string) {
 		t.Helper()
-		in.exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('failures'); `+how+`; RETURN NULL; END $$`)
+		in.Exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('failures'); `+how+`; RETURN NULL; END $$`)
 	}
 	failing(`RAISE EXCEPTION 'no room'`)
-	in.exec(t, `CREATE TRIGGER fail AFTER INSERT ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
+	in.Exec(t, `CREATE TRIGGER fail AFTER INSERT ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
 	for i := range 300 {
 		in.come(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), "/", "one.example")
 		if i == 100 || i == 200 {
-			require.Eventually(t, func() bool { return in.table(t, `SELECT is_called FROM failures`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
+			require.Eventually(t, func() bool { return in.Table(t, `SELECT is_called FROM failures`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
 			failing(`PERFORM pg_terminate_backend(pg_backend_pid())`)
-			in.exec(t, `ALTER SEQUENCE failures RESTART`)
+			in.Exec(t, `ALTER SEQUENCE failures RESTART`)
 		}
 	}
 	in.Close() // which cannot add them up
-	require.Empty(t, in.table(t, `SELECT FROM tag_days`))
-	in.exec(t, `DROP TRIGGER fail ON tag_days`)
-	next := plain.startOn(t, in.url, counter.Options{})
+	require.Empty(t, in.Table(t, `SELECT FROM tag_days`))
+	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
+	next := plain.startOn(t, in.URL, counter.Options{})
 	require.Equal(t, []string{
 		"a.example 20260629 hour 12 300 300", "a.example 20260629 source one.example 300 300", "a.example/ 20260629 source one.example 300 300",
 	}, next.tagDays(t))
@@ -388,22 +389,22 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	in.come(t, "192.0.2.1", "/stays", "one.example")
 	require.Len(t, in.tagDays(t), 4)
 	pending := func() {
-		in.exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`)
-		in.exec(t, `CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
+		in.Exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`)
+		in.Exec(t, `CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
 		in.come(t, "192.0.2.2", "/gone", "one.example")
 		in.come(t, "192.0.2.2", "/stays", "one.example")
 	}
 	pending()
-	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/gone"))
-	in.exec(t, `DROP TRIGGER fail ON tag_days`)
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/gone"))
+	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
 	require.Equal(t, []string{
 		"a.example 20260629 hour 12 2 2", "a.example 20260629 source one.example 2 2", "a.example/stays 20260629 source one.example 2 2",
 	}, in.tagDays(t))
 	pending()
-	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
-	in.exec(t, `DROP TRIGGER fail ON tag_days`)
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
 	require.Empty(t, in.tagDays(t))
-	require.Empty(t, in.table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
+	require.Empty(t, in.Table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
 }
 
 // germany has one network, 192.0.2.0/24.
@@ -422,8 +423,8 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
 	open, hashed, byID := "open", "hashed", "id"
-	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", app.Settings{Access: &open, Visitor: &hashed}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: &open, Visitor: &byID}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "hashed", app.Settings{Access: &open, Visitor: &hashed}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "ids", app.Settings{Access: &open, Visitor: &byID}))
 	for _, r := range []counter.Request{
 		{App: "demo", IP: "192.0.2.1"}, {App: "demo", IP: "198.51.100.1"}, {App: "hashed", IP: "192.0.2.1"},
 		{App: "ids", Visitor: "x"}, {App: "ids", Visitor: "y", Peer: peer},
@@ -442,7 +443,7 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
 	in.keepsAll(t)
-	g, before := in.counting(t), in.clock.Now().Add(-27*time.Hour)
+	g, before := in.counting(t), in.Clock.Now().Add(-27*time.Hour)
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil,
 		counter.Item{URI: "http://a/", IP: "192.0.2.1", Agent: firefox, Language: "pt-BR", At: before},
@@ -467,13 +468,13 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	in := ways[3].newInstance(t, counter.Options{})
 	in.come(t, "192.0.2.1", "/", "one.example")
 	require.Len(t, in.tagDays(t), 3)
-	page, hour := in.one(t, `SELECT id FROM pages WHERE uri = 'a.example'`), in.one(t, `SELECT id FROM tags WHERE name = 'hour'`)
+	page, hour := in.One(t, `SELECT id FROM pages WHERE uri = 'a.example'`), in.One(t, `SELECT id FROM tags WHERE name = 'hour'`)
 	leave := func(verdicts string, numbers ...int64) {
 		var packed []byte
 		for _, n := range numbers {
 			packed = binary.AppendVarint(packed, n)
 		}
-		in.exec(t, fmt.Sprintf(`INSERT INTO tag_news VALUES (%s, '\x%x')`, verdicts, packed))
+		in.Exec(t, fmt.Sprintf(`INSERT INTO tag_news VALUES (%s, '\x%x')`, verdicts, packed))
 	}
 	for _, verdicts := range []string{"'{}'", "'{3}'", "'{-1}'"} {
 		leave(verdicts, 0, page, 20260629, 1, hour)
@@ -483,8 +484,8 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	leave("'{1}'", 0, page, 20260629, 1, hour, -1)
 	leave("'{1,2}'", 1, page, 20260629, 1, hour)
 	require.Contains(t, in.tagDays(t), "a.example 20260629 hour 12 3 2")
-	require.Eventually(t, func() bool { return strings.Contains(in.log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
-	in.checkTables(t)
+	require.Eventually(t, func() bool { return strings.Contains(in.Log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
+	in.Check(t)
 }
 
 // What the app does not list is not counted, from the moment on at which the command returns; hour
@@ -494,7 +495,7 @@ func TestTagsAreThoseThatTheAppLists(t *testing.T) {
 	in := ways[3].newInstance(t, counter.Options{})
 	lists := []string{"default", "none", "language,campaign,plan"}
 	for i, list := range lists {
-		require.NoError(t, in.admin().SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(list, ",")}))
+		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(list, ",")}))
 		_, err := in.Visit(t.Context(), counter.Request{
 			App: "demo", Peer: peer, URI: fmt.Sprintf("http://s%d.example/?utm_campaign=spring", i), Referrer: "https://news.example/", Agent: browser, Languages: "de",
 		})

@@ -19,12 +19,15 @@ const (
 )
 
 // keepUp makes the keys of coming days, deletes those of past days, and writes down which keys of
-// apps were used, until ctx ends. Any number of instances may do so at once.
-func (c *Counter) keepUp(ctx context.Context) {
+// apps were used, until ctx ends; if it is calm, not at once. Any number of instances may do so at
+// once.
+func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()
 	defer often.Stop()
-	c.keepDayKeys(ctx)
+	if !calm {
+		c.keepDayKeys(ctx)
+	}
 	for {
 		select {
 		case <-tick.C:

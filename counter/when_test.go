@@ -34,16 +34,16 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, never := "open", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "other", app.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "other", app.Settings{Access: &open, RetainDays: &never}))
 	in.keepsAll(t)
 	_, err := in.Visit(t.Context(), counter.Request{App: "other", IP: "192.0.2.1", URI: "http://b.example/"})
 	require.NoError(t, err)
 	g := in.counting(t)
 	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	chunk := chunkOf(t, g, at, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: in.clock.Now().Add(-24 * time.Hour)})
+	chunk := chunkOf(t, g, at, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: in.Clock.Now().Add(-24 * time.Hour)})
 
-	holder, err := in.tables(t).Begin(t.Context())
+	holder, err := in.Tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = holder.Exec(t.Context(), `SELECT hold_app_days(id) FROM apps WHERE name = 'demo'`)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	require.NoError(t, holder.Rollback(t.Context()))
 	require.NoError(t, g.Recorder().RecordChunk(chunk)[0].Err)
 	assert.Equal(t, []string{"a.example 1 1 1\n", "b.example 4 4 4\n"},
-		in.table(t, `SELECT concat_ws(' ', uri, pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL ORDER BY uri`))
+		in.Table(t, `SELECT concat_ws(' ', uri, pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL ORDER BY uri`))
 	in.warnsOfNoBatch(t)
 	in.verified(t)
 }
@@ -94,9 +94,9 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, daily, never := "open", "daily", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
 	in.keepsAll(t)
-	in.exec(t, `INSERT INTO day_keys (day_id, key) VALUES (20260628, decode(repeat('ab', 32), 'hex'))`)
+	in.Exec(t, `INSERT INTO day_keys (day_id, key) VALUES (20260628, decode(repeat('ab', 32), 'hex'))`)
 	for _, app := range []string{"demo", "daily"} {
 		r := toldOf(app, "192.0.2.1", "http://a.example/")
 		r.ID = "x"
@@ -116,16 +116,16 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 		return told
 	}
 	named := []string{item(10, "192.0.2.2", ""), item(20, "192.0.2.3", ""), item(21, "192.0.2.3", "")}
-	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps WHERE name = 'demo'`)
+	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps WHERE name = 'demo'`)
 	const gone = "at: app demo keeps no visits of that day: the first possible day is "
 	counted, repeated, failed := fmt.Sprint(intake.Counted), fmt.Sprint(intake.Repeated), fmt.Sprint(intake.Failed)
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-15", counted + " 1 ", counted + " 1 "}, call("key", named...))
 	assert.Equal(t, []string{counted + " 2 "}, call("", item(20, "192.0.2.4", "y")))
 
-	in.exec(t, `UPDATE visits_kept SET from_day = 20260629`)
-	in.exec(t, `DELETE FROM day_keys WHERE day_id < 20260629`)
+	in.Exec(t, `UPDATE visits_kept SET from_day = 20260629`)
+	in.Exec(t, `DELETE FROM day_keys WHERE day_id < 20260629`)
 	rows := `SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM visits), (SELECT sum(hot) FROM counters)`
-	before := in.table(t, rows)
+	before := in.Table(t, rows)
 	for _, app := range []string{"demo", "daily"} {
 		r := toldOf(app, "192.0.2.1", "http://a.example/new")
 		_, err := in.Visit(t.Context(), r)
@@ -144,7 +144,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 		call("", item(20, "192.0.2.4", ""), item(20, "192.0.2.4", "y"), item(20, "192.0.2.4", "z")))
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 1 ", repeated + " 1 "}, call("key", named...),
 		"what was refused when the call first came was not counted")
-	assert.Equal(t, before, in.table(t, rows))
+	assert.Equal(t, before, in.Table(t, rows))
 	in.verified(t)
 }
 
@@ -159,7 +159,7 @@ func TestDayGoesUnderARepeatedVisit(t *testing.T) {
 	}
 	require.NoError(t, g.Recorder().RecordChunk(chunkOf(t, g, nil, item("x")))[0].Err)
 	chunk := chunkOf(t, g, nil, item("x"), item("x"), item("y"))
-	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
+	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
 	for i, got := range g.Recorder().RecordChunk(chunk) {
 		if i < 2 {
 			assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
@@ -174,30 +174,30 @@ func TestDayGoesUnderARepeatedVisit(t *testing.T) {
 func TestRepeatedMakesNothing(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
-	in.exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
+	in.Exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
 	in.keepsAll(t)
 	in.withID(t, "192.0.2.1", "http://a/", "x")
 	g := in.counting(t)
 	item := func(uri, ip, id string) counter.Item { return counter.Item{URI: uri, IP: ip, ID: id} }
-	pages := func() []string { return in.table(t, `SELECT uri FROM pages ORDER BY uri`) }
+	pages := func() []string { return in.Table(t, `SELECT uri FROM pages ORDER BY uri`) }
 	require.Equal(t, []string{"a\n", "a/\n"}, pages())
 
 	require.True(t, in.withID(t, "192.0.2.1", "http://new/", "x").Repeated)
 	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	past := item("http://new/", "192.0.2.1", "x")
-	past.At = in.clock.Now().AddDate(-1, 0, 0)
+	past.At = in.Clock.Now().AddDate(-1, 0, 0)
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"), item("http://new/", "192.0.2.2", "x"), past)) {
 		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 	}
 	require.EqualValues(t, 3, at.Next)
 	require.Equal(t, []string{"a\n", "a/\n"}, pages())
 	old := item("http://a/", "192.0.2.1", "")
-	old.At = in.clock.Now().AddDate(-2, 0, 0)
+	old.At = in.Clock.Now().AddDate(-2, 0, 0)
 	beside := g.Recorder().RecordChunk(chunkOf(t, g, nil, past, old))
 	require.ErrorIs(t, beside[0].Err, record.ErrRepeated)
 	require.NoError(t, beside[1].Err)
-	require.Equal(t, []string{"visits_20240629\n"}, in.table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
+	require.Equal(t, []string{"visits_20240629\n"}, in.Table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
 
 	got := g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z")))
 	require.NoError(t, got[0].Err)
@@ -205,7 +205,7 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	require.ErrorContains(t, got[2].Err, "a visit cannot be stored")
 	require.NoError(t, g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/4", "192.0.2.8", "z")))[0].Err, "the id of a visit that failed is free")
 	require.Equal(t, []string{"a\n", "a/\n", "a/1\n", "a/3\n", "a/4\n"}, pages())
-	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
+	in.Exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
 	in.verified(t)
 }
 
@@ -215,13 +215,13 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 	t.Parallel()
 	a := both.newInstance(t, counter.Options{})
 	a.keepsAll(t)
-	b := plain.startOn(t, a.url, counter.Options{})
-	b.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	b := plain.startOn(t, a.URL, counter.Options{})
+	b.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
 	count := func(in *instance, n int, at string) {
 		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", n), URI: "http://a.example/", At: at})
 		require.NoError(t, err)
 	}
-	today := a.clock.Now()
+	today := a.Clock.Now()
 	count(a, 1, today.Format(time.RFC3339))
 	count(b, 1, "")
 	count(a, 1, today.Format(time.RFC3339)) // at whose instance the day is not over
@@ -232,7 +232,7 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 		require.NoError(t, got.Err)
 	}
 	count(a, 5, "")
-	assert.Equal(t, []string{"20260629 5 3 3\n", "20260630 3 3 2\n"}, a.table(t, `SELECT concat_ws(' ', d.day_id, d.hot, d.pv, d.new_visitors)
+	assert.Equal(t, []string{"20260629 5 3 3\n", "20260630 3 3 2\n"}, a.Table(t, `SELECT concat_ws(' ', d.day_id, d.hot, d.pv, d.new_visitors)
 		FROM days AS d JOIN pages AS p ON p.id = d.page_id WHERE p.uri = 'a.example' ORDER BY d.day_id`))
 	a.warnsOfNoBatch(t)
 	a.verified(t)
@@ -250,9 +250,9 @@ func TestNoRoomForLocks(t *testing.T) {
 	require.NoError(t, err)
 	in := plain.startOn(t, url, counter.Options{})
 	open, never := "open", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: &open, RetainDays: &never}))
-	in.count(t, "192.0.2.1", "http://a.example/")
-	filling := in.conn(t)
+	require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: &open, RetainDays: &never}))
+	in.Count(t, "192.0.2.1", "http://a.example/")
+	filling := in.Conn(t)
 	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_lock(n) FROM generate_series(1, 10000000) AS n`)
 	require.ErrorContains(t, err, "out of shared memory")
 	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))

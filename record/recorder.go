@@ -48,6 +48,10 @@ type Options struct {
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
 	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
 
+	// Calm: upkeep begins after its first interval, and not at once. For tests, most of which have
+	// ended by then.
+	Calm bool
+
 	// Tests of what hangs let time pass themselves.
 	now    func() time.Time                                          // by which visits wait; default time.Now
 	within func(time.Duration) (context.Context, context.CancelFunc) // a time that runs out; default by the clock

@@ -37,6 +37,7 @@ type upkeep struct {
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
+	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // ends with close
 	done     sync.WaitGroup  // the goroutines of start
@@ -53,7 +54,8 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
+		db: d, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, calm: o.Calm,
+		cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }
@@ -85,10 +87,10 @@ func (u *upkeep) start() {
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error { _, err := u.db.EmptyBatches(ctx); return err }})
 }
 
-// repeat does some tasks now, and again and again.
+// repeat does some tasks now, unless upkeep is calm, and again and again.
 func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
-		for again := true; again; again = pause.For(u.ctx, every) == nil {
+		for again := !u.calm || pause.For(u.ctx, every) == nil; again; again = pause.For(u.ctx, every) == nil {
 			for _, t := range tasks {
 				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
