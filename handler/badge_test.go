@@ -18,6 +18,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/report/draw"
 )
 
@@ -109,7 +110,7 @@ func tryCountingBadges(t *testing.T, e *edge, set func(app, public string), badg
 	says(a, "visits: 1")
 	assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	says(badge(at+"&count=1", "User-Agent", "Mozilla/5.0 (via ggpht.com GoogleImageProxy)"), "visits: 2")
-	says(badge(at+"&count=1", "User-Agent", browser, "Referer", "https://forge.example/readme"), "visits: 3")
+	says(badge(at+"&count=1", "User-Agent", desk.Browser, "Referer", "https://forge.example/readme"), "visits: 3")
 	says(badge(at+"&count=1&show=page.uv", "User-Agent", camo), "visitors: 1")
 	says(badge(at+"&show=page.pv"), "daily visitors: 1")
 	assert.Contains(t, (&internet{edge: e}).visitors(t), "fd00::ba:d9e")

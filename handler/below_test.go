@@ -82,7 +82,7 @@ func TestBelowAPath(t *testing.T) {
 	read, shared := w.key("shop", app.ScopeRead), "/numbers"+w.share("shop", "blog.example")
 	options := w.options
 	options.Metrics, options.PublicURL = nil, "http://blog.example/numbers"
-	front := nginx(t, listen(t, publicHandler(w.counter, options), slog.New(slog.DiscardHandler)))
+	front := nginx(t, listen(t, publicHandler(w.Counter, options), slog.New(slog.DiscardHandler)))
 	through, err := url.Parse(front)
 	require.NoError(t, err)
 	w.rest = httputil.NewSingleHostReverseProxy(through)

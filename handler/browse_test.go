@@ -118,7 +118,7 @@ func (w *internet) counted(t *testing.T, path string) (hot int64) {
 // visitors are the addresses that the tables know.
 func (w *internet) visitors(t *testing.T) (addresses []string) {
 	t.Helper()
-	rows, err := dbtest.Connect(w.t, w.database).Query(context.Background(), `SELECT DISTINCT host(ip) FROM footfall.visitors`)
+	rows, err := w.Conn(w.t).Query(context.Background(), `SELECT DISTINCT host(ip) FROM footfall.visitors`)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {

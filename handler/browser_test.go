@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 )
 
@@ -104,7 +105,7 @@ func startChromium(t *testing.T) *chromium {
 		"--disable-dev-shm-usage", // of which containers have little
 		"--no-sandbox",            // which neither root nor most containers may have; the pages are ours, and there are no others
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", // whatever it asks by itself; tests have an internet each
-		"--disable-features=HttpsUpgrades", "--user-agent="+browser, "--remote-debugging-pipe")
+		"--disable-features=HttpsUpgrades", "--user-agent="+desk.Browser, "--remote-debugging-pipe")
 	c.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended with it
 	stderr, err := os.Create(c.stderr())

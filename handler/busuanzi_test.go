@@ -15,11 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/visit"
 )
 
@@ -117,7 +115,7 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	preferring := func(app string) *edge {
 		options := e.options
 		options.Busuanzi, options.Metrics = app, nil
-		return &edge{t: t, public: listen(t, publicHandler(e.counter, options), options.Log)}
+		return &edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)}
 	}
 	says := func(e *edge, uri, said string) {
 		t.Helper()
@@ -147,12 +145,9 @@ func TestBusuanziUnderOverload(t *testing.T) {
 	e := newEdge(t)
 	const call = "/busuanzi?url=http://example.com/"
 	require.Equal(t, numbersOf("1", "1", "1", "1"), e.ask(http.MethodGet, call).body)
-	crowded, err := counter.Open(t.Context(), dbtest.Open(t, e.database, db.Options{}), counter.Options{Options: record.Options{
-		Clock: func() time.Time { return noon }, MaxWait: 50 * time.Millisecond, Overflow: true,
-	}})
-	require.NoError(t, err)
-	t.Cleanup(crowded.Close)
-	there := listen(t, publicHandler(crowded, Options{Reports: e.options.Reports}), e.options.Log)
+	o := desk.Options{Began: noon}
+	o.MaxWait, o.Overflow = 50*time.Millisecond, true
+	there := listen(t, publicHandler(desk.On(t, e.URL, o).Counter, Options{Reports: e.options.Reports}), e.options.Log)
 	release := e.hold(`SELECT FROM counters FOR UPDATE`)
 	answers := make(chan answer, 10_000)
 	var callers sync.WaitGroup

@@ -22,7 +22,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/report"
 	"footfall/web"
@@ -183,10 +182,10 @@ func TestDashboardSessionsEnd(t *testing.T) {
 
 	for after, status := range map[int]int{29: http.StatusOK, 31: http.StatusForbidden} {
 		now := noon.AddDate(0, 0, after)
-		e.now.Store(&now)
+		e.Clock.Set(now)
 		assert.Equal(t, status, e.asks(session), "%d days after", after)
 	}
-	e.now.Store(&noon)
+	e.Clock.Set(noon)
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeKey(ctx, "shop", read) })
 	assert.Equal(t, http.StatusForbidden, e.asks(session), "the key is revoked")
 }
@@ -237,7 +236,7 @@ func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
 		"the public URL says so":     {nil, "https://count.example", "", true},
 	} {
 		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true}
-		p := newPerson(&edge{t: t, public: listen(t, publicHandler(e.counter, options), options.Log)})
+		p := newPerson(&edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)})
 		a := p.signsIn("/dash/shop", read, "X-Forwarded-Proto", c.proto)
 		require.Equal(t, http.StatusSeeOther, a.status, name)
 		assert.Equal(t, c.secure, strings.Contains(a.header.Get("Set-Cookie"), "; Secure"), name)
@@ -257,7 +256,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e.sixSteps()
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
 	e.counting(1, "192.168.0.1", "http://hhui.top/it's/half/past")
-	e.counter.Close() // which adds up tags
+	e.Counter.Close() // which adds up tags
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{{URI: "hhui.top", Hot: 300, PV: 200, UV: 100}}, false)
 		if err == nil {
@@ -265,7 +264,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 		}
 		return err
 	})
-	conn := dbtest.Connect(e.t, e.database)
+	conn := e.Conn(e.t)
 	panels := map[string]int{}
 	for _, path := range []string{
 		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot", "/dash/demo/hhui.top?range=today&compare=year",
@@ -384,7 +383,7 @@ func TestDashboardHeaders(t *testing.T) {
 	assert.Equal(t, http.StatusOK, again.status)
 
 	off := Options{Log: slog.New(slog.DiscardHandler), Reports: &report.Reader{}}
-	server := httptest.NewServer(publicHandler(e.counter, off))
+	server := httptest.NewServer(publicHandler(e.Counter, off))
 	t.Cleanup(server.Close)
 	for _, path := range []string{"/", "/dash/demo", "/enter", "/dash/style.css"} {
 		assert.Equal(t, http.StatusNotFound, (&edge{t: t, public: server.URL}).get(path).status, path)

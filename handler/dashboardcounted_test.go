@@ -113,7 +113,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	})
 	t.Run("a visit of an earlier day moves the first day", func(t *testing.T) {
 		now := time.Now() // days that are kept are those of the database's clock
-		e.now.Store(&now)
+		e.Clock.Set(now)
 		for _, at := range []time.Time{now.AddDate(0, 0, -1), now.AddDate(0, 0, -5)} {
 			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"}, "at": {at.UTC().Format(time.RFC3339)}}.Encode())
 			require.Equal(t, http.StatusOK, a.status, a.body)

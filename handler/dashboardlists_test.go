@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/report"
 	"footfall/web"
@@ -28,7 +29,7 @@ import (
 // manyPages gives hhui.top, which has one, so many pages: in another order by each number.
 func (e *edge) manyPages(n int) {
 	e.t.Helper()
-	_, err := dbtest.Connect(e.t, e.database).Exec(e.t.Context(), `
+	_, err := e.Conn(e.t).Exec(e.t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.pages (app_id, site_id, uri)
 			SELECT s.app_id, s.id, 'hhui.top/p' || n FROM footfall.pages AS s, generate_series(2, $1::integer) AS n WHERE s.uri = 'hhui.top'
@@ -95,7 +96,7 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	assert.NotRegexp(t, allPages, e.get(site).body, "one is all")
 	e.manyPages(207)
-	conn := dbtest.Connect(t, e.database)
+	conn := e.Conn(t)
 	for by, column := range map[string]string{"pv": "pv", "uv": "new_visitors", "hot": "hot"} {
 		want := dbtest.Column[string](t, conn, `SELECT p.uri FROM footfall.pages AS p JOIN footfall.days AS d ON d.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY d.`+column+` DESC, p.id`)
 		require.Len(t, want, 207)
@@ -138,7 +139,7 @@ func TestDashboardFilesAreWhole(t *testing.T) {
 	const site = "/dash/demo/hhui.top"
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	e.manyPages(report.DeepestTop + 500)
-	want := dbtest.Column[string](t, dbtest.Connect(t, e.database), `SELECT uri FROM footfall.pages WHERE site_id IS NOT NULL ORDER BY uri COLLATE "C"`)
+	want := desk.Column[string](t, e.Desk, `SELECT uri FROM footfall.pages WHERE site_id IS NOT NULL ORDER BY uri COLLATE "C"`)
 	for _, format := range []string{"csv", "json"} {
 		assert.True(t, slices.Equal(want, e.uris(site+"?panel=pages&format="+format)), format)
 		assert.True(t, slices.Equal(want[1:], e.uris(site+"?find=/p&panel=search&format="+format)), "all but /home: %s", format)
@@ -154,7 +155,7 @@ func TestDashboardFilesAreWhole(t *testing.T) {
 func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	s := newService(e.counter, e.options)
+	s := newService(e.Counter, e.options)
 	d := &dashboard{reports: &reports{s, make(chan struct{}, reportPlaces)}}
 	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
 		return d.show(c, func(context.Context) (web.Page, error) {

@@ -61,7 +61,7 @@ func TestDashboardInChromium(t *testing.T) {
 		_, long := a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top")
 		return errors.Join(hostile, long)
 	})
-	_, err := dbtest.Connect(t, w.database).Exec(t.Context(), `
+	_, err := w.Conn(t).Exec(t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.tags (app_id, name, value)
 			SELECT 1, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100), 'DE']) AS v RETURNING id, name

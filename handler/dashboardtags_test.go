@@ -16,7 +16,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db/dbtest"
 )
 
 // brings counts a visit of somebody else who comes from a page, and waits for no sum.
@@ -35,8 +34,8 @@ func newTaggedEdge(t *testing.T) *edge {
 		e.brings(visitor, "http://hhui.top/index", "")
 	}
 	e.brings(9, "http://hhui.top/index", "https://news.example/")
-	e.counter.Close() // which adds up what they brought
-	_, err := dbtest.Connect(t, e.database).Exec(t.Context(), `
+	e.Counter.Close() // which adds up what they brought
+	_, err := e.Conn(t).Exec(t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.tags (app_id, name, value)
 			SELECT app_id, 'country', unnest('{DE,JP}'::text[]) FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id, value
@@ -105,16 +104,16 @@ func TestDashboardShowsHours(t *testing.T) {
 	visits := func(day int, hours ...int) {
 		for i, hour := range hours {
 			now := noon.Truncate(24*time.Hour).AddDate(0, 0, day).Add(time.Duration(hour) * time.Hour)
-			e.now.Store(&now)
+			e.Clock.Set(now)
 			e.brings(10*day+i, "http://hhui.top/home", "")
 			e.brings(10*day+i, "http://hhui.top/later", "")
 		}
 	}
 	visits(0, 3, 9, 9, 15, 15, 23)
 	visits(7, 9, 10, 10, 10)
-	e.counter.Close() // which adds up hours
+	e.Counter.Close() // which adds up hours
 	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 7).Add(15 * time.Hour)
-	e.now.Store(&now)
+	e.Clock.Set(now)
 	const today = "/dash/demo/hhui.top?range=today&period=hour"
 	chart := e.get(today).body
 	for _, said := range []string{
@@ -165,7 +164,7 @@ func TestDashboardListsAllTags(t *testing.T) {
 	const site = "/dash/demo/hhui.top?range=today"
 	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
 	assert.Contains(t, e.get(site+"&from_by=language").body, "(none)")
-	conn := dbtest.Connect(t, e.database)
+	conn := e.Conn(t)
 	_, err := conn.Exec(t.Context(), `
 		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example' FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
@@ -221,7 +220,7 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	assert.Contains(t, a.body, "use source, hour, plan")
 
 	counts("none")
-	e.counter.Close() // which adds up what was brought
+	e.Counter.Close() // which adds up what was brought
 	assert.Equal(t, []string{"wiki.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
 	assert.Nil(t, e.tagsOn(site, "with"))
 }

@@ -79,7 +79,7 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, e.get(e.share("demo", "hhui.top")+"/"+url.PathEscape("(events)")).status)
 
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeletePage(ctx, "demo", "(events)/signup") })
-	conn := dbtest.Connect(t, e.database)
+	conn := e.Conn(t)
 	assert.Equal(t, []string{
 		"demo (events) 5", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo (events)/many 1", "demo hhui.top 2", "demo hhui.top/home 2",
 		"shop (events) 6", "shop (events)/(other) 2", "shop (events)/b 1", "shop (events)/buy 2", "shop (events)/c 1",
@@ -90,8 +90,8 @@ func TestEvents(t *testing.T) {
 	_, err = conn.Exec(t.Context(), `ROLLBACK`)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{2}, today, "visits of an app are those to its sites")
-	e.counter.Close()
-	proof, err := verify.Run(t.Context(), dbtest.Open(t, e.database, db.Options{}), verify.Options{Limit: 3})
+	e.Counter.Close()
+	proof, err := verify.Run(t.Context(), dbtest.Open(t, e.URL, db.Options{}), verify.Options{Limit: 3})
 	require.NoError(t, err)
 	for _, p := range proof.Promises {
 		assert.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)

@@ -14,30 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/record"
 )
-
-// exec executes a statement on the database of an edge.
-func (e *edge) exec(sql string) {
-	e.t.Helper()
-	_, err := dbtest.Connect(e.t, e.database).Exec(e.t.Context(), "SET search_path = footfall; "+sql)
-	require.NoError(e.t, err)
-}
 
 // far is one more instance on the database of an edge, with a network between them.
 func (e *edge) far(statementTimeout time.Duration) (*edge, *dbtest.Network) {
 	e.t.Helper()
-	network, through := dbtest.NewNetwork(e.t, e.database)
-	d := dbtest.Open(e.t, through, db.Options{StatementTimeout: statementTimeout})
-	counting, err := counter.Open(e.t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
-	require.NoError(e.t, err)
-	e.t.Cleanup(counting.Close)
-	log := slog.New(slog.DiscardHandler)
-	return &edge{t: e.t, database: e.database, public: listen(e.t, publicHandler(counting, Options{}), log)}, network
+	network, through := dbtest.NewNetwork(e.t, e.URL)
+	o := desk.Options{DB: db.Options{StatementTimeout: statementTimeout}}
+	o.Clock = e.Clock.Now
+	far := desk.On(e.t, through, o)
+	return &edge{t: e.t, Desk: e.Desk, public: listen(e.t, publicHandler(far.Counter, Options{}), slog.New(slog.DiscardHandler))}, network
 }
 
 // sums are read of an answer to a call with answers=none.
@@ -136,7 +126,7 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 			a := <-got
 			require.Equal(t, http.StatusInternalServerError, a.status, a.body)
 			assert.Contains(t, a.error(t), "it is not known whether")
-			network.LeadTo(e.database)
+			network.LeadTo(e.URL)
 			answered := func() answer { // statements end early here, as on a slow machine all may
 				for a = send(far); a.status == http.StatusServiceUnavailable; a = send(far) {
 				}
@@ -192,7 +182,7 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 				require.Empty(t, s.Errors)
 				require.Equal(t, visits, s.Counted+s.Unknown+s.Unreached)
 			}
-			network.LeadTo(e.database)
+			network.LeadTo(e.URL)
 			left := func() bool { // some of it: statements end early here, too
 				if a.status == http.StatusServiceUnavailable {
 					return true
@@ -222,11 +212,11 @@ func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 	})
 	require.Equal(t, http.StatusOK, e.get(single).status)
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "counted", "")
-	e.exec(daysOfThisOne)
-	e.exec(`ALTER TABLE counters RENAME TO lost_counters`)
+	e.Exec(t, daysOfThisOne)
+	e.Exec(t, `ALTER TABLE counters RENAME TO lost_counters`)
 	isOf(t, e.get(single), "repeated", noNumbers)
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", noNumbers)
-	e.exec(`ALTER TABLE lost_counters RENAME TO counters`)
+	e.Exec(t, `ALTER TABLE lost_counters RENAME TO counters`)
 	isOf(t, e.get(single), "repeated", `"hot":2`)
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", `"hot":2`)
 }
@@ -287,7 +277,7 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(fatesOf(refused, second...)), never, "also where nothing of it was counted")
 
 	require.Equal(t, 200, e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://new.example/&ip=192.0.2.4&id=sent+alone", headers[:2]...).status)
-	e.exec(strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
+	e.Exec(t, strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
 	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated", never)
 
 	set(app.Settings{Sites: []string{"new.example"}})
@@ -308,10 +298,10 @@ func TestCallAgainAfterADayHasGone(t *testing.T) {
 	headers := append([]string{"Idempotency-Key", "x"}, inLines...)
 	const body = `{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-14T12:00:00Z"}
 		{"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-29T12:00:00Z"}`
-	e.exec(`ALTER TABLE days RENAME TO lost_days`)
+	e.Exec(t, `ALTER TABLE days RENAME TO lost_days`)
 	require.Equal(t, http.StatusServiceUnavailable, e.visits("app=demo", body, headers...).status)
-	e.exec(`ALTER TABLE lost_days RENAME TO days`)
-	e.exec(daysOfThisOne)
+	e.Exec(t, `ALTER TABLE lost_days RENAME TO days`)
+	e.Exec(t, daysOfThisOne)
 	for round := range 3 {
 		got := manyResults(t, e.visits("app=demo", body, headers...))
 		assert.Contains(t, got[0].Error, "at: app demo keeps no visits of that day", round)

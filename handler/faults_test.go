@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/counter/desk"
 )
 
 // readers is how many questions the database is asked at once.
@@ -21,8 +23,8 @@ const readers = 8
 // hold executes a statement in a transaction, which takes locks, until release.
 func (e *edge) hold(sql string) (release func()) {
 	e.t.Helper()
-	conn := dbtest.Connect(e.t, e.database)
-	_, err := conn.Exec(context.Background(), "SET search_path = footfall; BEGIN; "+sql)
+	conn := e.Conn(e.t)
+	_, err := conn.Exec(context.Background(), "BEGIN; "+sql)
 	require.NoError(e.t, err)
 	return func() { _ = conn.Close(context.Background()) }
 }
@@ -30,7 +32,7 @@ func (e *edge) hold(sql string) (release func()) {
 // blocked waits until so many sessions wait for what is held.
 func (e *edge) blocked(sessions int) {
 	e.t.Helper()
-	dbtest.AwaitWaiting(e.t, dbtest.Connect(e.t, e.database), sessions)
+	dbtest.AwaitWaiting(e.t, e.Conn(e.t), sessions)
 }
 
 // send sends a request over a connection of its own, and waits for no answer.
@@ -39,7 +41,7 @@ func (e *edge) send(pathAndQuery string) *net.TCPConn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(e.public, "http://"))
 	require.NoError(e.t, err)
 	e.t.Cleanup(func() { _ = conn.Close() })
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nUser-Agent: %s\r\n\r\n", pathAndQuery, browser)
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nUser-Agent: %s\r\n\r\n", pathAndQuery, desk.Browser)
 	require.NoError(e.t, err)
 	return conn.(*net.TCPConn)
 }
@@ -90,7 +92,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	e := newEdge(t)
 	hurried := e.options
 	hurried.reportWait, hurried.Metrics = usualWait, prometheus.NewRegistry()
-	e.public = listen(t, publicHandler(e.counter, hurried), hurried.Log)
+	e.public = listen(t, publicHandler(e.Counter, hurried), hurried.Log)
 	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * reportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
 	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums

@@ -11,73 +11,46 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
-	"footfall/db/dbtest"
-	"footfall/record"
+	"footfall/counter/desk"
 	"footfall/report"
 	"footfall/visit"
 )
 
-const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-
-// edge is the service on a database of its own, reached over HTTP.
+// edge is the service on a desk, reached over HTTP.
 type edge struct {
+	*desk.Desk
 	t        *testing.T
-	database string // its URL
 	public   string // base URLs
 	admin    string
 	close    func()        // returns when every request to the public listener has been answered
 	log      *bytes.Buffer // to be read when nothing runs
-	now      atomic.Pointer[time.Time]
 	stopping chan struct{}
-	counter  *counter.Counter
 	options  Options // of the public listener
 }
 
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
-var edgeSecret = app.Secret("thirty-two bytes that are secret")
-
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	ctx := context.Background()
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
-	e.database = dbtest.Made(t, "edge", noon, func(d *db.DB) {
-		open := "open"
-		require.NoError(t, admin.NewAdmin(d, edgeSecret).AddApp(ctx, "demo", app.Settings{Access: &open}))
-		require.NoError(t, admin.NewAdmin(d, edgeSecret).AddApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}}))
-	})
-	e.now.Store(&noon)
-	d := dbtest.Open(t, e.database, db.Options{})
-
-	options := Options{
-		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
-		Reports: report.NewReader(d), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
+	e.Desk = desk.Open(t, desk.Options{Began: noon, Apps: map[string]app.Settings{"demo": {Access: ptr("open")}, "shop": {Sites: []string{"example.com"}}}})
+	e.options = Options{
+		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
+		Reports: report.NewReader(e.DB), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
 	}
-	var err error
-	e.counter, err = counter.Open(ctx, d, counter.Options{Secret: edgeSecret, Options: record.Options{
-		Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute,
-	}})
-	require.NoError(t, err)
-	t.Cleanup(e.counter.Close)
-	e.options = options
-	public := serve(t, publicHandler(e.counter, options), options.Log)
+	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)
 	e.public, e.close = public.URL, public.Close
-	e.admin = listen(t, adminHandler(e.counter, options), options.Log)
+	e.admin = listen(t, adminHandler(e.Counter, e.options), e.options.Log)
 	return e
 }
 
@@ -118,7 +91,7 @@ func (e *edge) do(method, target, contentType, body string) answer {
 		r.Header.Set("Content-Type", contentType)
 	}
 	r.Header.Set("X-Forwarded-For", "203.0.113.99") // to be ignored
-	r.Header.Set("User-Agent", browser)
+	r.Header.Set("User-Agent", desk.Browser)
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(e.t, err)
 	defer response.Body.Close()
@@ -141,12 +114,7 @@ func (e *edge) post(body string) answer {
 // rows is how many rows the tables of visits have in all.
 func (e *edge) rows() int64 {
 	e.t.Helper()
-	conn := dbtest.Connect(e.t, e.database)
-	var rows int64
-	require.NoError(e.t, conn.QueryRow(context.Background(), `
-		SELECT (SELECT count(*) FROM footfall.pages) + (SELECT count(*) FROM footfall.counters)
-		     + (SELECT count(*) FROM footfall.visitors) + (SELECT count(*) FROM footfall.visits)`).Scan(&rows))
-	return rows
+	return e.One(e.t, `SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM counters) + (SELECT count(*) FROM visitors) + (SELECT count(*) FROM visits)`)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -190,7 +158,7 @@ func TestSixSteps(t *testing.T) {
 			e := newEdge(t)
 			for _, step := range steps {
 				now := noon.AddDate(0, 0, step.day)
-				e.now.Store(&now)
+				e.Clock.Set(now)
 				a := send(e, step.ip, "http://hhui.top"+step.path)
 				expect(t, step.site, step.page, a)
 				assert.Equal(t, "application/json", a.header.Get("Content-Type"))
@@ -423,7 +391,7 @@ func TestLargeRequests(t *testing.T) {
 	// What a proxy with larger limits may let through.
 	query := strings.Repeat("a=b&", 1_000_000) + "app=demo&ip=192.0.2.1&uri=http://a.example/"
 	recorder := httptest.NewRecorder()
-	publicHandler(e.counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
+	publicHandler(e.Counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
 	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), answer{recorder.Code, recorder.Header(), recorder.Body.String()})
 }
 
@@ -436,7 +404,7 @@ func TestReadiness(t *testing.T) {
 	for _, a := range append(both("/livez"), both("/readyz")...) {
 		assert.Equal(t, http.StatusOK, a.status)
 	}
-	_, err := dbtest.Connect(e.t, e.database).Exec(context.Background(), "DROP TABLE footfall.visits_20190629")
+	_, err := e.Conn(e.t).Exec(context.Background(), "DROP TABLE footfall.visits_20190629")
 	require.NoError(t, err)
 	for _, a := range both("/readyz") {
 		assert.Equal(t, http.StatusServiceUnavailable, a.status)
@@ -457,7 +425,7 @@ func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"))
-	config, err := pgx.ParseConfig(e.database)
+	config, err := pgx.ParseConfig(e.URL)
 	require.NoError(t, err)
 	name := config.Database
 	config.Database = "postgres"

@@ -12,7 +12,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db/dbtest"
 )
 
 // Wherever a total of all time or a rank is told over HTTP, numbers from elsewhere are in it, and
@@ -94,7 +93,7 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	assert.Equal(t, "offsets: \"yes\" is neither no nor left out", e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(errorHeader))
 
 	var last int64
-	require.NoError(t, dbtest.Connect(e.t, e.database).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
+	require.NoError(t, e.Conn(e.t).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
 	assert.EqualValues(t, 102, last)
 	page := e.get("/dash/demo/hhui.top?page=/home").body
 	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: 1,008 page views, 203 daily visitors, 102 visitors; counted here alone: 8, 3 and 2."), page)

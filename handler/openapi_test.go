@@ -426,7 +426,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.send(t, sent{"POST /visits", "app=limited", inJSON, `[]`, 429})
 
 	// The tables refuse what they are told, and then are gone.
-	conn := dbtest.Connect(c.t, c.database)
+	conn := c.Conn(c.t)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66'); ALTER TABLE footfall.people ADD CONSTRAINT no_more CHECK (height < 2)`)
 	require.NoError(t, err)
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})

@@ -124,7 +124,7 @@ func TestLinks(t *testing.T) {
 // texts is what a query with one text in each row returns.
 func (e *edge) texts(sql string) []string {
 	e.t.Helper()
-	rows, err := dbtest.Connect(e.t, e.database).Query(e.t.Context(), sql)
+	rows, err := e.Conn(e.t).Query(e.t.Context(), sql)
 	require.NoError(e.t, err)
 	read, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(e.t, err)
@@ -299,7 +299,7 @@ func TestPeopleAreRefused(t *testing.T) {
 func TestPeopleOfAnAppThatGoes(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
-	conn := dbtest.Connect(t, e.database)
+	conn := e.Conn(t)
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT footfall.lock_people(id) FROM footfall.apps WHERE name = 'blog'`)
@@ -320,7 +320,7 @@ func TestPeopleOfAnAppThatGoes(t *testing.T) {
 // turnPeople begins the period after the present one.
 func (e *edge) turnPeople() {
 	e.t.Helper()
-	_, err := dbtest.Connect(e.t, e.database).Exec(e.t.Context(), `DO $$ BEGIN EXECUTE format(
+	_, err := e.Conn(e.t).Exec(e.t.Context(), `DO $$ BEGIN EXECUTE format(
 		'CREATE OR REPLACE FUNCTION footfall.people_clock() RETURNS bigint LANGUAGE sql STABLE RETURN %s', footfall.people_clock() + 1); END $$`)
 	require.NoError(e.t, err)
 	require.Eventually(e.t, func() bool { // the service may do it, too

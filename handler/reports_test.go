@@ -20,8 +20,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db"
-	"footfall/db/dbtest"
+	"footfall/counter/desk"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -29,9 +28,7 @@ import (
 // administer changes apps and keys, as an operator does.
 func (e *edge) administer(f func(ctx context.Context, a *admin.Admin) error) {
 	e.t.Helper()
-	d := dbtest.Open(e.t, e.database, db.Options{})
-	defer d.Close()
-	require.NoError(e.t, f(context.Background(), admin.NewAdmin(d, edgeSecret)))
+	require.NoError(e.t, f(context.Background(), e.Admin))
 }
 
 func (e *edge) key(app string, scopes ...app.Scope) (key string) {
@@ -53,7 +50,7 @@ func (e *edge) askWith(body, method, pathAndQuery string, headers ...string) ans
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, e.public+pathAndQuery, strings.NewReader(body))
 	require.NoError(e.t, err)
-	r.Header.Set("User-Agent", browser)
+	r.Header.Set("User-Agent", desk.Browser)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -70,7 +67,7 @@ func (e *edge) askWith(body, method, pathAndQuery string, headers ...string) ans
 func (e *edge) counting(day int, ip, uri string) {
 	e.t.Helper()
 	now := noon.AddDate(0, 0, day)
-	e.now.Store(&now)
+	e.Clock.Set(now)
 	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {ip}, "uri": {uri}}.Encode())
 	require.Equal(e.t, http.StatusOK, a.status, a.body)
 }
@@ -159,7 +156,7 @@ func TestVisitorsWhoseRowsAreGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
-	conn := dbtest.Connect(e.t, e.database)
+	conn := e.Conn(e.t)
 	for _, sql := range []string{
 		`INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`,
 		`DELETE FROM footfall.visits WHERE day_id < 20190630`,
@@ -393,7 +390,7 @@ func TestReportAsCSV(t *testing.T) {
 	assert.Equal(t, []string{"'=1+1.example/,%22a%22", "1", "1", "1", "1", "'=1+1.example/,%22a%22"}, rows[1])
 	assert.Empty(t, a.header.Get("Link"))
 
-	_, err = dbtest.Connect(e.t, e.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)
+	_, err = e.Conn(e.t).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)
 	require.NoError(t, err)
 	a = e.get("/api/apps/demo/pages?format=csv")
 	assert.Contains(t, a.body, "\r\n\"'@SUM(1)\t\"\"\r\r\n=2/\",1", "what no URI can hold")

@@ -22,6 +22,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/visit"
@@ -337,7 +338,7 @@ func (w *internet) happened(t *testing.T, event string) int64 {
 // siteHot is hot of example.com.
 func (w *internet) siteHot(t *testing.T) (hot int64) {
 	t.Helper()
-	require.NoError(t, dbtest.Connect(w.t, w.database).QueryRow(context.Background(),
+	require.NoError(t, w.Conn(w.t).QueryRow(context.Background(),
 		`SELECT coalesce(max(hot), 0) FROM report.sites WHERE app = 'shop' AND site = 'example.com'`).Scan(&hot))
 	return hot
 }
@@ -636,8 +637,8 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	b.await(`document.body.innerText === '1'`)
 	b.ask(`history.pushState(0, '', '/theme/next'), bszCaller.fetch('', bszTag.texts).then(() => 0)`, nil)
 
-	w.counter.Close() // which adds up what is left
-	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1", "example.com/theme news.example 1"}, dbtest.Column[string](t, dbtest.Connect(t, w.database), `
+	w.Counter.Close() // which adds up what is left
+	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1", "example.com/theme news.example 1"}, desk.Column[string](t, w.Desk, `
 		SELECT format('%s %s %s', p.uri, t.value, d.pv) FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE t.name = 'source' ORDER BY 1`))
 }

@@ -14,7 +14,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db/dbtest"
 	"footfall/web"
 )
 
@@ -158,7 +157,7 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	assert.Contains(t, statuses, http.StatusOK)
 
 	later := noon.AddDate(20, 0, 0)
-	e.now.Store(&later)
+	e.Clock.Set(later)
 	over := e.get(all)
 	over.header.Del("Date")
 	assert.Equal(t, nothing, over)
@@ -181,7 +180,7 @@ func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 	}
 	var stored string
 	path := e.share("shop", "")
-	require.NoError(t, dbtest.Connect(e.t, e.database).QueryRow(t.Context(), `SELECT string_agg(s::text, '') FROM footfall.shares AS s`).Scan(&stored))
+	require.NoError(t, e.Conn(e.t).QueryRow(t.Context(), `SELECT string_agg(s::text, '') FROM footfall.shares AS s`).Scan(&stored))
 	assert.NotContains(t, stored, path[len("/share/12345678_"):])
 }
 
@@ -200,7 +199,7 @@ func TestSharedLinksStandInNoLog(t *testing.T) {
 			}
 		}
 	}
-	conn := dbtest.Connect(e.t, e.database)
+	conn := e.Conn(e.t)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.counters RENAME TO away`)
 	require.NoError(t, err)
 	a := e.get(path + "/example.com")

@@ -11,19 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
-	"footfall/db/dbtest"
+	"footfall/counter/desk"
 	"footfall/intake"
-	"footfall/record"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -57,7 +53,7 @@ func (e *edge) visits(query, body string, headers ...string) answer {
 // hotOf is how many visits were counted.
 func (e *edge) hotOf() (hot int) {
 	e.t.Helper()
-	require.NoError(e.t, dbtest.Connect(e.t, e.database).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
+	require.NoError(e.t, e.Conn(e.t).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
 		FROM footfall.counters AS c JOIN footfall.pages AS p ON p.id = c.page_id WHERE p.site_id IS NULL`).Scan(&hot))
 	return hot
 }
@@ -112,7 +108,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	e := newEdge(t)
 	key := e.key("shop", app.ScopeAssert)
 	headers := append([]string{"Authorization", "Bearer " + key}, inArray...)
-	body := `[{"uri":"http://example.com/","ip":"192.0.2.1","agent":"` + browser + `"},
+	body := `[{"uri":"http://example.com/","ip":"192.0.2.1","agent":"` + desk.Browser + `"},
 		{"uri":"http://example.com/","ip":"192.0.2.1","agent":"Googlebot/2.1 (+http://www.google.com/bot.html)"},
 		{"uri":"http://example.com/"}, {"uri":"ftp://example.com/","ip":"192.0.2.1"}, {"ip":"192.0.2.1"}, {"uri":"http://other.example/","ip":"192.0.2.1"},
 		{"uri":"http://example.com/","ip":"1.2.3"}, {"uri":"http://example.com/","visitor":"me"}, 7, {"uri":"http://example.com/\u0000","ip":"192.0.2.1"},
@@ -196,15 +192,11 @@ func TestManyVisitsRefused(t *testing.T) {
 // another is one more instance on the database of an edge.
 func (e *edge) another(t *testing.T) *edge {
 	t.Helper()
-	d := dbtest.Open(t, e.database, db.Options{})
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
-	require.NoError(t, err)
-	t.Cleanup(counting.Close)
-	options := Options{
-		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Reports: report.NewReader(d), Dashboard: true,
-		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
-	}
-	return &edge{t: t, database: e.database, public: listen(t, publicHandler(counting, options), options.Log)}
+	o := desk.Options{}
+	o.Clock = e.Clock.Now
+	other, options := desk.On(t, e.URL, o), e.options
+	options.Log, options.Metrics, options.Reports = slog.New(slog.DiscardHandler), prometheus.NewRegistry(), report.NewReader(other.DB)
+	return &edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(other.Counter, options), options.Log)}
 }
 
 // A call with a key counts once, however often and by however many it is sent at once, to two
@@ -324,7 +316,7 @@ func TestRepeatedVisits(t *testing.T) {
 func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	conn := dbtest.Connect(e.t, e.database)
+	conn := e.Conn(e.t)
 	refuse := func(yes bool) {
 		t.Helper()
 		sql := `ALTER TABLE footfall.visitors DROP CONSTRAINT nobody_else`
@@ -402,7 +394,7 @@ func TestVisitsOfOtherDays(t *testing.T) {
 	a = e.post(`{"app":"demo","ip":"192.0.2.3","uri":"http://a.example/","at":"2019-05-30T00:00:00Z"}`)
 	assert.Equal(t, `{"site":{"pv":6,"uv":3,"rank":3,"hot":7},"page":{"pv":6,"uv":3,"rank":3,"hot":7}}`, a.body)
 	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&ip=192.0.2.3&uri=http://a.example/&at=1970-01-01T00:00:00Z").status)
-	a = e.ask(http.MethodGet, "/visit?app=shop&uri=http://example.com/&at=2019-06-29T12:00:00Z", "User-Agent", browser)
+	a = e.ask(http.MethodGet, "/visit?app=shop&uri=http://example.com/&at=2019-06-29T12:00:00Z", "User-Agent", desk.Browser)
 	assert.Equal(t, http.StatusForbidden, a.status)
 	assert.Contains(t, a.error(t), "at: app shop believes it only with a key of the scope assert")
 	assert.Equal(t, 7, e.hotOf())

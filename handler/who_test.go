@@ -15,7 +15,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db/dbtest"
 	"footfall/report"
 )
 
@@ -50,7 +49,7 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	assert.Regexp(t, `<a href="/dash/demo/hhui.top\?range=all[^"]*&who">Who came</a>`, page)
 
 	var listed []string
-	conn := dbtest.Connect(e.t, e.database)
+	conn := e.Conn(e.t)
 	for next := list; next != ""; {
 		a := owner.get(next)
 		require.Equal(t, http.StatusOK, a.status, a.body)
