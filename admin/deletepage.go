@@ -152,7 +152,7 @@ func mergeHidden(ctx context.Context, q queries, row *db.App) error {
 	if row.DeletedAt != nil { // of such an app some rows are gone that prove the others
 		return nil
 	}
-	if err := q.AppDaysHold(ctx, row.ID); err != nil { // late visits to the site may have lists of first pages go
+	if err := q.AppDaysHold(ctx, row.ID); err != nil { // late visits to the site may have lists of top pages go
 		return err
 	}
 	pages, err := q.PagesRenamed(ctx, row.ID)

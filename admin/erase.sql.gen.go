@@ -316,7 +316,7 @@ DELETE FROM tops
 WHERE app_id = $1
 `
 
-// Deletes the lists of first pages of an app and of its sites.
+// Deletes the lists of top pages of an app and of its sites.
 func (q *Queries) AppTopsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppTopsDelete, appID)
 	return err

@@ -386,7 +386,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	}
 }
 
-// Of a day that has its list of first pages nothing else is read, whatever the planner makes of it.
+// Of a day that has its list of top pages nothing else is read, whatever the planner makes of it.
 func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -406,7 +406,7 @@ func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	}
 }
 
-// The first pages of all days are read from a row of each page, where lists do not tell them: of
+// The top pages of all days are read from a row of each page, where lists do not tell them: of
 // days no more is read than of the pages that are shown, however many days there are.
 func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `LOCK TABLE erased_visits`) // which a report reads before it has read visits
 	require.NoError(t, err)
 	type answer struct {
-		row report.UniquesOfTargetsRow
+		row report.UniquesOfRow
 		err error
 	}
 	answered := make(chan answer, 1)
@@ -53,7 +53,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	go func() {
 		var a answer
 		a.err = d.Report(context.Background(), func(tx db.Tx) (err error) {
-			a.row, err = report.New(tx).UniquesOfTargets(context.Background(), report.UniquesOfTargetsParams{
+			a.row, err = report.New(tx).UniquesOf(context.Background(), report.UniquesOfParams{
 				App: "demo", Targets: []string{"a.example/x", "a.example/y"}, FromDay: 20250901, ToDay: 20250930})
 			return err
 		})

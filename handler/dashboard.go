@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"footfall/counter"
+	"footfall/report"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -148,6 +148,9 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 	if err := reading.CheckRate(); err != nil {
 		return err
 	}
+	if query.Get("panel") != "" {
+		return d.showFile(c, app, site, query)
+	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
 		if site == "" {
 			return d.pages.App(ctx, app, query)
@@ -163,13 +166,32 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 		p, err = read(ctx)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case p.Rest != nil:
-		return d.writeParts(c, p)
 	}
 	return writePage(c, http.StatusOK, "private, no-cache", p)
+}
+
+// showFile answers with the rows of a panel to those who have come by a link, and leads others to the
+// report that has them.
+func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
+	var kind report.Report
+	var look report.Look
+	var link string
+	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+		kind, look, link, err = d.pages.Asked(ctx, app, site, query)
+		return err
+	}); err != nil {
+		return err
+	}
+	switch format := query.Get("format"); {
+	case link == "":
+		return visit.Errorf(visit.Invalid, "format", "%.64q is none: use csv or json", format)
+	case app.Shared == nil:
+		return c.Redirect(http.StatusFound, link)
+	default:
+		return d.serve(c, kind, d.Reports, look, format)
+	}
 }
 
 func (d *dashboard) origin(r *http.Request) string {
@@ -180,32 +202,6 @@ func (d *dashboard) origin(r *http.Request) string {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
-}
-
-// writeParts writes a file that is read part by part. It has a place among the reports while a part
-// is read, and none while that is sent. If a part cannot be read the connection is cut, so that
-// nobody takes what they have for all.
-func (d *dashboard) writeParts(c echo.Context, p web.Page) error {
-	describePage(c, "no-store", p)
-	c.Response().WriteHeader(http.StatusOK)
-	if c.Request().Method == http.MethodHead {
-		return nil
-	}
-	connection := http.NewResponseController(c.Response())
-	for more := true; ; {
-		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // of a connection that is there
-		if _, err := c.Response().Write(p.Body); err != nil || !more {
-			return nil //nolint:nilerr // the caller has left: there is nobody to tell
-		}
-		err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
-			p.Body, more, err = p.Rest(ctx)
-			return err
-		})
-		if err != nil {
-			d.judge(c, err)
-			panic(http.ErrAbortHandler)
-		}
-	}
 }
 
 func describePage(c echo.Context, cache string, p web.Page) {
@@ -221,9 +217,6 @@ func describePage(c echo.Context, cache string, p web.Page) {
 	h.Set(echo.HeaderCacheControl, cache)
 	h.Set(echo.HeaderVary, "Cookie, Accept-Encoding")
 	h.Set(echo.HeaderContentType, p.Type)
-	if p.File != "" && !strings.HasPrefix(p.Type, "application/json") {
-		h.Set(echo.HeaderContentDisposition, `attachment; filename="`+p.File+`"`) // the names of apps and panels need no escaping
-	}
 }
 
 // writePage writes a page; one that may be kept, as send does.

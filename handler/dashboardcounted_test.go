@@ -27,8 +27,9 @@ func (e *edge) shown(path string) string {
 // charted are the first and last day of a page's chart, and how many days it has.
 func (e *edge) charted(path string) string {
 	e.t.Helper()
-	var rows []report.Period
-	require.NoError(e.t, json.Unmarshal([]byte(e.get(path+"&panel=chart&format=json").body), &rows), path)
+	var read struct{ Chart []report.Period }
+	require.NoError(e.t, json.Unmarshal([]byte(e.get(path+"&panel=chart&format=json").body), &read), path)
+	rows := read.Chart
 	return fmt.Sprint(rows[0].FirstDay, " ", rows[len(rows)-1].LastDay, " ", len(rows))
 }
 

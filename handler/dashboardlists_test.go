@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -23,7 +22,6 @@ import (
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/report"
-	"footfall/web"
 )
 
 // manyPages gives hhui.top, which has one, so many pages: in another order by each number.
@@ -72,10 +70,10 @@ func (e *edge) uris(path string) (uris []string) {
 	a := e.get(path)
 	require.Equal(e.t, http.StatusOK, a.status)
 	if strings.HasSuffix(path, "json") {
-		var rows []report.FirstPage
-		require.NoError(e.t, json.Unmarshal([]byte(a.body), &rows))
-		for _, row := range rows {
-			uris = append(uris, row.Uri)
+		var read struct{ Pages []report.Page }
+		require.NoError(e.t, json.Unmarshal([]byte(a.body), &read))
+		for _, row := range read.Pages {
+			uris = append(uris, row.URI)
 		}
 		return uris
 	}
@@ -156,12 +154,15 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	s := newService(e.Counter, e.options)
-	d := &dashboard{reports: &reports{s, make(chan struct{}, reportPlaces)}}
-	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
-		return d.show(c, func(context.Context) (web.Page, error) {
-			return web.Page{Type: "text/csv", Body: bytes.Repeat([]byte("a\n"), 10_000), Rest: func(context.Context) ([]byte, bool, error) { return nil, false, errors.New("gone") }}, nil
-		})
-	}}}
+	r := &reports{s, make(chan struct{}, reportPlaces)}
+	breaks := report.Report{Name: "sites", Read: func(_ context.Context, _ *report.Reader, l report.Look) (*report.Rows, error) {
+		if l.After.Name != "" {
+			return nil, errors.New("gone")
+		}
+		l.After.Name = "more"
+		return &report.Rows{Name: "sites", List: make([]report.Site, 1000), Follow: &l}, nil
+	}}
+	s.routes = []route{{"/file", getOnly, func(c echo.Context) error { return r.serve(c, breaks, s.Reports, report.Look{App: "demo"}, "csv") }}}
 	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) + "/file") //nolint:noctx // of the test's own server
 	require.NoError(t, err)
 	defer response.Body.Close()

@@ -31,7 +31,7 @@ type document struct{ all map[string]any }
 func readDocument(t *testing.T) document {
 	t.Helper()
 	var d document
-	require.NoError(t, json.Unmarshal(openAPI, &d.all))
+	require.NoError(t, json.Unmarshal(openAPI(), &d.all))
 	return d
 }
 
@@ -245,15 +245,15 @@ func TestDocumentedParametersAreThoseOfReports(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)
 	operations := d.operations()
-	for _, k := range kinds {
+	for _, k := range report.Reports {
 		var documented []string
-		for name, p := range d.parameters(operations["GET /api/apps/{app}/"+k.name]) {
+		for name, p := range d.parameters(operations["GET /api/apps/{app}/"+k.Name]) {
 			if d.at(p, "in") == "query" {
 				documented = append(documented, name)
-				assert.Equal(t, slices.Contains(k.repeats, name), d.at(p, "schema", "type") == "array", "%s of %s", name, k.name)
+				assert.Equal(t, slices.Contains(k.Repeats, name), d.at(p, "schema", "type") == "array", "%s of %s", name, k.Name)
 			}
 		}
-		assert.ElementsMatch(t, append([]string{"format"}, k.takes...), documented, k.name)
+		assert.ElementsMatch(t, append([]string{"format"}, k.Takes...), documented, k.Name)
 	}
 }
 
@@ -411,7 +411,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
 		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
-		{"GET /api/apps/{app}/pages", "limit=1&after=" + cursor("pv", report.Place{Before: 1}), nil, "", 200},
+		{"GET /api/apps/{app}/pages", "limit=1&after=cHYgMSAwIDA", nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
 		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&name=plan", nil, "", 200},
@@ -420,6 +420,17 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
 		{"GET /api/apps/{app}/uniques", "uri=" + page + "&from=20190101&to=20200101", nil, "", 200},
 		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "", 200},
+	})
+	named := []string{"Authorization", "Bearer " + c.key("demo", app.ScopeRead)}
+	const compared = "&from=20190629&to=20190630&days_before=1&compared_to=20190629"
+	c.sendAll(t, []sent{
+		{"GET /api/apps/{app}/pages", "site=hhui.top&find=om&limit=all" + compared, nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&limit=all" + compared, nil, "", 200},
+		{"GET /api/apps/{app}/numbers", "uri=" + page + compared, nil, "", 200}, {"GET /api/apps/{app}/totals", "uri=" + page, nil, "", 200},
+		{"GET /api/apps/{app}/chart", "uri=" + page + "&period=week&compared_from=20190629" + compared, nil, "", 200},
+		{"GET /api/apps/{app}/returns", "uri=" + page + "&from=20190629&to=20190630", nil, "", 200}, {"GET /api/apps/{app}/first-visits", "uri=" + page, nil, "", 200},
+		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200}, {"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
+		{"GET /api/apps/{app}/who-came", "uri=" + page + "&from=20190629&to=20190630&limit=1", named, "", 200},
+		{"GET /api/apps/{app}/who-came", "site=hhui.top&limit=all&after=20190629-192.168.0.1", named, "", 200},
 	})
 	c.allIsCounted() // so that no answer changes between the two requests that tell by its tag that it has not
 	c.sendSame(t, count)
@@ -444,8 +455,12 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503}, {"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},
 		{"GET /readyz", "", nil, "", 503},
 	})
-	for _, k := range kinds {
-		c.send(t, sent{"GET /api/apps/{app}/" + k.name, c.least(k), nil, "", 503})
+	for _, k := range report.Reports {
+		var headers []string
+		if k.ToNamed {
+			headers = named
+		}
+		c.send(t, sent{"GET /api/apps/{app}/" + k.Name, c.least(k), headers, "", 503})
 	}
 	c.checkReached(t)
 }
@@ -465,14 +480,17 @@ func (c *checker) sendAll(t *testing.T, all []sent) {
 	}
 }
 
-// least is the shortest question of a kind.
-func (c *checker) least(k kind) string {
+// least is the shortest question of a report.
+func (c *checker) least(k report.Report) string {
 	query := ""
-	if slices.Contains(k.takes, "uri") {
+	if slices.Contains(k.Takes, "uri") {
 		query = "site=hhui.top"
 	}
-	if slices.Contains(k.takes, "rank") {
+	if slices.Contains(k.Takes, "rank") {
 		query += "&rank=1"
+	}
+	if slices.Contains(k.Takes, "value") {
+		query = "site=hhui.top&value=google"
 	}
 	return query
 }
@@ -481,13 +499,19 @@ func (c *checker) least(k kind) string {
 func (c *checker) sendSame(t *testing.T, count string) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, c.get("/api/apps/limited/sites").status, "the one of this minute")
-	for _, k := range kinds {
-		call, least := "GET /api/apps/{app}/"+k.name, c.least(k)
-		tag := c.ask(http.MethodGet, "/api/apps/demo/"+k.name+"?"+least).header.Get("ETag")
+	for _, k := range report.Reports {
+		call, least := "GET /api/apps/{app}/"+k.Name, c.least(k)
+		var keys [2][]string // which open apps need for one of them
+		for i, of := range []string{"demo", "limited"} {
+			if k.ToNamed {
+				keys[i] = []string{"Authorization", "Bearer " + c.key(of, app.ScopeRead)}
+			}
+		}
+		tag := c.ask(http.MethodGet, "/api/apps/demo/"+k.Name+"?"+least, keys[0]...).header.Get("ETag")
 		c.sendAll(t, []sent{
-			{call, least + "&format=csv", nil, "", 200}, {call, least, []string{"Accept", "text/csv"}, "", 200}, {call, least, []string{"If-None-Match", tag}, "", 304},
+			{call, least + "&format=csv", keys[0], "", 200}, {call, least, append([]string{"Accept", "text/csv"}, keys[0]...), "", 200}, {call, least, append([]string{"If-None-Match", tag}, keys[0]...), "", 304},
 			{call, least + "&nonsense=1", nil, "", 400}, {call, "shop!" + least, nil, "", 401}, {call, "none!" + least, nil, "", 404},
-			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, nil, "", 429},
+			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, keys[1], "", 429},
 		})
 	}
 	const example = "choosy!uri=http://example.com/"

@@ -3,7 +3,6 @@ package handler
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 	"footfall/counter"
 	"footfall/report"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // readParams reads a query, and refuses parameters that the report does not take: if a misspelt one
@@ -119,15 +119,75 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 	return all.Counted()
 }
 
+// look is what a report is asked for. Parameters that it does not take are not given.
+func (q *question) look(k report.Report) report.Look {
+	l := report.Look{App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Value: q.value("value"),
+		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"), Name: cmp.Or(q.value("name"), tag.Names[0]),
+		Before: q.number("days_before", mostBefore), Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")}, Day: q.day("day")}
+	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
+	switch {
+	case k.Repeats != nil:
+		l.Targets, l.Prefix = q.targets(), q.prefix()
+		q.checkGroup(l)
+	case takes("uri") || takes("value"):
+		l.Target = q.target(takes("uri"))
+	case takes("site"):
+		l.Target = q.site()
+	}
+	if takes("value") && l.Value == "" {
+		q.wrong("value", "it is missing: give a value of the tag")
+	}
+	if l.Find != "" && l.Target == "" {
+		q.wrong("site", "it is missing: pages are found by a part of their path on one site")
+	}
+	if takes("rank") {
+		if l.Rank = q.rank(); l.Rank == 0 {
+			l.Stored = []netip.Addr{q.visitor()}
+		}
+	}
+	if after := q.value("after"); after != "" && q.err == nil {
+		q.fail(k.Place(after, &l))
+	}
+	l.Day = cmp.Or(l.Day, l.Today)
+	l.Compared.From, l.Compared.To = cmp.Or(l.Compared.From, l.In.From), cmp.Or(l.Compared.To, min(l.In.To, l.Today))
+	return l
+}
+
+// among is one of some words, the first of which is usual.
+func (q *question) among(name string, words ...string) string {
+	word := cmp.Or(q.value(name), words[0])
+	if !slices.Contains(words, word) {
+		q.wrong(name, "%.64q is none: use %s", word, strings.Join(words, ", "))
+	}
+	return word
+}
+
+func (q *question) number(name string, most int) int {
+	text := q.value(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		q.wrong(name, "%.64q is not a number from 1 to %d", text, most)
+	}
+	return n
+}
+
 const (
 	usualLimit = 100
 	mostLimit  = 1000
+	mostBefore = 36_525 // days: a century
 )
 
-func (q *question) limit() int {
+// limit is how many rows are asked for; 0: all.
+func (q *question) limit(whole bool) int {
 	text := q.value("limit")
 	if text == "" {
 		return usualLimit
+	}
+	if whole && text == "all" {
+		return 0
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n < 1 || n > mostLimit {
@@ -146,15 +206,12 @@ func (q *question) days() visit.Range {
 	return in
 }
 
-// day is the day that is asked for; usual if none is named.
-func (q *question) day(name string, usual int32) int32 {
-	if text := q.value(name); text != "" {
-		return q.readDay(name, text)
+// day is a day that is asked for; 0 if none is named.
+func (q *question) day(name string) int32 {
+	text := q.value(name)
+	if text == "" {
+		return 0
 	}
-	return usual
-}
-
-func (q *question) readDay(name, text string) int32 {
 	day, err := visit.ParseDay(text, q.reading.Today)
 	if err != nil {
 		q.wrong(name, "%v", err)
@@ -189,9 +246,11 @@ func (q *question) targets() (targets []string) {
 	return targets
 }
 
-func (q *question) target() string {
+func (q *question) target(uri bool) string {
 	uris, sites := len(q.params["uri"]), len(q.params["site"])
 	switch {
+	case uris+sites == 0 && !uri:
+		q.wrong("site", "it is missing: give a host")
 	case uris+sites == 0:
 		q.wrong("uri", "it is missing: give uri, the address of a page, or site, a host")
 	case uris > 0 && sites > 0:
@@ -222,25 +281,13 @@ func (q *question) prefix() string {
 	return page
 }
 
-// lastVisitor reads the day, and the visitor after which the list of that day goes on. The day is
-// part of where the list goes on, so that it stays the same if midnight passes between two parts.
-func (q *question) lastVisitor() (day int32, last netip.Addr) {
-	day = q.day("day", q.reading.Today)
-	text := q.value("after")
-	if text == "" {
-		return day, netip.Addr{}
+func (q *question) checkGroup(l report.Look) {
+	switch {
+	case l.Prefix != "" && len(l.Targets) > 0:
+		q.wrong("prefix", "it is given together with uri or site: use one of them")
+	case l.Prefix == "" && len(l.Targets) == 0:
+		q.wrong("uri", "it is missing: give uri, site or prefix")
 	}
-	began, address, _ := strings.Cut(text, "-")
-	on := q.readDay("after", began)
-	last, err := netip.ParseAddr(address)
-	if err != nil || text != afterVisitor(on, last) || last.Zone() != "" || q.value("day") != "" && on != day {
-		q.wrong("after", "it does not belong to this list of visitors: give what next said")
-	}
-	return on, last
-}
-
-func afterVisitor(day int32, visitor netip.Addr) string {
-	return strconv.Itoa(int(day)) + "-" + visitor.String()
 }
 
 // rank is the rank that is asked for; 0 if a visitor is.
@@ -275,25 +322,4 @@ func (q *question) visitor() netip.Addr {
 	who, err := q.reading.Visitor(q.ctx, q.value("ip"), q.value("visitor"))
 	q.fail(err)
 	return who
-}
-
-// cursor writes a place in a list for callers to give back. It holds for one order.
-func cursor(order string, at report.Place) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", order, at.Before, at.Number, at.PageID))
-}
-
-func (q *question) place(order string) (at report.Place) {
-	after := q.value("after")
-	if after == "" {
-		return report.Place{}
-	}
-	text, err := base64.RawURLEncoding.DecodeString(after)
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), order+" %d %d %d", &at.Before, &at.Number, &at.PageID)
-	}
-	if err != nil || cursor(order, at) != after || at.Before < 1 || at.Before > report.DeepestTop {
-		q.wrong("after", "it does not belong to this order of pages: give what next said")
-		return report.Place{}
-	}
-	return at
 }

@@ -9,85 +9,103 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"footfall/report"
 )
 
-// result is a report that was made: a table, and what it is in JSON.
-type result struct {
-	name string // of the list, in JSON
-	rows any    // a slice of structs
-	one  any    // what is written in JSON in place of a list; nil for a list
-	next string // where the list goes on; "" at its end
-	of   any    // what the list is of: a struct that JSON has beside it; nil for nothing
-}
-
-// listing is a list of the first n rows. after names the place behind a row, from which the list
-// goes on.
-func listing[T any](name string, rows []T, n int, after func(T) string) *result {
-	if rows == nil {
-		rows = []T{} // in JSON, [] instead of null
-	}
-	made := &result{name: name, rows: rows}
-	if len(rows) > n && after != nil {
-		made.rows, made.next = rows[:n], after(rows[n-1])
-	}
-	return made
-}
-
-func single[T any](row T) *result { return &result{rows: []T{row}, one: row} }
-
-func (r *result) json() ([]byte, error) {
-	if r.one != nil {
-		return json.Marshal(r.one)
-	}
-	members := []any{map[string]any{r.name: r.rows}}
-	if r.next != "" {
-		members = append(members, map[string]string{"next": r.next})
-	}
-	if r.of != nil {
-		members = append(members, r.of)
-	}
-	body := []byte("{")
-	for i, some := range members {
-		object, err := json.Marshal(some)
-		if err != nil {
-			return nil, err
-		}
-		if inner := object[1 : len(object)-1]; len(inner) > 0 {
-			if i > 0 {
-				body = append(body, ',')
-			}
-			body = append(body, inner...)
-		}
-	}
-	return append(body, '}'), nil
-}
-
 // writeReport writes a report, smaller where the caller reads that, or tells that the caller has it
 // already.
-func writeReport(c echo.Context, name, format string, made *result) error {
-	h := c.Response().Header()
-	body, err := made.json()
-	kind := "application/json"
-	if format == "csv" {
-		body = []byte(strings.ReplaceAll(report.CSVOf(made.rows), "\n", "\r\n")) // the end of a line in RFC 4180
-		kind = "text/csv; charset=utf-8; header=present"
-		h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // the name of an app needs no escaping
-	}
+func writeReport(c echo.Context, name, format string, made *report.Rows) error {
+	body, err := made.JSON(nil)
 	if err != nil {
 		return err
 	}
-	if made.next != "" {
-		query := c.Request().URL.Query()
-		query.Set("after", made.next)
-		h.Set("Link", "<?"+query.Encode()+`>; rel="next"`) // whatever a proxy takes off the path
+	if format == csvFormat {
+		body = csvOf(made.List)
 	}
-	h.Set(echo.HeaderVary, "Authorization, Accept, Accept-Encoding")
+	if made.Next != "" {
+		query := c.Request().URL.Query()
+		query.Set("after", made.Next)
+		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // whatever a proxy takes off the path
+	}
+	return send(c, describeReport(c, name, format), "private, no-cache", body, true)
+}
+
+const csvFormat = "csv"
+
+func csvOf(rows any) []byte {
+	return []byte(strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n")) // the end of a line in RFC 4180
+}
+
+func describeReport(c echo.Context, name, format string) (kind string) {
+	h := c.Response().Header()
+	h.Set(echo.HeaderVary, "Authorization, Cookie, Accept, Accept-Encoding")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	return send(c, kind, "private, no-cache", body, true)
+	h.Set("X-Robots-Tag", "noindex")
+	if format != csvFormat {
+		return "application/json"
+	}
+	h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // the names of apps and reports need no escaping
+	return "text/csv; charset=utf-8; header=present"
+}
+
+// writeParts writes a report that is read part by part. It has a place among the reports while a part
+// is read, and none while that is sent. If a part cannot be read the connection is cut, so that
+// nobody takes what they have for all.
+func (r *reports) writeParts(c echo.Context, name, format string, made *report.Rows, read func(report.Look) (*report.Rows, error)) error {
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, describeReport(c, name, format))
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	c.Response().WriteHeader(http.StatusOK)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	connection := http.NewResponseController(c.Response())
+	part := partOfJSON
+	if format == csvFormat {
+		part = partOfCSV
+	}
+	for written := 0; ; {
+		body := part(made, written)
+		written += len(body)
+		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // of a connection that is there
+		if _, err := c.Response().Write(body); err != nil || made.Follow == nil {
+			return nil //nolint:nilerr // the caller has left: there is nobody to tell
+		}
+		var err error
+		if made, err = read(*made.Follow); err != nil {
+			r.judge(c, err)
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// partOfCSV writes rows behind so many bytes.
+func partOfCSV(made *report.Rows, written int) []byte {
+	body := csvOf(made.List)
+	if written > 0 {
+		_, body, _ = bytes.Cut(body, []byte("\r\n")) // which names the columns
+	}
+	return body
+}
+
+func partOfJSON(made *report.Rows, written int) []byte {
+	list, _ := json.Marshal(made.List) // cannot fail for numbers and strings
+	begin, body := `{"`+made.Name+`":[`, list[1:len(list)-1]
+	switch {
+	case written == 0:
+		body = append([]byte(begin), body...)
+	case written > len(begin) && len(body) > 0:
+		body = append([]byte(","), body...)
+	}
+	if made.Follow == nil {
+		body = append(body, "]}"...)
+	}
+	return body
 }
 
 // send writes a body with its hash as tag, or tells that the caller has it already. What may be

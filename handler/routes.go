@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"footfall/embed"
+	"footfall/report"
 	"footfall/web"
 )
 
@@ -46,8 +47,8 @@ func (s *service) publicRoutes() []route {
 	table = append(table, (&busuanzi{s}).routes()...)
 	r := &reports{s, make(chan struct{}, reportPlaces)}
 	table = append(table, route{"/badge/:file", getOnly, r.badge})
-	for _, k := range kinds {
-		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
+	for _, k := range report.Reports {
+		table = append(table, route{"/api/apps/:app/" + k.Name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.Dashboard {
 		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports)}).routes()...)

@@ -15,15 +15,15 @@ func CSVOf(structs any) string { return csv(table(structs)) }
 func table(structs any) (header []string, rows [][]any) {
 	all := reflect.ValueOf(structs)
 	rows = make([][]any, all.Len())
-	for column := range all.Type().Elem().NumField() {
-		name, options, _ := strings.Cut(all.Type().Elem().Field(column).Tag.Get("json"), ",")
+	for _, column := range reflect.VisibleFields(all.Type().Elem()) {
+		name, options, _ := strings.Cut(column.Tag.Get("json"), ",")
 		if name == "" {
 			continue
 		}
 		header = append(header, name)
 		for i := range rows {
 			var value any
-			if field := all.Index(i).Field(column); options != "omitzero" || !field.IsZero() {
+			if field := all.Index(i).FieldByIndex(column.Index); options != "omitzero" || !field.IsZero() {
 				value = field.Interface()
 			}
 			rows[i] = append(rows[i], value)

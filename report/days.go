@@ -71,13 +71,13 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 	for _, day := range counted {
 		a.PV, a.NewVisitors, a.Hot = a.PV+day.Pv, a.NewVisitors+day.NewVisitors, a.Hot+day.Hot
 	}
-	if a.Uniques, err = r.Uniques(ctx, app, target, a.Range); err != nil {
+	if a.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: a.Range}); err != nil {
 		return nil, err
 	}
 	if a.period = periodOf(len(a.Days)); a.period != daily {
-		look := Look{App: app, Target: target, In: visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}}
+		look := Look{App: app, Target: target, In: visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}, Period: string(a.period)}
 		var read Panel[Period]
-		read, err = r.Chart(ctx, look, string(a.period))
+		read, err = r.Chart(ctx, look)
 		a.periods = read.Rows
 	}
 	return a, err
@@ -136,16 +136,21 @@ func (a dayByDay) table() draw.Table {
 	}
 }
 
-func (a dayByDay) chart() draw.Chart {
-	bars := convert(a.periods, func(p Period) draw.ChartBar {
-		return draw.ChartBar{Name: a.period.name(p.FirstDay), Label: visit.Range{From: p.FirstDay, To: p.LastDay}.String(), Visitors: p.Visitors, New: p.NewVisitors, Visits: p.Hot}
-	})
-	if a.period == daily {
-		bars = convert(a.Days, func(day Day) draw.ChartBar {
-			return draw.ChartBar{Name: draw.Day(day.Day), Label: draw.Day(day.Day), Visitors: day.Pv, New: day.NewVisitors, Visits: day.Hot}
-		})
+func (a dayByDay) plot() (p draw.Plot) {
+	put := func(name, days string, visitors, fresh, hot int64) {
+		label := fmt.Sprintf("%s: %s, %s of them new; %s", days, draw.Count(visitors, "visitor"), draw.Number(fresh), draw.Count(hot, "visit"))
+		p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Visitors: visitors, New: fresh})
 	}
-	return draw.Chart{Title: a.title(), Period: string(a.period), Bars: bars}
+	for _, of := range a.periods {
+		put(a.period.name(of.FirstDay), visit.Range{From: of.FirstDay, To: of.LastDay}.String(), of.Visitors, of.NewVisitors, of.Hot)
+	}
+	if a.period == daily {
+		for _, day := range a.Days {
+			put(draw.Day(day.Day), draw.Day(day.Day), day.Pv, day.NewVisitors, day.Hot)
+		}
+	}
+	p.Summary = fmt.Sprintf("Visitors of each %s: new ones, and hatched those who returned.", a.period)
+	return p
 }
 
 // period is how many days are shown as one.

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -71,15 +72,15 @@ func TestOffsetsInReports(t *testing.T) {
 
 	rank := int64(rand.IntN(3)) + 1
 	for reader, before := range map[*report.Reader]int64{r.Reader: 48, r.Counted(): 0} {
-		found, err := reader.ByRank(ctx, "demo", "s.example/p", rank+before)
+		found, err := reader.Ranked(ctx, report.Look{App: "demo", Target: "s.example/p", Rank: rank + before})
 		require.NoError(t, err)
 		assert.Equal(t, rank+before, found.Rank)
 		assert.EqualValues(t, '0'+rank, found.Visitor.String()[len("192.0.2.")])
-		again, err := reader.ByAddress(ctx, "demo", "s.example/p", found.Visitor)
+		again, err := reader.Ranked(ctx, report.Look{App: "demo", Target: "s.example/p", Stored: []netip.Addr{found.Visitor}})
 		require.NoError(t, err)
 		assert.Equal(t, found, again)
 	}
-	_, err = r.ByRank(ctx, "demo", "s.example/p", 48)
+	_, err = r.Ranked(ctx, report.Look{App: "demo", Target: "s.example/p", Rank: 48})
 	require.ErrorIs(t, err, report.ErrNobody)
 }
 
@@ -99,16 +100,16 @@ func TestErasedRanksAreNobodys(t *testing.T) {
 
 	for _, rank := range []int64{1, 2, 254, 255, 256, 257, 258, 511, 512, 513, 599, 600} {
 		for reader, before := range map[*report.Reader]int64{r.Reader: before, r.Counted(): 0} {
-			found, err := reader.ByRank(t.Context(), "demo", "s.example", rank+before)
+			found, err := reader.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: rank + before})
 			require.NoError(t, err, rank)
 			assert.Equal(t, rank+before, found.Rank)
 			assert.Equal(t, slices.Contains(erased, rank), found.Erased, rank)
 			assert.Equal(t, !found.Erased, found.Visitor.IsValid(), rank)
 		}
 	}
-	_, err = r.ByRank(t.Context(), "demo", "s.example", visitors+before+1)
+	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: visitors + before + 1})
 	require.ErrorIs(t, err, report.ErrNobody)
-	_, err = r.ByRank(t.Context(), "demo", "s.example", before)
+	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: before})
 	require.ErrorIs(t, err, report.ErrNobody)
 	assert.Equal(t, erased, rowsOf[int64](t, r, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
 	assert.Equal(t, []string{"600 600 600"}, rowsOf[string](t, r, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))

@@ -74,7 +74,7 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	a.LastDays = fillGaps(recent, last)
 	for _, n := range overviewWindows {
 		window := windowUniques{Days: n, Range: visit.LastDays(n, to)}
-		if window.Uniques, err = r.Uniques(ctx, app, target, window.Range); err != nil {
+		if window.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: window.Range}); err != nil {
 			return nil, err
 		}
 		a.Uniques = append(a.Uniques, window)

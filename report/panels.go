@@ -6,21 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
-
-	"footfall/visit"
 )
-
-// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days. Some of
-// these days are compared with those so many days before (0: none are); all but those of a chart
-// begin with the range.
-type Look struct {
-	App      string
-	Target   string
-	In       visit.Range
-	Before   int
-	Compared visit.Range
-	OfSite   bool // nothing is shown that was noted of all sites of the app
-}
 
 // The rows of panels. Their columns, by whose names they are written, stand in queries/report/panels.sql.
 type (
@@ -38,8 +24,6 @@ type (
 	// Period is a day, a week or a month of a target. It has VisitorsBefore where it is Compared, and
 	// the notes of its days, each behind its day: 2019-06-29 A new version.
 	Period = PanelChartRow
-	// FirstPage is one of the first pages of a site, with UniquesCompared as those of SiteBetween.
-	FirstPage = PanelPagesRow
 	// Returned is how often visitors came back after so many days; ToDays is OrMore without an end.
 	Returned = PanelReturnsRow
 	// FirstVisit is the first visit of a visitor, of whom nothing but the rank is told. FirstDay is 0
@@ -78,46 +62,16 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, p)
 }
 
-// Chart reads a target by "day", "week" or "month".
-func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
-	p := PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
+// Chart reads a target by day, week or month.
+func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
+	p := PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: l.Period, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, p)
 }
 
-// FirstPages reads the first n pages of a site by "pv", "uv" or "hot". The statement has more of
-// them, DeepestTop.
-func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
-	p := PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	first, err := panelOf(ctx, r, "first pages", PanelPages, (*Queries).PanelPages, p)
-	p.N = DeepestTop
-	first.SQL = statementOf(PanelPages, p)
-	return first, err
-}
-
-// PagesVisited is how many pages a site has that FirstPages has some of; most, where they are more.
-func (r *Reader) PagesVisited(ctx context.Context, l Look, by string, most int) (int64, error) {
-	p := PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: by, N: int32(most)} //nolint:gosec // a few thousand
+// PagesVisited is how many pages a site has that TopPages has some of; most, where they are more.
+func (r *Reader) PagesVisited(ctx context.Context, l Look, most int) (int64, error) {
+	p := PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: l.By, N: int32(most)} //nolint:gosec // a few thousand
 	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, p)
-}
-
-// FindPages reads the pages of a site whose path has a part, as they are in the range: at most
-// DeepestTop, those that have been visited most in all.
-func (r *Reader) FindPages(ctx context.Context, l Look, part string) (Panel[FirstPage], error) {
-	p := PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
-	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, p)
-	return Panel[FirstPage]{convert(found.Rows, func(f PanelSearchRow) FirstPage { return FirstPage(f) }), found.SQL}, err
-}
-
-// PagesAfter reads the pages of a site, or those whose path has a part, in order of URI after one
-// ("": from the first), DeepestTop at once, and with them those that were not visited in the range.
-func (r *Reader) PagesAfter(ctx context.Context, l Look, part, after string) ([]FirstPage, error) {
-	p := PagesAfterParams{App: l.App, Prefix: l.Target + "/", Part: strings.ToLower(visit.StoredPart(part)), After: after, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop}
-	if l.Before > 0 {
-		before := l.Compared.Earlier(l.Before)
-		p.BeforeFrom, p.BeforeTo, p.ComparedTo = before.From, before.To, l.Compared.To
-	}
-	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, p)
-	return convert(rows, func(f PagesAfterRow) FirstPage { return FirstPage(f) }), err
 }
 
 // ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
@@ -126,34 +80,26 @@ func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], er
 	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, p)
 }
 
-// FirstVisits reads when the latest n visitors of a target came first, and the n latest of those
+const firstVisits = 4
+
+// FirstVisits reads when the latest few visitors of a target came first, and the latest few of those
 // with a round number.
-func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Panel[FirstVisit], error) {
-	p := PanelFirstVisitsParams{App: app, Target: target, N: int32(n)} //nolint:gosec // a few
+func (r *Reader) FirstVisits(ctx context.Context, app, target string) (Panel[FirstVisit], error) {
+	p := PanelFirstVisitsParams{App: app, Target: target, N: firstVisits}
 	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, p)
 }
 
-// WhoCame reads who came to a target on each day of a range, the last day first: n of them after
-// one (the zero value: from the first). The statement begins with the first, and has DeepestTop.
-func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[Came], error) {
-	p := PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
-	if after.Visitor.IsValid() {
-		p.After = after.Visitor.String()
+// WhoCame reads who came to a target on each day of a range, the last day first: n of them after a
+// place. The statement begins with the first, and has DeepestTop.
+func (r *Reader) WhoCame(ctx context.Context, l Look, n int) (Panel[Came], error) {
+	p := PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: l.After.Day} //nolint:gosec // at most DeepestTop
+	if l.After.Visitor.IsValid() {
+		p.After = l.After.Visitor.String()
 	}
 	came, err := panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, p)
 	p.N, p.AfterDay, p.After = DeepestTop, 0, ""
 	came.SQL = statementOf(PanelWhoCame, p)
 	return came, err
-}
-
-// WithoutTag is the last value of Tags: that of visitors who brought none.
-const WithoutTag = "(none)"
-
-// Tags reads the first n values of a tag with which visitors of a target came in a range, and below
-// them those who brought none.
-func (r *Reader) Tags(ctx context.Context, l Look, name string, n int) (Panel[TagValue], error) {
-	p := PanelTagsParams{App: l.App, Target: l.Target, Name: name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, p)
 }
 
 // TagNames reads the names of tags that an app counts, or has values of.
@@ -163,8 +109,8 @@ func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
 
 // TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at
 // most DeepestTop.
-func (r *Reader) TagPages(ctx context.Context, l Look, name, value string) (Panel[TagPage], error) {
-	p := PanelTagPagesParams{App: l.App, Name: name, Value: value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
+func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
+	p := PanelTagPagesParams{App: l.App, Name: l.Name, Value: l.Value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
 	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, p)
 }
 

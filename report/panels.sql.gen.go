@@ -270,8 +270,9 @@ SELECT t.uri::text                AS uri,
        t.pv::bigint               AS pv,
        t.hot::bigint              AS hot,
        t.uniques_before::bigint   AS uniques_before,
-       t.uniques_compared::bigint AS uniques_compared
-FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text, $7::integer, nullif($8::integer, 0)) AS t
+       t.uniques_compared::bigint AS uniques_compared,
+       t.page_id::bigint          AS page_id
+FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, nullif($6::text, ''), $7::integer, nullif($8::integer, 0)) AS t
 `
 
 type PanelPagesParams struct {
@@ -293,10 +294,11 @@ type PanelPagesRow struct {
 	Hot             int64  `json:"hot"`
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
+	PageID          int64  `json:"page_id"`
 }
 
-// The first pages of a site in a range of days, and their uniques in those of its days that are
-// compared, now and so many days before.
+// The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
+// that are compared, now and so many days before. Pages with the same number are in order of page_id.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -323,6 +325,7 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 			&i.Hot,
 			&i.UniquesBefore,
 			&i.UniquesCompared,
+			&i.PageID,
 		); err != nil {
 			return nil, err
 		}
@@ -387,7 +390,8 @@ SELECT f.uri::text                AS uri,
        f.pv::bigint               AS pv,
        f.hot::bigint              AS hot,
        f.uniques_before::bigint   AS uniques_before,
-       f.uniques_compared::bigint AS uniques_compared
+       f.uniques_compared::bigint AS uniques_compared,
+       0::bigint                  AS page_id
 FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0)) AS f
 `
 
@@ -410,6 +414,7 @@ type PanelSearchRow struct {
 	Hot             int64  `json:"hot"`
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
+	PageID          int64  `json:"page_id"`
 }
 
 // Pages of a site by part of the path: those that have been visited most in all.
@@ -439,6 +444,7 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 			&i.Hot,
 			&i.UniquesBefore,
 			&i.UniquesCompared,
+			&i.PageID,
 		); err != nil {
 			return nil, err
 		}

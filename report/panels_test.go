@@ -46,7 +46,7 @@ func (h *history) panelsAgree(t *testing.T) {
 		h.tagsAgree(t, look, numbers.Rows[0].Pv, numbers.Rows[0].NewVisitors)
 
 		look.Compared.From = edges[h.random.IntN(len(edges))]
-		chart, err := h.Chart(t.Context(), look, []string{"day", "week", "month"}[h.random.IntN(3)])
+		chart, err := h.Chart(t.Context(), of(look, func(l *report.Look) { l.Period = []string{"day", "week", "month"}[h.random.IntN(3)] }))
 		require.NoError(t, err)
 		said(t, h, chart)
 		next := look.In.From
@@ -77,7 +77,7 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 	if !strings.Contains(look.Target, "/") && h.random.IntN(2) == 0 {
 		name = "hour"
 	}
-	tags, err := h.Tags(t.Context(), look, name, report.DeepestTop)
+	tags, err := h.Tags(t.Context(), of(look, func(l *report.Look) { l.Name, l.N = name, report.DeepestTop }))
 	require.NoError(t, err)
 	said(t, h, tags)
 	before := look.Compared.Earlier(look.Before)
@@ -97,7 +97,7 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 		require.Zero(t, newVisitors, "no visit was late")
 		require.Equal(t, report.WithoutTag, tags.Rows[len(tags.Rows)-1].Value)
 		require.True(t, slices.IsSortedFunc(tags.Rows[:len(tags.Rows)-1], func(a, b report.TagValue) int { return int(b.Pv - a.Pv) }))
-		first, err := h.Tags(t.Context(), look, name, 1)
+		first, err := h.Tags(t.Context(), of(look, func(l *report.Look) { l.Name, l.N = name, 1 }))
 		require.NoError(t, err)
 		require.Equal(t, append(slices.Clone(tags.Rows[:min(1, len(tags.Rows)-1)]), tags.Rows[len(tags.Rows)-1]), first.Rows)
 	}
@@ -167,25 +167,30 @@ func (h *history) listsAgree(t *testing.T) {
 		require.Len(t, row.Last30Days, 30)
 	}
 	look.Target = "s1.example"
-	pages, err := h.FirstPages(t.Context(), look, "hot", report.DeepestTop)
+	look.By, look.N = "hot", report.DeepestTop
+	pages, err := h.TopPages(t.Context(), look)
 	require.NoError(t, err)
-	said(t, h, pages)
-	first5, err := h.FirstPages(t.Context(), look, "hot", 5)
+	saidPages(t, h, pages)
+	first5, err := h.TopPages(t.Context(), of(look, func(l *report.Look) { l.N = 5 }))
 	require.NoError(t, err)
 	require.Equal(t, pages.Rows[:5], first5.Rows)
-	visited, err := h.PagesVisited(t.Context(), look, "hot", 1000)
+	visited, err := h.PagesVisited(t.Context(), look, 1000)
 	require.NoError(t, err)
 	require.Len(t, pages.Rows, int(visited))
-	byURI, err := h.PagesAfter(t.Context(), look, "", "")
+	byURI, err := h.PagesAfter(t.Context(), look, report.DeepestTop)
 	require.NoError(t, err)
-	require.Subset(t, byURI, pages.Rows)
-	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.FirstPage) int { return strings.Compare(a.Uri, b.Uri) }))
-	for _, row := range pages.Rows {
-		h.numbersAgree(t, row.Uri, look.In, row.Uniques, row.NewVisitors, row.Pv, row.Hot)
-		require.Equal(t, h.distinct(t, row.Uri, look.Compared), row.UniquesCompared)
-		require.Equal(t, h.distinct(t, row.Uri, look.Compared.Earlier(2)), row.UniquesBefore)
+	var texts []string
+	for _, row := range byURI {
+		texts = append(texts, text(t, row))
 	}
-	brought, err := h.TagPages(t.Context(), look, "source", "google")
+	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.Page) int { return strings.Compare(a.URI, b.URI) }))
+	for _, row := range pages.Rows {
+		require.Contains(t, texts, text(t, row))
+		h.numbersAgree(t, row.URI, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
+	}
+	brought, err := h.TagPages(t.Context(), of(look, func(l *report.Look) { l.Name, l.Value = "source", "google" }))
 	require.NoError(t, err)
 	said(t, h, brought)
 	var to []string
@@ -197,7 +202,7 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM report.tag_days AS d JOIN pages AS p ON p.uri = d.target
 		WHERE d.target LIKE 's1.example/%' AND d.name = 'source' AND d.value = 'google' AND d.day_id BETWEEN $1 AND $2
 		GROUP BY d.target, p.id ORDER BY sum(d.pv) DESC, p.id`, look.In.From, look.In.To), to)
-	first, err := h.FirstVisits(t.Context(), "demo", "s1.example", 4)
+	first, err := h.FirstVisits(t.Context(), "demo", "s1.example")
 	require.NoError(t, err)
 	said(t, h, first)
 	var read []string
@@ -209,16 +214,16 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
 		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
 		ORDER BY w.rank DESC LIMIT 8`), strings.Split(strings.NewReplacer("true", "t", "false", "f").Replace(strings.Join(read, "\n")), "\n"))
-	all, err := h.WhoCame(t.Context(), look, report.Came{}, report.DeepestTop)
+	all, err := h.WhoCame(t.Context(), look, report.DeepestTop)
 	require.NoError(t, err)
 	said(t, h, all)
-	for after, i := (report.Came{}), 0; ; i++ {
-		came, err := h.WhoCame(t.Context(), look, after, 7)
+	for after, i := (report.Place{}), 0; ; i++ {
+		came, err := h.WhoCame(t.Context(), of(look, func(l *report.Look) { l.After = after }), 7)
 		require.NoError(t, err)
 		require.Equal(t, all.SQL, came.SQL)
 		var read []string
 		for _, row := range came.Rows {
-			after = row
+			after = report.Place{Day: row.Day, Visitor: row.Visitor}
 			read = append(read, fmt.Sprint(row.Day, row.Visitor, row.Rank, row.FirstDay, row.PreviousDay, row.LastDay))
 		}
 		if len(came.Rows) < 7 {
@@ -236,12 +241,13 @@ func (h *history) listsAgree(t *testing.T) {
 	said(t, h, apps)
 	require.Equal(t, int64(3), apps.Rows[0].Sites)
 
-	found, err := h.FindPages(t.Context(), look, "")
+	found, err := h.FindPages(t.Context(), look)
 	require.NoError(t, err)
-	said(t, h, found)
+	require.Len(t, found.Rows, len(byURI))
 	for _, row := range found.Rows {
-		require.Equal(t, h.distinct(t, row.Uri, look.Compared), row.UniquesCompared)
-		require.Equal(t, h.distinct(t, row.Uri, look.Compared.Earlier(2)), row.UniquesBefore)
+		require.Contains(t, texts, text(t, row))
+		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
 	}
 	require.Equal(t, int32(firstDay), apps.Rows[0].FirstDay)
 	began, err := h.FirstDay(t.Context(), "demo", "s1.example")
@@ -253,7 +259,7 @@ func (h *history) listsAgree(t *testing.T) {
 	numbers, err := h.Numbers(t.Context(), look)
 	require.NoError(t, err)
 	require.Equal(t, int32(firstDay), numbers.Rows[0].FirstDay, "all days begin with the first that was counted")
-	chart, err := h.Chart(t.Context(), look, "day")
+	chart, err := h.Chart(t.Context(), of(look, func(l *report.Look) { l.Period = "day" }))
 	require.NoError(t, err)
 	require.Equal(t, int32(firstDay), chart.Rows[0].FirstDay)
 
@@ -262,9 +268,25 @@ func (h *history) listsAgree(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, never.Rows)
 	said(t, h, never)
-	chart, err = h.Chart(t.Context(), look, "day")
+	chart, err = h.Chart(t.Context(), of(look, func(l *report.Look) { l.Period = "day" }))
 	require.NoError(t, err)
 	require.Empty(t, chart.Rows)
+}
+
+func of(l report.Look, change func(*report.Look)) report.Look {
+	change(&l)
+	return l
+}
+
+// saidPages is said, but for what the statement has of pages alone, or the rows have.
+func saidPages(t *testing.T, h *history, p report.Panel[report.Page]) {
+	t.Helper()
+	p.SQL = "SELECT (to_jsonb(t) - 'page_id' || jsonb_build_object('shown', t.uri)) AS row FROM (" + strings.TrimSuffix(p.SQL, ";") + ") AS t"
+	var rows []map[string]report.Page
+	for _, page := range p.Rows {
+		rows = append(rows, map[string]report.Page{"row": page})
+	}
+	said(t, h, report.Panel[map[string]report.Page]{Rows: rows, SQL: p.SQL})
 }
 
 // said compares the rows of a panel with those of its statement, by the names of their columns.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // Format is how an answer is written.
@@ -61,11 +63,84 @@ func encode(w io.Writer, a Answer, f Format) error {
 		if !drawn {
 			return errors.New("only days can be drawn")
 		}
-		return draw.WriteSVG(w, days.chart())
+		return draw.WriteSVG(w, days.title(), days.plot())
+	}
+	if a, is := a.(*Rows); is {
+		a.Next = "" // which nobody can ask a command for
+		body, err := a.JSON(a.Look.beside(a.Name))
+		var indented bytes.Buffer
+		if err == nil {
+			err = json.Indent(&indented, body, "", "  ")
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w, indented.String())
+		}
+		return err
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(a)
+}
+
+// JSON writes rows as an object: the list, where it goes on, what it is of, and what is to stand beside
+// that.
+func (a *Rows) JSON(beside any) ([]byte, error) {
+	members := []any{map[string]any{a.Name: a.List}}
+	if a.One {
+		members[0] = reflect.ValueOf(a.List).Index(0).Interface()
+	}
+	if a.Next != "" {
+		members = append(members, map[string]string{"next": a.Next})
+	}
+	body := []byte("{")
+	for _, some := range append(members, a.Of, beside) {
+		object, err := json.Marshal(some)
+		if err != nil {
+			return nil, err
+		}
+		if inner := object[1 : len(object)-1]; some != nil && len(inner) > 0 {
+			if len(body) > 1 {
+				body = append(body, ',')
+			}
+			body = append(body, inner...)
+		}
+	}
+	return append(body, '}'), nil
+}
+
+// besideRows says what was asked.
+type besideRows struct {
+	App          string `json:"app"`
+	Target       string `json:"target,omitempty"`
+	Site         string `json:"site,omitempty"`
+	*visit.Range        // of days
+	By           string `json:"by,omitempty"`
+}
+
+func (l Look) beside(name string) besideRows {
+	switch name {
+	case "pages":
+		return besideRows{App: l.App, Site: l.Target, Range: &l.In, By: l.By}
+	case "tags":
+		return besideRows{App: l.App, Target: l.Target, Range: &l.In}
+	}
+	return besideRows{App: l.App, Target: l.Target}
+}
+
+func (a *Rows) rows() ([]string, [][]any) { return table(a.List) }
+
+func (a *Rows) text(s draw.Style) string {
+	switch list := a.List.(type) {
+	case []PageBetween:
+		return a.pagesText(s, list)
+	case []Tag:
+		return a.tagsText(s, list)
+	case []DayVisitor:
+		return a.visitorsText(s, list)
+	case []Ranked:
+		return a.rankText(list[0])
+	}
+	panic("nothing prints these rows") // which no command asks for
 }
 
 // say is fmt.Sprintf for a text in which nothing stored stays raw.

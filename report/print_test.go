@@ -30,15 +30,15 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	day := Day{Day: 20190629, Pv: 1, NewVisitors: 1, Hot: 1}
 	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]Answer{
-		"top":      top{App: bad, Site: bad, Range: in, By: "pv", Pages: []Page{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
-		"no top":   top{App: bad, Site: bad, Range: in, By: "pv"},
+		"top":      &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
+		"no top":   &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{}},
 		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1, Hot: 1},
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},
 		"page":     overview{App: bad, Target: bad, Hot: 1, FirstDays: []firstDay{{Day: day, UV: 1}}, LastDays: []Day{day}},
 		"no page":  overview{App: bad, Target: bad},
-		"visitors": visitorsOfDay{App: bad, Target: bad, CameOn: CameOn{20190629, 1, true}, Visitors: []DayVisitor{{Rank: 1}}},
-		"nobody":   visitorsOfDay{App: bad, Target: bad, CameOn: CameOn{Day: 20190629}},
-		"rank":     rankOf{App: bad, Target: bad, Ranked: Ranked{Rank: 1}},
+		"visitors": &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{{Rank: 1}}, Of: CameOn{20190629, 1, true}},
+		"nobody":   &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{}, Of: CameOn{Day: 20190629}},
+		"rank":     &Rows{Look: Look{App: bad, Target: bad}, List: []Ranked{{Rank: 1}}, One: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,9 +62,9 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 func TestWhatIsKeptNoLongerIsSaid(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "demo: 1,234 visitors came to a/ on 2019-06-29; who they were is not kept any more\n",
-		printed(t, visitorsOfDay{App: "demo", Target: "a/", CameOn: CameOn{20190629, 1234, false}}, Text))
+		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []DayVisitor{}, Of: CameOn{20190629, 1234, false}}, Text))
 	assert.Equal(t, "demo: visitor 7 of a/ was erased, or has not come for long: nothing but the number is kept\n",
-		printed(t, rankOf{App: "demo", Target: "a/", Ranked: Ranked{Rank: 7, Erased: true}}, Text))
+		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []Ranked{{Rank: 7, Erased: true}}}, Text))
 }
 
 func TestUniquesSayHowSureTheyAre(t *testing.T) {

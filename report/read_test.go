@@ -74,6 +74,18 @@ func text(t *testing.T, v any) string {
 	return string(out)
 }
 
+func between(pages []report.Page, err error) (numbers []report.PageBetween, _ error) {
+	numbers = []report.PageBetween{}
+	for _, p := range pages {
+		numbers = append(numbers, p.PageBetween)
+	}
+	return numbers, err
+}
+
+func listed(pages report.Panel[report.Page], err error) ([]report.PageBetween, error) {
+	return between(pages.Rows, err)
+}
+
 // history is some days of visits by random, and how often each target was visited on each.
 type history struct {
 	*reading
@@ -142,7 +154,7 @@ func (h *history) someTargets() (targets []string) {
 
 // pages are those of a site, or of all, with their numbers in a range, by plain SQL over the
 // visits. hot is in no row of theirs.
-func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.Page) {
+func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.PageBetween) {
 	t.Helper()
 	rows, err := h.conn.Query(t.Context(), `
 		SELECT p.uri, count(v.ip), count(v.ip) FILTER (WHERE w.first_day = v.day_id), count(DISTINCT v.ip)
@@ -153,7 +165,7 @@ func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []repo
 		GROUP BY p.id
 		ORDER BY p.id`, site, in.From, in.To)
 	require.NoError(t, err)
-	var p report.Page
+	var p report.PageBetween
 	_, err = pgx.ForEachRow(rows, []any{&p.URI, &p.PV, &p.NewVisitors, &p.Uniques}, func() error {
 		p.Hot, p.Shown = 0, p.URI
 		for day, hot := range h.hot[p.URI] {
@@ -168,17 +180,17 @@ func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []repo
 	return pages
 }
 
-var numbers = map[string]func(report.Page) int64{
-	"pv":  func(p report.Page) int64 { return p.PV },
-	"uv":  func(p report.Page) int64 { return p.NewVisitors },
-	"hot": func(p report.Page) int64 { return p.Hot },
+var numbers = map[string]func(report.PageBetween) int64{
+	"pv":  func(p report.PageBetween) int64 { return p.PV },
+	"uv":  func(p report.PageBetween) int64 { return p.NewVisitors },
+	"hot": func(p report.PageBetween) int64 { return p.Hot },
 }
 
 // top is what is to be first of pages that are in order of their ids.
-func top(pages []report.Page, by string, n int) []report.Page {
+func top(pages []report.PageBetween, by string, n int) []report.PageBetween {
 	number := numbers[by]
-	some := slices.DeleteFunc(slices.Clone(pages), func(p report.Page) bool { return number(p) == 0 })
-	slices.SortStableFunc(some, func(a, b report.Page) int { return cmp.Compare(number(b), number(a)) })
+	some := slices.DeleteFunc(slices.Clone(pages), func(p report.PageBetween) bool { return number(p) == 0 })
+	slices.SortStableFunc(some, func(a, b report.PageBetween) int { return cmp.Compare(number(b), number(a)) })
 	return some[:min(n, len(some))]
 }
 
@@ -188,14 +200,14 @@ func (h *history) agree(t *testing.T, ranges int) {
 	for range ranges {
 		in, targets := h.someDays(), h.someTargets()
 		const distinct = `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND %s WHERE v.day_id BETWEEN $2 AND $3`
-		u, err := h.Uniques(t.Context(), "demo", targets[0], in)
+		u, err := h.UniquesOf(t.Context(), report.Look{App: "demo", Target: targets[0], In: in})
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], in.From, in.To), Exact: true}, u, "%s %v", targets[0], in)
-		u, err = h.UniquesOfAny(t.Context(), "demo", targets, in)
+		u, err = h.UniquesOf(t.Context(), report.Look{App: "demo", Targets: targets, In: in})
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = ANY ($1)"), targets, in.From, in.To), Exact: true}, u, "%v %v", targets, in)
 		prefix := targets[0][:1+h.random.IntN(len(targets[0]))]
-		u, err = h.UniquesUnder(t.Context(), "demo", prefix, in)
+		u, err = h.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: prefix, In: in})
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.site_id IS NOT NULL AND starts_with(p.uri, $1)"), prefix, in.From, in.To), Exact: true}, u, "%s %v", prefix, in)
 
@@ -203,16 +215,16 @@ func (h *history) agree(t *testing.T, ranges int) {
 		by := []string{"pv", "uv", "hot"}[h.random.IntN(3)]
 		n := 1 + h.random.IntN(len(h.targets)+5)
 		counted := h.pages(t, site, in)
-		pages, err := h.TopPages(t.Context(), "demo", site, in, by, n)
+		pages, err := listed(h.TopPages(t.Context(), report.Look{App: "demo", Target: site, In: in, By: by, N: n}))
 		require.NoError(t, err)
-		require.Equal(t, text(t, append([]report.Page{}, top(counted, by, n)...)), text(t, pages), "%d of %q by %s in %v", n, site, by, in)
+		require.Equal(t, text(t, append([]report.PageBetween{}, top(counted, by, n)...)), text(t, pages), "%d of %q by %s in %v", n, site, by, in)
 
 		after := targets[len(targets)-1]
-		pages, err = h.PagesByURI(t.Context(), "demo", site, after, in, n)
+		pages, err = between(h.PagesAfter(t.Context(), report.Look{App: "demo", Target: site, After: report.Place{Name: after}, In: in}, n))
 		require.NoError(t, err)
-		counted = slices.DeleteFunc(counted, func(p report.Page) bool { return p.URI <= after })
-		slices.SortFunc(counted, func(a, b report.Page) int { return cmp.Compare(a.URI, b.URI) })
-		require.Equal(t, text(t, append([]report.Page{}, counted[:min(n, len(counted))]...)), text(t, pages), "%d of %q after %s in %v", n, site, after, in)
+		counted = slices.DeleteFunc(counted, func(p report.PageBetween) bool { return p.URI <= after })
+		slices.SortFunc(counted, func(a, b report.PageBetween) int { return cmp.Compare(a.URI, b.URI) })
+		require.Equal(t, text(t, append([]report.PageBetween{}, counted[:min(n, len(counted))]...)), text(t, pages), "%d of %q after %s in %v", n, site, after, in)
 
 		days, err := h.Days(t.Context(), "demo", targets[0], in, 1000)
 		require.NoError(t, err)
@@ -262,13 +274,13 @@ func (h *history) visitorsAgree(t *testing.T) {
 		var read []string
 		var last netip.Addr
 		for {
-			part, err := h.Visitors(t.Context(), "demo", target, day, last, 7)
+			part, err := h.Visitors(t.Context(), report.Look{App: "demo", Target: target, Day: day, After: report.Place{Visitor: last}, N: 6})
 			require.NoError(t, err)
 			for _, v := range part {
 				read, last = append(read, fmt.Sprint(v.Visitor, v.Rank, v.New)), v.Visitor
-				byRank, err := h.ByRank(t.Context(), "demo", target, v.Rank)
+				byRank, err := h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Rank: v.Rank})
 				require.NoError(t, err)
-				byAddress, err := h.ByAddress(t.Context(), "demo", target, v.Visitor)
+				byAddress, err := h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Stored: []netip.Addr{v.Visitor}})
 				require.NoError(t, err)
 				require.Equal(t, byRank, byAddress)
 				require.Equal(t, v.Visitor, byRank.Visitor)
@@ -284,9 +296,9 @@ func (h *history) visitorsAgree(t *testing.T) {
 			WHERE p.uri = $1 AND v.day_id = $2 ORDER BY v.ip`, target, day), append([]string{}, read...))
 	}
 	for _, target := range []string{h.targets[0], "never.example"} {
-		_, err := h.ByRank(t.Context(), "demo", target, 1000)
+		_, err := h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Rank: 1000})
 		require.ErrorIs(t, err, report.ErrNobody)
-		_, err = h.ByAddress(t.Context(), "demo", target, netip.MustParseAddr("203.0.113.1"))
+		_, err = h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Stored: []netip.Addr{netip.MustParseAddr("203.0.113.1")}})
 		require.ErrorIs(t, err, report.ErrNobody)
 	}
 	sites, err := h.Sites(t.Context(), "demo", "", 2)
@@ -339,7 +351,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 			ORDER BY sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END) DESC, p.id
 			LIMIT $5`, site, by, in.From, in.To, n)
 	}
-	lines := func(pages []report.Page, by string) []string {
+	lines := func(pages []report.PageBetween, by string) []string {
 		list := []string{}
 		for _, p := range pages {
 			list = append(list, fmt.Sprint(p.URI, " ", numbers[by](p)))
@@ -354,7 +366,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 					continue
 				}
 				by, in := []string{"pv", "hot", "uv"}[(n+i)%3], ranges[(n/3+i)%3]
-				pages, err := r.TopPages(t.Context(), "demo", site, in, by, n)
+				pages, err := listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: site, In: in, By: by, N: n}))
 				require.NoError(t, err)
 				require.Equal(t, want(site, by, in, n), lines(pages, by), "%d of %q by %s in %v", n, site, by, in)
 			}
@@ -367,13 +379,14 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 	check()
 
 	for _, by := range []string{"pv", "hot"} {
-		var all []report.Page
+		var all []report.PageBetween
 		for at := new(report.Place); at != nil; {
 			var part []report.Page
 			var err error
-			part, at, err = r.TopPagesAfter(t.Context(), "demo", "", visit.AllDays, by, *at, 450)
+			part, at, err = r.TopPagesAfter(t.Context(), report.Look{App: "demo", In: visit.AllDays, By: by, After: *at, N: 450})
 			require.NoError(t, err)
-			all = append(all, part...)
+			some, _ := between(part, nil)
+			all = append(all, some...)
 		}
 		require.Equal(t, want("", by, visit.AllDays, 10000), lines(all, by), "part by part, by %s", by)
 	}
@@ -413,12 +426,12 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 					WHERE p.uri IN ('a.example/steady', 'a.example/loud')`, others))
 				r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT page_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY page_id`)
 				first := func(in visit.Range) {
-					pages, err := r.TopPages(t.Context(), "demo", "", in, "pv", 2)
+					pages, err := listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: "", In: in, By: "pv", N: 2}))
 					require.NoError(t, err)
 					require.Len(t, pages, 2)
 					assert.Equal(t, "a.example/"+c.first, pages[0].URI)
 					assert.GreaterOrEqual(t, pages[1].PV, int64(88))
-					pages, err = r.TopPages(t.Context(), "demo", "a.example", in, "hot", 1)
+					pages, err = listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: "a.example", In: in, By: "hot", N: 1}))
 					require.NoError(t, err)
 					require.Len(t, pages, 1)
 					assert.Equal(t, "a.example/"+c.first, pages[0].URI)
@@ -438,13 +451,13 @@ func TestUniquesOfTooManyPages(t *testing.T) {
 	r := newReading(t)
 	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
 	r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/p' || n FROM generate_series(1, 100001) AS n`)
-	_, err := r.UniquesUnder(t.Context(), "demo", "a.example/p", visit.AllDays)
+	_, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: "a.example/p", In: visit.AllDays})
 	var told *visit.Error
 	require.ErrorAs(t, err, &told)
 	assert.Equal(t, visit.Invalid, told.Kind)
 	assert.Contains(t, told.Message, "ask for fewer days, for fewer pages, or for a whole site")
-	for _, prefix := range []string{"a.example/p1", "a.example/", "a.ex", ""} {
-		u, err := r.UniquesUnder(t.Context(), "demo", prefix, visit.AllDays)
+	for _, prefix := range []string{"a.example/p1", "a.example/", "a.ex"} {
+		u, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: prefix, In: visit.AllDays})
 		require.NoError(t, err, prefix)
 		assert.Equal(t, report.Uniques{Exact: true}, u, prefix)
 	}
@@ -476,7 +489,7 @@ func TestSketchesEstimate(t *testing.T) {
 		return []string{fmt.Sprintf("a.example/%d/0", i), fmt.Sprintf("a.example/%d/1", i), fmt.Sprintf("a.example/%d/2", i)}
 	}
 	for i, size := range sizes {
-		u, err := r.UniquesOfAny(t.Context(), "demo", group(i), in)
+		u, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Targets: group(i), In: in})
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: int64(size), Exact: true}, u)
 	}
@@ -486,12 +499,12 @@ func TestSketchesEstimate(t *testing.T) {
 	r.exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)
 	estimated := func() (all []int64) {
 		for i, size := range sizes {
-			u, err := r.UniquesOfAny(t.Context(), "demo", group(i), in)
+			u, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Targets: group(i), In: in})
 			require.NoError(t, err)
 			assert.False(t, u.Exact)
 			assert.InDelta(t, 0.01625, u.StandardError, 1e-9)
 			assert.LessOrEqual(t, math.Abs(float64(u.Uniques)-float64(size)), math.Ceil(5*u.StandardError*float64(size)), "%d visitors", size)
-			under, err := r.UniquesUnder(t.Context(), "demo", fmt.Sprintf("a.example/%d/", i), in)
+			under, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: fmt.Sprintf("a.example/%d/", i), In: in})
 			require.NoError(t, err)
 			assert.Equal(t, u, under)
 			all = append(all, u.Uniques)
@@ -528,19 +541,19 @@ func TestServiceReadsReports(t *testing.T) {
 		}
 		for _, in := range []visit.Range{visit.AllDays, {From: firstDay + 1, To: lastDay}} {
 			for by := range numbers {
-				_, err := from.TopPages(ctx, "demo", "", in, by, 1000)
+				_, err := listed(from.TopPages(ctx, report.Look{App: "demo", Target: "", In: in, By: by, N: 1000}))
 				require.NoError(t, err)
 			}
-			add(from.PagesByURI(ctx, "demo", "", "", in, 1000))
+			add(from.PagesAfter(ctx, report.Look{App: "demo", In: in}, 1000))
 			add(from.Days(ctx, "demo", site, in, 1000))
-			add(from.Uniques(ctx, "demo", site, in))
-			add(from.UniquesOfAny(ctx, "demo", h.targets[:5], in))
-			add(from.UniquesUnder(ctx, "demo", site[:3], in))
+			add(from.UniquesOf(ctx, report.Look{App: "demo", Target: site, In: in}))
+			add(from.UniquesOf(ctx, report.Look{App: "demo", Targets: h.targets[:5], In: in}))
+			add(from.UniquesOf(ctx, report.Look{App: "demo", Prefix: site[:3], In: in}))
 		}
 		add(from.Sites(ctx, "demo", "", 10))
-		add(from.Visitors(ctx, "demo", site, lastDay, netip.Addr{}, 100))
-		add(from.ByRank(ctx, "demo", site, 3))
-		_, err := from.ByAddress(ctx, "demo", site, netip.MustParseAddr("192.0.2.7"))
+		add(from.Visitors(ctx, report.Look{App: "demo", Target: site, Day: lastDay, N: 100}))
+		add(from.Ranked(ctx, report.Look{App: "demo", Target: site, Rank: 3}))
+		_, err := from.Ranked(ctx, report.Look{App: "demo", Target: site, Stored: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
 		require.ErrorIs(t, err, report.ErrNobody)
 		return text(t, all)
 	}
@@ -557,10 +570,10 @@ func (h *history) checkDeleted(t *testing.T, page string) {
 		want := one[int64](t, h.reading, `SELECT count(DISTINCT v.ip) FROM visits v JOIN pages p ON p.id = v.page_id
 			WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3`, page, in.From, in.To)
 		require.Positive(t, want)
-		uniques, err := h.Uniques(t.Context(), "demo", page, in)
+		uniques, err := h.UniquesOf(t.Context(), report.Look{App: "demo", Target: page, In: in})
 		require.NoError(t, err)
 		assert.Equal(t, report.Uniques{Uniques: want, Exact: true}, uniques, "%v", in)
-		listed, err := h.PagesByURI(t.Context(), "demo", page, "", in, 1)
+		listed, err := between(h.PagesAfter(t.Context(), report.Look{App: "demo", Prefix: page, In: in}, 1))
 		require.NoError(t, err)
 		assert.Equal(t, want, listed[0].Uniques, "%v", in)
 		assert.Zero(t, listed[0].NewVisitors, "it is not known who was new")
@@ -587,7 +600,7 @@ func TestReadingEndsInTime(t *testing.T) {
 	sites, err := r.Sites(t.Context(), "demo", "", 1)
 	require.NoError(t, err)
 	assert.Empty(t, sites)
-	_, err = r.TopPages(t.Context(), "demo", "", visit.AllDays, "rank", 1)
+	_, err = listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: "", In: visit.AllDays, By: "rank", N: 1}))
 	require.Error(t, err)
 	assert.True(t, strings.HasPrefix(err.Error(), "read top pages: "), err)
 	assert.False(t, errors.Is(err, report.ErrNobody))

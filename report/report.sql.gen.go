@@ -91,7 +91,8 @@ SELECT p.uri,
        d.pv::bigint           AS pv,
        d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
-       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
+       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared,
+       p.id                   AS page_id
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), $2::integer, $3::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE $4::integer > 0), $5::integer, $4::integer) AS b ON b.page_id = p.id
@@ -120,6 +121,7 @@ type PagesAfterRow struct {
 	Hot             int64  `json:"hot"`
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
+	PageID          int64  `json:"page_id"`
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
@@ -157,72 +159,6 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 			&i.Hot,
 			&i.UniquesBefore,
 			&i.UniquesCompared,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const PagesTop = `-- name: PagesTop :many
-SELECT t.uri::text            AS uri,
-       t.pv::bigint           AS pv,
-       t.new_visitors::bigint AS new_visitors,
-       t.hot::bigint          AS hot,
-       t.uniques::bigint      AS uniques,
-       coalesce((SELECT p.id
-                 FROM pages AS p
-                 WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
-                   AND p.key = page_key(t.uri::text)), 0)::bigint AS page_id
-FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text) AS t
-`
-
-type PagesTopParams struct {
-	App     string  `json:"app"`
-	FromDay int32   `json:"from_day"`
-	ToDay   int32   `json:"to_day"`
-	N       int32   `json:"n"`
-	By      string  `json:"by"`
-	Site    *string `json:"site"`
-}
-
-type PagesTopRow struct {
-	Uri         string `json:"uri"`
-	Pv          int64  `json:"pv"`
-	NewVisitors int64  `json:"new_visitors"`
-	Hot         int64  `json:"hot"`
-	Uniques     int64  `json:"uniques"`
-	PageID      int64  `json:"page_id"`
-}
-
-// The first pages of an app, or of one site, in a range of days. Pages with the same number are in
-// order of page_id.
-func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopRow, error) {
-	rows, err := q.db.Query(ctx, PagesTop,
-		arg.App,
-		arg.FromDay,
-		arg.ToDay,
-		arg.N,
-		arg.By,
-		arg.Site,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PagesTopRow
-	for rows.Next() {
-		var i PagesTopRow
-		if err := rows.Scan(
-			&i.Uri,
-			&i.Pv,
-			&i.NewVisitors,
-			&i.Hot,
-			&i.Uniques,
 			&i.PageID,
 		); err != nil {
 			return nil, err
@@ -372,111 +308,47 @@ func (q *Queries) TagNames(ctx context.Context, app string) ([]TagNamesRow, erro
 	return items, nil
 }
 
-const UniquesOfTarget = `-- name: UniquesOfTarget :one
+const UniquesOf = `-- name: UniquesOf :one
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques($1::text, $2::text, $3::integer, $4::integer) AS u
+FROM report.uniques($1::text, ($2::text[])[1], $3::integer, $4::integer) AS u
+WHERE cardinality($2::text[]) = 1
+UNION ALL
+SELECT g.uniques::bigint, g.exact::boolean, g.standard_error::double precision, g.erased::bigint
+FROM report.uniques($1::text, $2::text[], $3::integer, $4::integer) AS g
+WHERE cardinality($2::text[]) > 1
+UNION ALL
+SELECT p.uniques::bigint, p.exact::boolean, p.standard_error::double precision, p.erased::bigint
+FROM report.uniques_under($1::text, $5::text, $3::integer, $4::integer) AS p
+WHERE $5::text <> ''
 `
 
-type UniquesOfTargetParams struct {
-	App     string `json:"app"`
-	Target  string `json:"target"`
-	FromDay int32  `json:"from_day"`
-	ToDay   int32  `json:"to_day"`
-}
-
-type UniquesOfTargetRow struct {
-	Uniques       int64   `json:"uniques"`
-	Exact         bool    `json:"exact"`
-	StandardError float64 `json:"standard_error"`
-	Erased        int64   `json:"erased"`
-}
-
-// How many visitors came to a target in a range of days, and how sure that is; no row if there is
-// no such target.
-func (q *Queries) UniquesOfTarget(ctx context.Context, arg UniquesOfTargetParams) (UniquesOfTargetRow, error) {
-	row := q.db.QueryRow(ctx, UniquesOfTarget,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	var i UniquesOfTargetRow
-	err := row.Scan(
-		&i.Uniques,
-		&i.Exact,
-		&i.StandardError,
-		&i.Erased,
-	)
-	return i, err
-}
-
-const UniquesOfTargets = `-- name: UniquesOfTargets :one
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques($1::text, $2::text[], $3::integer, $4::integer) AS u
-`
-
-type UniquesOfTargetsParams struct {
+type UniquesOfParams struct {
 	App     string   `json:"app"`
 	Targets []string `json:"targets"`
 	FromDay int32    `json:"from_day"`
 	ToDay   int32    `json:"to_day"`
+	Prefix  string   `json:"prefix"`
 }
 
-type UniquesOfTargetsRow struct {
+type UniquesOfRow struct {
 	Uniques       int64   `json:"uniques"`
 	Exact         bool    `json:"exact"`
 	StandardError float64 `json:"standard_error"`
 	Erased        int64   `json:"erased"`
 }
 
-// How many visitors came to any of several targets, which need not exist, in a range of days; no
-// row if there is no such app.
-func (q *Queries) UniquesOfTargets(ctx context.Context, arg UniquesOfTargetsParams) (UniquesOfTargetsRow, error) {
-	row := q.db.QueryRow(ctx, UniquesOfTargets,
+// How many visitors came in a range of days to a target, to any of several targets, which need not
+// exist, or to any page whose uri begins so, and how sure that is; no row if there is no such app, or
+// no such target.
+func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
+	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
 		arg.Targets,
 		arg.FromDay,
 		arg.ToDay,
-	)
-	var i UniquesOfTargetsRow
-	err := row.Scan(
-		&i.Uniques,
-		&i.Exact,
-		&i.StandardError,
-		&i.Erased,
-	)
-	return i, err
-}
-
-const UniquesUnder = `-- name: UniquesUnder :one
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques_under($1::text, $2::text, $3::integer, $4::integer) AS u
-`
-
-type UniquesUnderParams struct {
-	App     string `json:"app"`
-	Prefix  string `json:"prefix"`
-	FromDay int32  `json:"from_day"`
-	ToDay   int32  `json:"to_day"`
-}
-
-type UniquesUnderRow struct {
-	Uniques       int64   `json:"uniques"`
-	Exact         bool    `json:"exact"`
-	StandardError float64 `json:"standard_error"`
-	Erased        int64   `json:"erased"`
-}
-
-// How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
-// such app.
-func (q *Queries) UniquesUnder(ctx context.Context, arg UniquesUnderParams) (UniquesUnderRow, error) {
-	row := q.db.QueryRow(ctx, UniquesUnder,
-		arg.App,
 		arg.Prefix,
-		arg.FromDay,
-		arg.ToDay,
 	)
-	var i UniquesUnderRow
+	var i UniquesOfRow
 	err := row.Scan(
 		&i.Uniques,
 		&i.Exact,
@@ -588,56 +460,4 @@ func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams
 	var kept bool
 	err := row.Scan(&kept)
 	return kept, err
-}
-
-const VisitorsOfDay = `-- name: VisitorsOfDay :many
-SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
-FROM visits AS v
-LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
-WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
-  AND v.day_id = $3
-  AND v.ip > $4::inet
-ORDER BY v.ip
-LIMIT $5
-`
-
-type VisitorsOfDayParams struct {
-	App    string     `json:"app"`
-	Target string     `json:"target"`
-	DayID  int32      `json:"day_id"`
-	After  netip.Addr `json:"after"`
-	N      int32      `json:"n"`
-}
-
-type VisitorsOfDayRow struct {
-	Visitor netip.Addr `json:"visitor"`
-	Rank    int64      `json:"rank"`
-	New     bool       `json:"new"`
-}
-
-// Who came to a target on a day, in order of address, after one of them.
-func (q *Queries) VisitorsOfDay(ctx context.Context, arg VisitorsOfDayParams) ([]VisitorsOfDayRow, error) {
-	rows, err := q.db.Query(ctx, VisitorsOfDay,
-		arg.App,
-		arg.Target,
-		arg.DayID,
-		arg.After,
-		arg.N,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []VisitorsOfDayRow
-	for rows.Next() {
-		var i VisitorsOfDayRow
-		if err := rows.Scan(&i.Visitor, &i.Rank, &i.New); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -17,53 +17,45 @@ type Tag struct {
 	Newcomers int64  `json:"newcomers"` // who got their rank so
 }
 
-// Tags are the first values of a tag in a range, and in the last place WithoutTag.
-type Tags struct {
-	App         string `json:"app"`
-	Target      string `json:"target"`
-	Name        string `json:"name"`
-	visit.Range        // of days
-	Since       int32  `json:"since,omitempty"` // from this day on the site has tags
-	Tags        []Tag  `json:"tags"`
+// WithoutTag is the last value of Tags: that of visitors who brought none.
+const WithoutTag = "(none)"
+
+// Tags reads the first N values of a tag with which visitors of a target came in a range, and below
+// them those who brought none.
+func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
+	p := PanelTagsParams{App: l.App, Target: l.Target, Name: l.Name, FromDay: l.In.From, ToDay: l.In.To, N: int32(l.N), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
+	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, p)
 }
 
-// ByTag reads the first n values of a tag with which visitors of a target came in a range.
-func (r *Reader) ByTag(ctx context.Context, app, target, name string, in visit.Range, n int) (Tags, error) {
-	listed, err := r.TagNames(ctx, app)
+// ByTag is Tags for somebody who may have mistyped the name of the tag.
+func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err error) {
+	listed, err := r.TagNames(ctx, l.App)
 	names := convert(listed, func(t TagName) string { return t.Name })
 	switch {
 	case err != nil:
-		return Tags{}, err
-	case !slices.Contains(names, name):
-		return Tags{}, visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", name, strings.Join(names, ", "))
-	case !tag.IsOfPages(name) && strings.Contains(target, "/"):
-		return Tags{}, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), name)
+		return none, err
+	case !slices.Contains(names, l.Name):
+		return none, visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", l.Name, strings.Join(names, ", "))
+	case !tag.IsOfPages(l.Name) && strings.Contains(l.Target, "/"):
+		return none, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), l.Name)
 	}
-	read, err := r.Tags(ctx, Look{App: app, Target: target, In: in}, name, n)
-	a := Tags{App: app, Target: target, Name: name, Range: in}
-	a.Tags = convert(read.Rows, func(v TagValue) Tag {
-		a.Since = v.Since
-		return Tag{v.Value, v.Pv, v.Newcomers}
-	})
-	return a, err
+	return r.Tags(ctx, l)
 }
 
-func (a Tags) rows() ([]string, [][]any) { return table(a.Tags) }
-
-func (a Tags) text(s draw.Style) string {
-	if len(a.Tags) == 0 {
-		return say("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
+func (a *Rows) tagsText(s draw.Style, list []Tag) string {
+	if len(list) == 0 {
+		return say("%s: nothing was counted for %s %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
 	values := draw.Table{
-		Columns: []draw.Column{{Name: strings.ToUpper(a.Name), Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}},
-		Rows:    convert(a.Tags, func(t Tag) []any { return []any{t.Value, t.PV, t.Newcomers} }),
+		Columns: []draw.Column{{Name: strings.ToUpper(a.Look.Name), Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}},
+		Rows:    convert(list, func(t Tag) []any { return []any{t.Value, t.PV, t.Newcomers} }),
 	}
-	text := say("%s: %s by %s, %s\n\n", a.App, visit.Shown(a.Target), a.Name, a.Range) + values.Text(s)
-	switch {
-	case a.Since == 0:
+	text := say("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)
+	switch since := a.Of.(tagsOf).Since; {
+	case since == 0:
 		text += "\nno visit has brought tags yet\n"
-	case a.From < a.Since:
-		text += say("\ntags are counted from %s on: days before it are %s\n", visit.DayText(a.Since), WithoutTag)
+	case a.Look.In.From < since:
+		text += say("\ntags are counted from %s on: days before it are %s\n", visit.DayText(since), WithoutTag)
 	}
 	return text
 }

@@ -32,7 +32,7 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 	look := report.Look{App: "demo", Target: "a.example", In: visit.Range{From: 20190628, To: 20190629}}
 	asked := func(name string, n int) []report.TagValue {
 		t.Helper()
-		tags, err := r.Tags(t.Context(), look, name, n)
+		tags, err := r.Tags(t.Context(), of(look, func(l *report.Look) { l.Name, l.N = name, n }))
 		require.NoError(t, err)
 		return tags.Rows
 	}
@@ -61,13 +61,13 @@ func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"}, {Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)
 	for _, name := range []string{"plan", "browser"} {
-		tags, err := r.ByTag(t.Context(), "demo", "a.example", name, visit.Range{From: 20190629, To: 20190629}, 10)
+		tags, err := r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: name, In: visit.Range{From: 20190629, To: 20190629}, N: 10})
 		require.NoError(t, err)
-		require.Len(t, tags.Tags, map[string]int{"plan": 1, "browser": 2}[name])
+		require.Len(t, tags.Rows, map[string]int{"plan": 1, "browser": 2}[name])
 	}
-	_, err = r.ByTag(t.Context(), "demo", "a.example", "country", visit.Range{From: 20190629, To: 20190629}, 10)
+	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: "country", In: visit.Range{From: 20190629, To: 20190629}, N: 10})
 	require.EqualError(t, err, `name: "country" is no tag of this app: use campaign, source, hour, plan, age, browser`)
-	_, err = r.ByTag(t.Context(), "demo", "a.example/x", "plan", visit.Range{From: 20190629, To: 20190629}, 10)
+	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example/x", Name: "plan", In: visit.Range{From: 20190629, To: 20190629}, N: 10})
 	require.ErrorContains(t, err, "ask for plan of the site")
 }
 

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"footfall/report/draw"
 	"footfall/visit"
@@ -11,122 +13,117 @@ import (
 // DeepestTop is how many top pages anybody can ask for, at once or part by part.
 const DeepestTop = 10000
 
-// Page is a page and its numbers in a range of days.
-type Page struct {
+// PageBetween is a page and its numbers in a range of days.
+type PageBetween struct {
 	URI         string `json:"uri"`
 	PV          int64  `json:"pv"`
 	NewVisitors int64  `json:"new_visitors"`
 	Uniques     int64  `json:"uniques"`
 	Hot         int64  `json:"hot"`
 	Shown       string `json:"shown"` // the URI as people read it
+}
+
+// Page is a page beside its uniques of the days that are compared, now and before; now those of the
+// range where none are.
+type Page struct {
+	PageBetween
+	UniquesBefore   int64 `json:"uniques_before"`
+	UniquesCompared int64 `json:"uniques_compared"`
 
 	id int64 // orders top pages of the same number
 }
 
-// TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv"
-// (new visitors) or "hot".
-func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) ([]Page, error) {
-	p := PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
-	if site != "" {
-		p.Site = &site
+func pageOf(p PanelPagesRow) Page {
+	return Page{PageBetween{p.Uri, p.Pv, p.NewVisitors, p.Uniques, p.Hot, visit.Shown(p.Uri)}, p.UniquesBefore, p.UniquesCompared, p.PageID}
+}
+
+// TopPages reads the first N pages of an app, or of one of its sites, in a range by pv, uv (new
+// visitors) or hot. The statement has more of them, DeepestTop.
+func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
+	p := PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(l.N), By: l.By, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
+	top, err := panelOf(ctx, r, "top pages", PanelPages, (*Queries).PanelPages, p)
+	p.N = DeepestTop
+	return Panel[Page]{convert(top.Rows, pageOf), statementOf(PanelPages, p)}, err
+}
+
+// FindPages reads the pages of a site whose path has a part, as they are in the range, ordered as top
+// pages are: at most DeepestTop, those that have been visited most in all.
+func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
+	p := PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(l.Find), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
+	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, p)
+	pages := convert(found.Rows, func(f PanelSearchRow) Page { return pageOf(PanelPagesRow(f)) })
+	slices.SortStableFunc(pages, func(a, b Page) int { return cmp.Compare(b.number(l.By), a.number(l.By)) })
+	return Panel[Page]{pages, found.SQL}, err
+}
+
+// PagesAfter reads the first n pages of an app, of one of its sites, or those whose URI begins with a
+// prefix or whose path has a part, in order of URI after one ("": from the first), and with them those
+// that were not visited in the range.
+func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
+	p := PagesAfterParams{App: l.App, Prefix: l.Prefix, Part: strings.ToLower(visit.StoredPart(l.Find)), After: l.After.Name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n)} //nolint:gosec // at most DeepestTop
+	if l.Target != "" {
+		p.Prefix = l.Target + "/"
 	}
-	rows, err := ask(ctx, r, "top pages", (*Queries).PagesTop, p)
-	return convert(rows, func(p PagesTopRow) Page {
-		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri), id: p.PageID}
-	}), err
-}
-
-// PagesByURI returns the first n pages of an app whose URI begins with a prefix, in order of URI,
-// after the one named (none: from the first), with their numbers in a range. The pages of a site
-// begin with its name and a slash.
-func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) ([]Page, error) {
-	p := PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // a page of an answer
+	if l.Before > 0 {
+		before := l.Compared.Earlier(l.Before)
+		p.BeforeFrom, p.BeforeTo, p.ComparedTo = before.From, before.To, l.Compared.To
+	}
 	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, p)
-	return convert(rows, func(p PagesAfterRow) Page {
-		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri)}
-	}), err
+	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
-// Place is where a list of top pages continues: after the page that was the last one of its
-// previous part. The zero value is the beginning.
-type Place struct {
-	Before int   // how many pages were listed up to that page
-	Number int64 // the number by which that page was ordered
-	PageID int64
-}
-
-// TopPagesAfter returns the first n top pages after a place, and the place of the last of them if
-// more follow. While visits are counted, pages climb: a page that was listed stays before the place
-// and is not listed again, and a page that has climbed past the place since is not listed at all.
-func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in visit.Range, by string, after Place, n int) (pages []Page, next *Place, err error) {
-	for depth := after.Before + n + 1; ; depth *= 2 {
-		depth = min(depth, DeepestTop)
-		top, err := r.TopPages(ctx, app, site, in, by, depth)
+// TopPagesAfter returns the first N top pages after a place, and the place of the last of them if more
+// follow. While visits are counted, pages climb: a page that was listed stays before the place and is
+// not listed again, and a page that has climbed past the place since is not listed at all.
+func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Place, err error) {
+	n := l.N
+	for depth := l.After.Before + n + 1; ; depth *= 2 {
+		l.N = min(depth, DeepestTop)
+		top, err := r.TopPages(ctx, l)
 		if err != nil {
 			return nil, nil, err
 		}
-		before := slices.IndexFunc(top, func(p Page) bool { return after.precedes(p, by) })
+		before := slices.IndexFunc(top.Rows, func(p Page) bool { return l.After.precedes(p, l.By) })
 		if before < 0 {
-			before = len(top)
+			before = len(top.Rows)
 		}
-		rest := top[before:]
+		rest := top.Rows[before:]
 		if len(rest) > n {
 			last := rest[n-1]
-			return rest[:n], &Place{Before: before + n, Number: last.number(by), PageID: last.id}, nil
+			return rest[:n], &Place{Before: before + n, Number: last.number(l.By), PageID: last.id}, nil
 		}
-		if len(top) < depth || depth == DeepestTop {
+		if len(top.Rows) < l.N || l.N == DeepestTop {
 			return rest, nil, nil
 		}
 	}
 }
 
-func (a Place) precedes(p Page, by string) bool {
+func (at Place) precedes(p Page, by string) bool {
 	number := p.number(by)
-	return a.Before == 0 || number < a.Number || number == a.Number && p.id > a.PageID
+	return at.Before == 0 || number < at.Number || number == at.Number && p.id > at.PageID
 }
 
-func (p Page) number(by string) int64 {
-	switch by {
-	case "uv":
-		return p.NewVisitors
-	case "hot":
-		return p.Hot
+// number is the one by which pages are ordered.
+func (p PageBetween) number(by string) int64 {
+	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
+}
+
+func (a *Rows) pagesText(s draw.Style, list []PageBetween) string {
+	of := a.Look.App
+	if a.Look.Target != "" {
+		of += ", " + visit.Shown(a.Look.Target)
 	}
-	return p.PV
-}
-
-type top struct {
-	App         string `json:"app"`
-	Site        string `json:"site,omitempty"`
-	visit.Range        // of days
-	By          string `json:"by"` // pv, uv (new visitors) or hot
-	Pages       []Page `json:"pages"`
-}
-
-// Top makes an answer of TopPages.
-func (r *Reader) Top(ctx context.Context, app, site string, in visit.Range, by string, n int) (Answer, error) {
-	pages, err := r.TopPages(ctx, app, site, in, by, n)
-	return top{app, site, in, by, pages}, err
-}
-
-func (a top) rows() ([]string, [][]any) { return table(a.Pages) }
-
-func (a top) text(s draw.Style) string {
-	of := a.App
-	if a.Site != "" {
-		of += ", " + visit.Shown(a.Site)
+	if len(list) == 0 {
+		return say("%s: nothing was counted %s\n", of, a.Look.In)
 	}
-	if len(a.Pages) == 0 {
-		return say("%s: nothing was counted %s\n", of, a.Range)
-	}
-	place := int64(0)
+	place, by := int64(0), a.Look.By
 	pages := draw.Table{
-		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: a.By == "pv"}, {Name: "NEW", Bar: a.By == "uv"},
-			{Name: "UNIQUES"}, {Name: "HOT", Bar: a.By == "hot"}},
-		Rows: convert(a.Pages, func(p Page) []any {
+		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: by == "pv"}, {Name: "NEW", Bar: by == "uv"},
+			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
+		Rows: convert(list, func(p PageBetween) []any {
 			place++
 			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, p.Hot}
 		}),
 	}
-	return say("%s: first pages by %s, %s\n\n", of, a.By, a.Range) + pages.Text(s)
+	return say("%s: top pages by %s, %s\n\n", of, by, a.Look.In) + pages.Text(s)
 }

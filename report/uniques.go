@@ -7,7 +7,6 @@ import (
 
 	"footfall/db"
 	"footfall/report/draw"
-	"footfall/visit"
 )
 
 // Uniques is how many visitors came in a range, each counted once.
@@ -18,29 +17,18 @@ type Uniques struct {
 	Erased        int64   `json:"erased"`         // days of erased visitors, who cannot be told apart
 }
 
-// Uniques returns how many visitors came to a target in a range. A target that was never counted
-// had none.
-func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (Uniques, error) {
-	p := UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOfTarget, p)
+// UniquesOf returns how many visitors came in a range to one target, for which that is exact for ever,
+// to any of several, or to any page whose URI begins with a prefix. Where nothing was ever counted
+// there were none.
+func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
+	p := UniquesOfParams{App: l.App, Targets: append([]string{}, l.Targets...), Prefix: l.Prefix, FromDay: l.In.From, ToDay: l.In.To}
+	if l.Target != "" {
+		p.Targets = []string{l.Target}
+	}
+	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOf, p)
 	if errors.Is(err, db.ErrNoRows) {
 		return Uniques{Exact: true}, nil
 	}
-	return Uniques(row), err
-}
-
-// UniquesOfAny returns how many visitors came to any of several targets in a range.
-func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in visit.Range) (Uniques, error) {
-	p := UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques of targets", (*Queries).UniquesOfTargets, p)
-	return Uniques(row), err
-}
-
-// UniquesUnder returns how many visitors came in a range to any page whose URI begins with a
-// prefix.
-func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (Uniques, error) {
-	p := UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To}
-	row, err := ask(ctx, r, "uniques under a prefix", (*Queries).UniquesUnder, p)
 	return Uniques(row), err
 }
 

@@ -13,7 +13,11 @@ import (
 )
 
 // DayVisitor is a visitor of a target on a day.
-type DayVisitor = VisitorsOfDayRow
+type DayVisitor struct {
+	Visitor netip.Addr `json:"visitor"`
+	Rank    int64      `json:"rank"`
+	New     bool       `json:"new"`
+}
 
 // Ranked is a visitor of a target. Of an erased visitor nothing but the rank is left.
 type Ranked struct {
@@ -24,36 +28,60 @@ type Ranked struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Visitors returns the first n visitors of a target on a day in order of address, after the one
-// named (none: from the first). There are none once the day's rows of visits are deleted.
-func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, after netip.Addr, n int) ([]DayVisitor, error) {
-	if !after.IsValid() {
-		after = netip.IPv4Unspecified() // comes before all others, and is nobody's
-	}
-	before, err := r.ranksBefore(ctx, app, target)
-	if err != nil {
-		return nil, err
-	}
-	p := VisitorsOfDayParams{App: app, Target: target, DayID: day, After: after, N: int32(n)} //nolint:gosec // a page of an answer
-	visitors, err := ask(ctx, r, "visitors of a day", (*Queries).VisitorsOfDay, p)
-	for i := range visitors {
-		if visitors[i].Rank > 0 {
-			visitors[i].Rank += before
+// Visitors returns the first N visitors of a target on a day in order of address, after a place, and
+// one more if there are more; all of them where N is 0. There are none once the day's rows of visits
+// are deleted.
+func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
+	before := int64(0) // by which ranks are higher that are not wanted so
+	if r.counted {
+		var err error
+		if before, err = NewReader(r.db).ranksBefore(ctx, l.App, l.Target); err != nil {
+			return nil, err
 		}
 	}
-	return visitors, err
+	l.In, l.After.Day = visit.Range{From: l.Day, To: l.Day}, l.Day
+	if !l.After.Visitor.IsValid() {
+		l.After.Visitor = netip.IPv4Unspecified() // comes before all others, and is nobody's
+	}
+	most := cmp.Or(l.N, math.MaxInt-1) + 1
+	visitors := []DayVisitor{}
+	for {
+		n := min(visitorsAtOnce, most-len(visitors))
+		came, err := r.WhoCame(ctx, l, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range came.Rows {
+			visitors = append(visitors, DayVisitor{v.Visitor, max(v.Rank-before, 0), v.FirstDay == v.Day})
+		}
+		if len(came.Rows) < n || len(visitors) == most {
+			return visitors, nil
+		}
+		l.After.Visitor = visitors[len(visitors)-1].Visitor
+	}
 }
 
-// ByRank returns the visitor of a target who has a rank, or ErrNobody or ErrElsewhere.
-func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (found Ranked, err error) {
-	before, err := r.ranksBefore(ctx, app, target)
+// visitorsAtOnce is how many visitors of a day one query reads.
+const visitorsAtOnce = DeepestTop
+
+// Ranked returns the visitor of a target who has a rank, or who is stored under one of some addresses,
+// the first of them that is known; or ErrNobody, or ErrElsewhere.
+func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
+	before, err := r.ranksBefore(ctx, l.App, l.Target)
 	if err != nil {
 		return found, err
 	}
-	if rank > 0 && rank <= before {
+	var v VisitorByRankRow
+	switch {
+	case l.Stored != nil:
+		var known VisitorByAddressRow
+		known, err = ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, VisitorByAddressParams{App: l.App, Target: l.Target, Stored: l.Stored})
+		v = VisitorByRankRow(known)
+	case l.Rank > 0 && l.Rank <= before:
 		return found, ErrElsewhere
+	default:
+		v, err = ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, VisitorByRankParams{App: l.App, Target: l.Target, Rank: l.Rank - before})
 	}
-	v, err := ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, VisitorByRankParams{App: app, Target: target, Rank: rank - before})
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}
@@ -62,22 +90,6 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 	if v.Erased {
 		found.Visitor = netip.Addr{}
 	}
-	return found, err
-}
-
-// ByAddress returns the visitor of a target who is stored under one of some addresses, the first of
-// them that is known, or ErrNobody.
-func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...netip.Addr) (found Ranked, err error) {
-	before, err := r.ranksBefore(ctx, app, target)
-	if err != nil {
-		return found, err
-	}
-	v, err := ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, VisitorByAddressParams{App: app, Target: target, Stored: stored})
-	if errors.Is(err, db.ErrNoRows) {
-		return found, ErrNobody
-	}
-	found = Ranked(v)
-	found.Rank += before
 	return found, err
 }
 
@@ -99,89 +111,31 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 
-type visitorsOfDay struct {
-	App    string `json:"app"`
-	Target string `json:"target"`
-	CameOn
-	Visitors []DayVisitor `json:"visitors"`
-}
-
-// visitorsAtOnce is how many visitors of a day one query reads.
-const visitorsAtOnce = 10_000
-
-// VisitorsOfDay reads the first visitors of a target on a day in order of address, at most so many
-// (0: all).
-func (r *Reader) VisitorsOfDay(ctx context.Context, app, target string, day int32, most int) (Answer, error) {
-	came, err := r.CameOn(ctx, app, target, day)
-	a := visitorsOfDay{App: app, Target: target, CameOn: came, Visitors: []DayVisitor{}}
-	if err != nil || came.PV == 0 {
-		return a, err
-	}
-	a.Visitors, err = readInParts(most, visitorsAtOnce, func(after netip.Addr, n int) ([]DayVisitor, error) {
-		return r.Visitors(ctx, app, target, day, after, n)
-	})
-	return a, err
-}
-
-// readInParts reads the first visitors of a day, at most so many (0: all), some at a time.
-func readInParts(most, atOnce int, read func(after netip.Addr, n int) ([]DayVisitor, error)) ([]DayVisitor, error) {
-	most = cmp.Or(most, math.MaxInt)
-	visitors, after := []DayVisitor{}, netip.Addr{}
-	for len(visitors) < most {
-		n := min(atOnce, most-len(visitors))
-		more, err := read(after, n)
-		if err != nil {
-			return nil, err
-		}
-		visitors = append(visitors, more...)
-		if len(more) < n {
-			break
-		}
-		after = more[len(more)-1].Visitor
-	}
-	return visitors, nil
-}
-
-func (a visitorsOfDay) rows() ([]string, [][]any) { return table(a.Visitors) }
-
-func (a visitorsOfDay) text(s draw.Style) string {
+func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
+	came := a.Of.(CameOn)
 	switch {
-	case a.PV == 0:
-		return say("%s: nobody came to %s on %s\n", a.App, visit.Shown(a.Target), draw.Day(a.Day))
-	case len(a.Visitors) == 0:
-		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, draw.Count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day))
+	case came.PV == 0:
+		return say("%s: nobody came to %s on %s\n", a.Look.App, visit.Shown(a.Look.Target), draw.Day(came.Day))
+	case len(list) == 0:
+		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.Look.App, draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day))
 	}
-	text := say("%s: %s of %s on %s\n\n", a.App, draw.Count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day)) + draw.Table{
+	text := say("%s: %s of %s on %s\n\n", a.Look.App, draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
-		Rows: convert(a.Visitors, func(v DayVisitor) []any {
-			newcomer := ""
-			if v.New {
-				newcomer = "new"
-			}
-			return []any{v.Visitor, v.Rank, newcomer}
+		Rows: convert(list, func(v DayVisitor) []any {
+			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
 		}),
 	}.Text(s)
-	if missing := a.PV - int64(len(a.Visitors)); missing > 0 {
+	if missing := came.PV - int64(len(list)); missing > 0 {
 		text += say("\n%s more: erased, or behind these in order of address (-n shows more)\n", draw.Number(missing))
 	}
 	return text
 }
 
-type rankOf struct {
-	App    string `json:"app"`
-	Target string `json:"target"`
-	Ranked
-}
-
-// Of makes an answer of a visitor of a target.
-func (v Ranked) Of(app, target string) Answer { return rankOf{app, target, v} }
-
-func (a rankOf) rows() ([]string, [][]any) { return table([]Ranked{a.Ranked}) }
-
-func (a rankOf) text(draw.Style) string {
-	if a.Erased {
-		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), visit.Shown(a.Target))
+func (a *Rows) rankText(found Ranked) string {
+	of := visit.Shown(a.Look.Target)
+	if found.Erased {
+		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.Look.App, draw.Number(found.Rank), of)
 	}
 	return say("%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
-		a.App, draw.Number(a.Rank), visit.Shown(a.Target), a.Visitor, draw.Day(a.FirstDay), draw.Day(a.LastDay))
+		a.Look.App, draw.Number(found.Rank), of, found.Visitor, draw.Day(found.FirstDay), draw.Day(found.LastDay))
 }

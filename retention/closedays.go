@@ -9,7 +9,7 @@ import (
 // milliseconds.
 const returnsAtOnce = 1000
 
-// closeDays makes the sketches and the lists of first pages of days that are over, and the lists
+// closeDays makes the sketches and the lists of top pages of days that are over, and the lists
 // that the deletion of a page or late visits took away.
 func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
@@ -62,7 +62,7 @@ func (r *run) remakeTops(ctx context.Context) error {
 		if err := r.inLongTx(ctx, func(q queries) error {
 			return q.TopsMake(ctx, TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
 		}); err != nil {
-			return fmt.Errorf("list the first pages of a day: %w", err)
+			return fmt.Errorf("list the top pages of a day: %w", err)
 		}
 	}
 	return nil

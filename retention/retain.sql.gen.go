@@ -221,7 +221,7 @@ type TopsMakeParams struct {
 	OnlyDay int32
 }
 
-// Makes the lists of first pages of an app on a closed day, where they are missing.
+// Makes the lists of top pages of an app on a closed day, where they are missing.
 func (q *Queries) TopsMake(ctx context.Context, arg TopsMakeParams) error {
 	_, err := q.db.Exec(ctx, topsMake, arg.OnlyApp, arg.OnlyDay)
 	return err
@@ -244,7 +244,7 @@ type TopsMissingRow struct {
 	Day   int32
 }
 
-// The apps and closed days of which lists of first pages are missing: the deletion of a page took
+// The apps and closed days of which lists of top pages are missing: the deletion of a page took
 // them, or late visits did.
 func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 	rows, err := q.db.Query(ctx, topsMissing)

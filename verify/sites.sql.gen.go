@@ -151,7 +151,7 @@ type VerifySiteTotalsRow struct {
 }
 
 // What `footfall verify` recomputes of some sites, but those of an app that is being deleted, and
-// of the lists of first pages; by days of those that come after one, up to another. The queries
+// of the lists of top pages; by days of those that come after one, up to another. The queries
 // return what verify.sql tells.
 // Sites against the sums of their pages.
 func (q *Queries) VerifySiteTotals(ctx context.Context, arg VerifySiteTotalsParams) ([]VerifySiteTotalsRow, error) {
@@ -260,7 +260,7 @@ type VerifyTopsRow struct {
 	Offenders []int64
 }
 
-// The lists of first pages against the daily numbers, made anew: those of some sites, or, where an
+// The lists of top pages against the daily numbers, made anew: those of some sites, or, where an
 // app is named, those of all its sites together, which stand under site 0; an offender there has
 // the app's id, negative. A list may be missing. It tells how many of a list's places are right.
 // Each number is sorted by itself: all three together take twice as long.

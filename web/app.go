@@ -38,14 +38,11 @@ type siteRow struct {
 	compared   bool // it says how much has changed
 }
 
-func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.SiteBetween, error) {
+func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	look, back := v.look(), v.daysBefore()
-	if over := (counted{firstDay, v.app.Today}).of(v.in, back).Over; back > 0 && over != none { // each site has a first day of its own
-		look.Before, look.Compared = back, over
-	}
 	sites, err := d.reader.SitesBetween(ctx, look)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, s := range sites.Rows {
 		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
@@ -84,7 +81,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 	slices.SortStableFunc(page.Sites, v.order)
 	page.Part = v.part(len(page.Sites))
 	page.Sites = page.Sites[min(v.skip, len(page.Sites)):min(v.skip+listedRows, len(page.Sites))]
-	return page, sites.Rows, nil
+	return page, nil
 }
 
 // order is that of sites: names from the first letter, numbers from the highest. Events are no

@@ -13,16 +13,11 @@ const hoursOfDay = 24
 // byHour reports whether the chart is of the hours of a day, which only sites have.
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
-// hourRows reads how many visitors of a day came first in each hour, and in those of the other day.
-func (d *Dashboard) hourRows(ctx context.Context, v view) (report.Panel[report.TagValue], error) {
-	look := v.look()
-	look.Before, look.Compared = v.daysBefore(), look.In
-	return d.reader.Tags(ctx, look, hourly, hoursOfDay)
-}
-
 // hours reads the bars of the chart of a day by hour. Of today those hours are compared that are over.
 func (d *Dashboard) hours(ctx context.Context, v view, c *chart) error {
-	read, err := d.hourRows(ctx, v)
+	_, look := v.asks("hours")
+	look.N = hoursOfDay
+	read, err := d.reader.Tags(ctx, look)
 	in, _, _ := v.charted()
 	over, unknown := hoursOfDay, int64(0)
 	if in.To == v.app.Today {

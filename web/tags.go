@@ -112,7 +112,8 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.Panel], o.value = tag, "" }).link()
 		p.By = append(p.By, option{tag, link + "#" + p.Panel, tag == chosen, ""})
 	}
-	read, err := d.reader.Tags(ctx, look, chosen, report.DeepestTop)
+	look.Name, look.N = chosen, report.DeepestTop
+	read, err := d.reader.Tags(ctx, look)
 	if err != nil {
 		return err
 	}
@@ -163,11 +164,12 @@ func (v view) leadsToPages(name string) bool {
 
 // brought reads the pages of a site to which a source or campaign brought visitors, as far as they
 // are pages with numbers of their own.
-func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.FirstPage], err error) {
-	read, err := d.reader.TagPages(ctx, v.look(), v.tag("from"), v.value)
+func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
+	_, look := v.asks("tag-pages")
+	read, err := d.reader.TagPages(ctx, look)
 	pages.SQL = read.SQL
 	for _, p := range read.Rows {
-		pages.Rows = append(pages.Rows, report.FirstPage{Uri: p.Uri, Pv: p.Pv, NewVisitors: p.Newcomers})
+		pages.Rows = append(pages.Rows, report.Page{PageBetween: report.PageBetween{URI: p.Uri, PV: p.Pv, NewVisitors: p.Newcomers}})
 	}
 	return pages, err
 }

@@ -86,7 +86,7 @@ type barRow struct {
 }
 
 type pageRow struct {
-	report.FirstPage
+	report.Page
 	Name   string // without the site
 	Link   string
 	Bar    template.HTML
@@ -97,56 +97,13 @@ type search struct {
 	Part   string // "": nothing is looked for
 	Action string
 	Keeps  [][2]string
-	All    string // the link to the first pages
+	All    string // the link to the top pages
 }
 
 type option struct {
 	Label, Link string
 	Chosen      bool
 	Key         string // that leads to it; "": none
-}
-
-const firstVisits = 4
-
-func (d *Dashboard) targetRows(v view, panel string) more {
-	look, all := v.look(), d.allPages(v)
-	return func(ctx context.Context) (any, bool, error) {
-		switch panel {
-		case "numbers":
-			return rowsOf(d.reader.Numbers(ctx, look))
-		case "totals":
-			return rowsOf(d.reader.Totals(ctx, look.App, look.Target))
-		case "chart":
-			if !v.byHour() {
-				return rowsOf(d.chartRows(ctx, v))
-			}
-		case "hours":
-			if v.byHour() {
-				return rowsOf(d.hourRows(ctx, v))
-			}
-		case "returns":
-			return rowsOf(d.reader.ReturnedAfter(ctx, look))
-		case "first-visits":
-			return rowsOf(d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits))
-		case "pages", "search":
-			if v.path == "" && (panel == "search") == (v.find != "") {
-				return all(ctx)
-			}
-		case "from", "with":
-			if tag := v.tag(panel); tag != "" {
-				return rowsOf(d.reader.Tags(ctx, look, tag, report.DeepestTop))
-			}
-		case "tag-pages":
-			if v.value != "" {
-				return rowsOf(d.reader.TagPages(ctx, look, v.fromBy, v.value))
-			}
-		}
-		return nil, false, noPanel(panel)
-	}
-}
-
-func rowsOf[Row any](p report.Panel[Row], err error) (rows any, follow bool, _ error) {
-	return p.Rows, false, err
 }
 
 // outside says why none of the days of the range can have been counted; "": some can, or the site
@@ -161,15 +118,16 @@ func (v view) outside() string {
 	return "counting began on " + longDay(v.since) + ", after these days"
 }
 
-// chartRows reads the chart, in which each bar is compared that can be.
-func (d *Dashboard) chartRows(ctx context.Context, v view) (report.Panel[report.Period], error) {
+// chartLook is what the chart shows, in which each bar is compared that can be.
+func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
+	look.Period = by
 	look.In, look.Before, look.Compared = in, 0, v.counted().of(in, v.daysBefore()).Compared
 	if look.Compared != none {
 		look.Before = v.daysBefore()
 	}
-	return d.reader.Chart(ctx, look, by)
+	return look
 }
 
 func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
@@ -298,7 +256,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 
 // days reads the bars of a chart by days, weeks or months.
 func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
-	rows, err := d.chartRows(ctx, v)
+	rows, err := d.reader.Chart(ctx, v.chartLook())
 	in, by, _ := v.charted()
 	c.Summary, c.Title, c.Source = chartSummary(rows.Rows, by, v.app.Today), "Visitors by "+by, v.source("chart", rows.SQL)
 	if c.Views = v.chart == charts[1]; c.Views {
@@ -354,9 +312,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		most = max(most, v.ordered(p))
 	}
 	for _, p := range listed.Rows {
-		path := strings.TrimPrefix(p.Uri, v.site)
+		path := strings.TrimPrefix(p.URI, v.site)
 		page.Pages = append(page.Pages, pageRow{
-			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
+			Page: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
 			Bar:    bar("rank", v.ordered(p), most),
 			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
@@ -375,7 +333,7 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 		page.Returned, page.MostReturned = page.Returned+r.Visitors, max(page.MostReturned, r.Visitors)
 	}
 	page.Returns = returns.Rows
-	first, err := d.reader.FirstVisits(ctx, v.app.Name, v.target(), firstVisits)
+	first, err := d.reader.FirstVisits(ctx, v.app.Name, v.target())
 	if err != nil {
 		return err
 	}

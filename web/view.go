@@ -181,12 +181,18 @@ func (v view) counted() counted { return counted{v.since, v.app.Today} }
 // look is the view as reports take it.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
-	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, OfSite: shared != nil && shared.Site != ""}
+	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != ""}
 	if s.In != none {
 		look.In = s.In
 	}
 	if s.changes() {
 		look.Before, look.Compared = v.daysBefore(), s.Compared
+	}
+	if back := v.daysBefore(); v.site == "" { // each site has a first day of its own
+		look.Before, look.Compared = 0, none
+		if over := (counted{firstDay, v.app.Today}).of(v.in, back).Over; back > 0 && over != none {
+			look.Before, look.Compared = back, over
+		}
 	}
 	return look
 }

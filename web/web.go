@@ -53,14 +53,10 @@ func PolicyIn(sites []string) string {
 // that end a rule in one.
 var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
-// Page is a page, or a file of rows.
+// Page is a page, or what is made with pages.
 type Page struct {
 	Type string // of the body, as HTTP says it
-	File string // the name under which it is kept; "": it is shown
 	Body []byte
-	// Rest makes what follows the body, part by part, and tells whether more follows that part; nil:
-	// nothing does.
-	Rest func(context.Context) (body []byte, more bool, err error)
 }
 
 // Files are what pages are made with, and what keeps crawlers away, by where they are.
@@ -137,39 +133,50 @@ func Problem(root, title, text, home string) Page {
 	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
 }
 
-type source struct {
-	CSV, JSON string // links
-	SQL       string
-}
-
-func (v view) source(panel, sql string) source {
-	return source{v.link("panel", panel, "format", "csv"), v.link("panel", panel, "format", "json"), sql}
-}
-
-// Target makes the page of a site, or of one of its pages; or a file of one of its panels.
-func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
-	site, err := visit.ParseSite(site)
+// Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where
+// the page is nobody's who has come by a link.
+func (d *Dashboard) Asked(ctx context.Context, app App, site string, q url.Values) (kind report.Report, look report.Look, link string, err error) {
+	v, err := d.view(ctx, app, site, q)
 	if err != nil {
-		return Page{}, err
+		return kind, look, "", err
+	}
+	if fault := v.outside(); fault != "" {
+		return kind, look, "", visit.Errorf(visit.Invalid, "range", "%s", fault)
+	}
+	name, look := v.asks(q.Get("panel"))
+	if name == "" {
+		return kind, look, "", visit.Errorf(visit.Invalid, "panel", "%.64q is not a panel of this page", q.Get("panel"))
+	}
+	from := v.source(q.Get("panel"), "")
+	return report.Named(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
+}
+
+// view reads what is looked at.
+func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
+	if site == "" {
+		return newView(app, "", q)
+	}
+	if site, err = visit.ParseSite(site); err != nil {
+		return v, err
 	}
 	if err := d.readTags(ctx, &app); err != nil {
-		return Page{}, err
+		return v, err
 	}
-	v, err := newView(app, site, q)
+	if v, err = newView(app, site, q); err != nil {
+		return v, err
+	}
+	v.since, err = d.reader.FirstDay(ctx, app.Name, site)
+	return v, err
+}
+
+// Target makes the page of a site, or of one of its pages.
+func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
+	v, err := d.view(ctx, app, site, q)
 	if err != nil {
-		return Page{}, err
-	}
-	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err != nil {
 		return Page{}, err
 	}
 	if v.who {
-		return d.who(ctx, v, q)
-	}
-	if panel := q.Get("panel"); panel != "" {
-		if fault := v.outside(); fault != "" {
-			return Page{}, visit.Errorf(visit.Invalid, "range", "%s", fault)
-		}
-		return v.file(ctx, panel, q.Get("format"), d.targetRows(v, panel))
+		return d.who(ctx, v)
 	}
 	page, err := d.targetPage(ctx, v)
 	if err != nil {
@@ -178,26 +185,15 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	return render("target", page), nil
 }
 
-// App makes the page of an app, with all of its sites; or a file of these.
+// App makes the page of an app, with all of its sites.
 func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error) {
-	v, err := newView(app, "", q)
+	v, err := d.view(ctx, app, "", q)
 	if err != nil {
 		return Page{}, err
 	}
-	page, rows, err := d.appPage(ctx, v)
+	page, err := d.appPage(ctx, v)
 	if err != nil {
 		return Page{}, err
 	}
-	switch panel := q.Get("panel"); panel {
-	case "":
-		return render("app", page), nil
-	case "sites":
-		return v.file(ctx, panel, q.Get("format"), func(context.Context) (any, bool, error) { return rows, false, nil })
-	default:
-		return Page{}, noPanel(panel)
-	}
-}
-
-func noPanel(name string) error {
-	return visit.Errorf(visit.Invalid, "panel", "%.64q is not a panel of this page", name)
+	return render("app", page), nil
 }

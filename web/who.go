@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -32,15 +31,14 @@ type whoRow struct {
 
 const whoRows = 100
 
-func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error) {
+func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	after, err := readAfter(v.after)
 	if err != nil {
 		return Page{}, err
 	}
-	if q.Has("panel") {
-		return d.whoFile(ctx, v, q)
-	}
-	came, err := d.reader.WhoCame(ctx, v.look(), after, whoRows)
+	look := v.look()
+	look.After = after
+	came, err := d.reader.WhoCame(ctx, look, whoRows)
 	if err != nil {
 		return Page{}, err
 	}
@@ -73,22 +71,7 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 	return render("who", page), nil
 }
 
-func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, error) {
-	if panel := q.Get("panel"); panel != "who" {
-		return Page{}, noPanel(panel)
-	}
-	var last report.Came
-	return v.file(ctx, "who", q.Get("format"), func(ctx context.Context) (any, bool, error) {
-		came, err := d.reader.WhoCame(ctx, v.look(), last, report.DeepestTop)
-		follow := len(came.Rows) == report.DeepestTop
-		if follow {
-			last = came.Rows[len(came.Rows)-1]
-		}
-		return came.Rows, follow, err
-	})
-}
-
-func readAfter(text string) (after report.Came, err error) {
+func readAfter(text string) (after report.Place, err error) {
 	if text == "" {
 		return after, nil
 	}

@@ -43,6 +43,8 @@ type rangeFlags struct {
 	To   string `placeholder:"DAY"`
 }
 
+var allDays = rangeFlags{From: "all"}
+
 // check tells what is wrong with the days, as far as that does not depend on today.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
@@ -183,19 +185,25 @@ func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a asked
 	})
 }
 
+// rows reads a report of the app in a range of days.
+func (a asked) rows(ctx context.Context, name string, days rangeFlags, look report.Look) (report.Answer, error) {
+	var err error
+	if look.In, err = visit.ParseRange(days.From, days.To, a.today); err != nil {
+		return nil, err
+	}
+	look.App, look.Today = a.app.Name, a.today
+	return report.Named(name).Read(ctx, a.Reader, look)
+}
+
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, c.Site, func(a asked) (report.Answer, error) {
-		in, err := visit.ParseRange(c.From, c.To, a.today)
-		if err != nil {
-			return nil, err
-		}
+	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
 		of := ""
 		if c.Site != "" {
 			if of, err = visit.ParseSite(c.Site); err != nil {
 				return nil, err
 			}
 		}
-		return a.Top(ctx, a.app.Name, of, in, c.By, c.N)
+		return a.rows(ctx, "pages", c.rangeFlags, report.Look{Target: of, By: c.By, N: c.N})
 	})
 }
 
@@ -274,49 +282,43 @@ func (c *reportPageCmd) run(ctx context.Context, p *program) error {
 
 func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
-		in, err := visit.ParseRange(c.From, c.To, a.today)
-		if err != nil {
-			return nil, err
-		}
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
 		if err != nil {
 			return nil, err
 		}
-		return a.ByTag(ctx, a.app.Name, target, c.Name, in, c.N)
+		return a.rows(ctx, "tags", c.rangeFlags, report.Look{Target: target, Name: c.Name, N: c.N})
 	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
-		return a.VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
+		return a.rows(ctx, "visitors", allDays, report.Look{Target: target, Day: dayOr(c.Day, a.today), N: c.N})
 	})
 }
 
 func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
-		name := a.app.Name
+		look := report.Look{Target: target}
+		nobody := ""
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
-			found, err := a.ByRank(ctx, name, target, rank)
-			if errors.Is(err, report.ErrElsewhere) {
-				return nil, fmt.Errorf("visitor number %d of %s came before, elsewhere, and is known by the number alone (footfall offset list)", rank, visit.Shown(target))
+			look.Rank, nobody = rank, fmt.Sprintf("number %d", rank)
+		} else if look.Stored, err = a.admin.StoredAs(ctx, &a.app, c.Visitor); err != nil {
+			if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Field == "ip" || verr.Field == "visitor") {
+				return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
 			}
-			if errors.Is(err, report.ErrNobody) {
-				return nil, fmt.Errorf("%s has no visitor number %d", visit.Shown(target), rank)
-			}
-			return found.Of(name, target), err
-		}
-		stored, err := a.admin.StoredAs(ctx, &a.app, c.Visitor)
-		if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Field == "ip" || verr.Field == "visitor") {
-			return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
-		}
-		if err != nil {
 			return nil, err
+		} else {
+			nobody = fmt.Sprintf("%q that is still kept", c.Visitor)
 		}
-		found, err := a.ByAddress(ctx, name, target, stored...)
+		look.App = a.app.Name
+		found, err := a.Ranked(ctx, look)
+		if errors.Is(err, report.ErrElsewhere) {
+			return nil, fmt.Errorf("visitor %s of %s came before, elsewhere, and is known by the number alone (footfall offset list)", nobody, visit.Shown(target))
+		}
 		if errors.Is(err, report.ErrNobody) {
-			return nil, fmt.Errorf("%s has no visitor %q that is still kept", visit.Shown(target), c.Visitor)
+			return nil, fmt.Errorf("%s has no visitor %s", visit.Shown(target), nobody)
 		}
-		return found.Of(name, target), err
+		return &report.Rows{Look: look, List: []report.Ranked{found}, One: true}, err
 	})
 }
 

@@ -89,15 +89,15 @@ func TestReports(t *testing.T) {
 		args string
 		says string
 	}{
-		{"first pages", "top --from=20190629 --to=2019-07-02 --ascii", `
-demo: first pages by pv, from 2019-06-29 to 2019-07-02
+		{"top pages", "top --from=20190629 --to=2019-07-02 --ascii", `
+demo: top pages by pv, from 2019-06-29 to 2019-07-02
 
 #  PAGE            PV                       NEW  UNIQUES  HOT
 1  hhui.top/home    4 ####################    3        3    5
 2  hhui.top/index   3 ###############         2        2    3
 `},
-		{"first pages of a site by visits", "top --from=1d --to=20190629 --by=hot --site=http://HHUI.top/ -n 1 --ascii", `
-demo, hhui.top: first pages by hot, on 2019-06-29
+		{"top pages of a site by visits", "top --from=1d --to=20190629 --by=hot --site=http://HHUI.top/ -n 1 --ascii", `
+demo, hhui.top: top pages by hot, on 2019-06-29
 
 #  PAGE           PV  NEW  UNIQUES  HOT
 1  hhui.top/home   2    2        2    3 ####################
@@ -120,10 +120,10 @@ SOURCE  PV                       NEW
 		{"tags of nothing", "tags example.com --to=20190702", `
 demo: nothing was counted for example.com from 2019-06-03 to 2019-07-02
 `},
-		{"first pages of another site", "top --from=all --site=example.com", `
+		{"top pages of another site", "top --from=all --site=example.com", `
 demo, example.com: nothing was counted on any day
 `},
-		{"first pages of now, when nobody comes", "top --to=20190801 --from=20190703", `
+		{"top pages of now, when nobody comes", "top --to=20190801 --from=20190703", `
 demo: nothing was counted from 2019-07-03 to 2019-08-01
 `},
 		{"days of the only site", "days --from=4d --to=20190702 --ascii", `
@@ -484,7 +484,7 @@ func TestReportGroupsLongRanges(t *testing.T) {
 `)
 	drawn := well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--svg=-", "--database-url="+url)
 	assert.Contains(t, drawn, ">a, from 2019-01-01 to 2019-04-14, by week<")
-	assert.Contains(t, drawn, ">visitors of the week<")
+	assert.Contains(t, drawn, ">Visitors of each week: new ones, and hatched those who returned.<")
 	assert.Contains(t, drawn, ">from 2019-01-01 to 2019-01-06: 2 visitors, 2 of them new; 4 visits<")
 	assert.Equal(t, 105, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url), "\n"), "a line for each day")
 }

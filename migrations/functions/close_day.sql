@@ -1,4 +1,4 @@
--- Sums up a day that is over everywhere: sketches of its visits, and the first pages of its sites.
+-- Sums up a day that is over everywhere: sketches of its visits, and the top pages of its sites.
 -- False: it was done before. Once it is done, the visits themselves are not needed for any report
 -- but those that list them.
 --

@@ -152,7 +152,7 @@ $$;
 
 COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or takes them away where added is negative. The arrays are one table, in which no row is there twice: target, day, previous day and how many. Fails where less than none would be left.';
 
--- Lists of first pages are made again from the daily numbers, by the daily task. Batches of two
+-- Lists of top pages are made again from the daily numbers, by the daily task. Batches of two
 -- sites have no lock in common that would keep them apart here, where both delete lists of their
 -- app: so all take the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
@@ -180,7 +180,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of first pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
+COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
 
 -- Decides what each visit is, and writes it down, as VisitsRecord does for visits of a site's last
 -- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order
@@ -238,7 +238,7 @@ DECLARE
     moved_pages    bigint[];
     moved_days     integer[];
     moved_visitors bigint[];
-    -- Targets and days of which lists of first pages may be wrong now.
+    -- Targets and days of which lists of top pages may be wrong now.
     changed_pages bigint[]  := '{}';
     changed_days  integer[] := '{}';
 BEGIN

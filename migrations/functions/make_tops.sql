@@ -1,4 +1,4 @@
--- Makes lists of first pages of closed days, where they are missing: those of one app or one day,
+-- Makes lists of top pages of closed days, where they are missing: those of one app or one day,
 -- or of all where that is null. Nobody may move rows from page to page meanwhile, nor count for
 -- those days.
 CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void

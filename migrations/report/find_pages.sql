@@ -1,5 +1,5 @@
 -- All pages of the site are looked through, for no index finds the middle of a text: 100,000 of
--- them take as long as the first pages of a month. What is counted in the range is read of those
+-- them take as long as the top pages of a month. What is counted in the range is read of those
 -- alone that are shown.
 CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
 RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint)

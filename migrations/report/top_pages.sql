@@ -1,5 +1,5 @@
 CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
-RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint, uniques_before bigint, uniques_compared bigint)
+RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint, uniques_before bigint, uniques_compared bigint, page_id bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -16,7 +16,7 @@ BEGIN
         SELECT a.id AS app_id, s.page_id, s.pv, s.new_visitors, s.hot, s.uniques, o.number
         FROM apps AS a
         CROSS JOIN LATERAL targets_sums(
-            first_pages(a.id,
+            top_page_ids(a.id,
                         CASE WHEN top_pages.site IS NULL THEN 0
                              ELSE coalesce((SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(as_stored(top_pages.site)) AND p.site_id IS NULL), -1)
                         END,
@@ -38,7 +38,7 @@ BEGIN
             ARRAY(SELECT f.page_id FROM first AS f WHERE days_before > 0 AND compared_to < to_day),
             from_day, compared_to) AS s
     )
-    SELECT p.uri, f.pv, f.new_visitors, f.hot, u.uniques, coalesce(b.uniques, 0), coalesce(c.uniques, u.uniques)
+    SELECT p.uri, f.pv, f.new_visitors, f.hot, u.uniques, coalesce(b.uniques, 0), coalesce(c.uniques, u.uniques), f.page_id
     FROM first AS f
     JOIN pages AS p         ON p.id = f.page_id
     LEFT JOIN before AS b   ON b.page_id = f.page_id

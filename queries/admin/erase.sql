@@ -493,7 +493,7 @@ DELETE FROM people
 WHERE app_id = @app_id;
 
 -- name: AppTopsDelete :exec
--- Deletes the lists of first pages of an app and of its sites.
+-- Deletes the lists of top pages of an app and of its sites.
 DELETE FROM tops
 WHERE app_id = @app_id;
 

@@ -80,16 +80,17 @@ SELECT c.first_day::integer      AS first_day,
 FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
--- The first pages of a site in a range of days, and their uniques in those of its days that are
--- compared, now and so many days before.
+-- The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
+-- that are compared, now and so many days before. Pages with the same number are in order of page_id.
 SELECT t.uri::text                AS uri,
        t.uniques::bigint          AS uniques,
        t.new_visitors::bigint     AS new_visitors,
        t.pv::bigint               AS pv,
        t.hot::bigint              AS hot,
        t.uniques_before::bigint   AS uniques_before,
-       t.uniques_compared::bigint AS uniques_compared
-FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text, @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
+       t.uniques_compared::bigint AS uniques_compared,
+       t.page_id::bigint          AS page_id
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, nullif(@site::text, ''), @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelSearch :many
 -- Pages of a site by part of the path: those that have been visited most in all.
@@ -99,7 +100,8 @@ SELECT f.uri::text                AS uri,
        f.pv::bigint               AS pv,
        f.hot::bigint              AS hot,
        f.uniques_before::bigint   AS uniques_before,
-       f.uniques_compared::bigint AS uniques_compared
+       f.uniques_compared::bigint AS uniques_compared,
+       0::bigint                  AS page_id
 FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS f;
 
 -- name: PanelReturns :many

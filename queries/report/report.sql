@@ -12,20 +12,6 @@ WHERE s.site_id IS NULL
 ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
 LIMIT @n;
 
--- name: PagesTop :many
--- The first pages of an app, or of one site, in a range of days. Pages with the same number are in
--- order of page_id.
-SELECT t.uri::text            AS uri,
-       t.pv::bigint           AS pv,
-       t.new_visitors::bigint AS new_visitors,
-       t.hot::bigint          AS hot,
-       t.uniques::bigint      AS uniques,
-       coalesce((SELECT p.id
-                 FROM pages AS p
-                 WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
-                   AND p.key = page_key(t.uri::text)), 0)::bigint AS page_id
-FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
-
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
 -- range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
@@ -57,7 +43,8 @@ SELECT p.uri,
        d.pv::bigint           AS pv,
        d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
-       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
+       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared,
+       p.id                   AS page_id
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @before_to::integer > 0), @before_from::integer, @before_to::integer) AS b ON b.page_id = p.id
@@ -111,17 +98,6 @@ SELECT NOT EXISTS (
       AND k.from_day > @day_id::integer
 ) AS kept;
 
--- name: VisitorsOfDay :many
--- Who came to a target on a day, in order of address, after one of them.
-SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
-FROM visits AS v
-LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
-WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
-  AND v.day_id = @day_id
-  AND v.ip > @after::inet
-ORDER BY v.ip
-LIMIT @n;
-
 -- name: VisitorByRank :one
 -- Who was visitor number so and so of a target.
 SELECT r.rank,
@@ -144,20 +120,18 @@ WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id
 ORDER BY array_position(@stored::inet[], v.ip)
 LIMIT 1;
 
--- name: UniquesOfTarget :one
--- How many visitors came to a target in a range of days, and how sure that is; no row if there is
+-- name: UniquesOf :one
+-- How many visitors came in a range of days to a target, to any of several targets, which need not
+-- exist, or to any page whose uri begins so, and how sure that is; no row if there is no such app, or
 -- no such target.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
-
--- name: UniquesOfTargets :one
--- How many visitors came to any of several targets, which need not exist, in a range of days; no
--- row if there is no such app.
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques(@app::text, @targets::text[], @from_day::integer, @to_day::integer) AS u;
-
--- name: UniquesUnder :one
--- How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
--- such app.
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
-FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS u;
+FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
+WHERE cardinality(@targets::text[]) = 1
+UNION ALL
+SELECT g.uniques::bigint, g.exact::boolean, g.standard_error::double precision, g.erased::bigint
+FROM report.uniques(@app::text, @targets::text[], @from_day::integer, @to_day::integer) AS g
+WHERE cardinality(@targets::text[]) > 1
+UNION ALL
+SELECT p.uniques::bigint, p.exact::boolean, p.standard_error::double precision, p.erased::bigint
+FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS p
+WHERE @prefix::text <> '';

@@ -44,7 +44,7 @@ SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
 -- name: TopsMissing :many
--- The apps and closed days of which lists of first pages are missing: the deletion of a page took
+-- The apps and closed days of which lists of top pages are missing: the deletion of a page took
 -- them, or late visits did.
 SELECT DISTINCT s.app_id::integer AS app_id, d.day_id::integer AS day
 FROM pages AS s
@@ -57,7 +57,7 @@ WHERE s.site_id IS NULL
 ORDER BY app_id, day;
 
 -- name: TopsMake :exec
--- Makes the lists of first pages of an app on a closed day, where they are missing.
+-- Makes the lists of top pages of an app on a closed day, where they are missing.
 SELECT make_tops(@only_app::integer, @only_day::integer);
 
 -- name: VisitsKeepFrom :exec

@@ -34,18 +34,30 @@ const (
 	plotRoom                      = plotHigh - plotTop - plotBottom
 	plotNames, plotTicks          = 8, 5 // at most
 	plotNote                      = 5    // where the mark of a note is
+	plotAxis                      = 48   // how wide its axis is
 )
 
 // WritePlot writes a chart: its axis, and beside it the plot, which is as wide as there is room.
 func WritePlot(w io.Writer, p Plot) error {
+	_, err := fmt.Fprintf(w, `%s<div class="plot-room">%s</div>`, p.axis(), p.plot())
+	return err
+}
+
+func (p Plot) axis() string {
+	var out strings.Builder
+	ticks := p.ticks()
+	fmt.Fprintf(&out, `<svg class="axis" width="%d" height="%d" aria-hidden="true">`, plotAxis, plotHigh)
+	for _, tick := range ticks {
+		fmt.Fprintf(&out, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`, plotAxis-8, p.y(tick, ticks[len(ticks)-1])+4, safe(Number(tick)))
+	}
+	return out.String() + "</svg>"
+}
+
+func (p Plot) plot() string {
 	var out strings.Builder
 	ticks := p.ticks()
 	top := ticks[len(ticks)-1]
-	fmt.Fprintf(&out, `<svg class="axis" width="48" height="%d" aria-hidden="true">`, plotHigh)
-	for _, tick := range ticks {
-		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, safe(Number(tick)))
-	}
-	fmt.Fprintf(&out, `</svg><div class="plot-room"><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, safe(p.Summary))
+	fmt.Fprintf(&out, `<svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, safe(p.Summary))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
 		`<rect class="weave" width="4" height="4"/><rect class="thread" width="1" height="4"/></pattern></defs>`)
 	for _, tick := range ticks {
@@ -57,9 +69,7 @@ func WritePlot(w io.Writer, p Plot) error {
 	}
 	p.line(&out, top)
 	p.names(&out)
-	out.WriteString("</svg></div>")
-	_, err := io.WriteString(w, out.String())
-	return err
+	return out.String() + "</svg>"
 }
 
 // ticks are round numbers from 0 on, of which the last is not below any bar.

@@ -1,12 +1,12 @@
 -- Where there are not many more pages than are asked for, they are these. Else each day's list
--- tells the first pages, and its last number is what a page that is not in it can have had at most.
+-- tells the top pages, and its last number is what a page that is not in it can have had at most.
 -- Those bounds, added up over the days, tell which listed pages may be among the first; where these
 -- are more than a few, they are added up exactly. If no page that is in no list can have reached
 -- the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
 --
 -- Where nothing was counted outside the range, a page's numbers are those of its counters: one row,
 -- however many days there are. In sums of deleted pages nobody is new.
-CREATE FUNCTION first_pages(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
+CREATE FUNCTION top_page_ids(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off -- what is another app's is not read, however few there may be
@@ -132,4 +132,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION first_pages(integer, bigint, integer, integer, text, integer) IS 'Pages of an app, or of one of its sites (0: all), that include the first n in a range of days by pv, uv or hot, and not many others.';
+COMMENT ON FUNCTION top_page_ids(integer, bigint, integer, integer, text, integer) IS 'Pages of an app, or of one of its sites (0: all), that include the first n in a range of days by pv, uv or hot, and not many others.';

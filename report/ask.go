@@ -1,0 +1,372 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"footfall/visit"
+)
+
+// Report is one thing that can be asked of what was counted. The API serves it under its name, the
+// files of the dashboard are made of it, and `footfall report` prints the same rows.
+type Report struct {
+	Name    string
+	Takes   []string // parameters, as Look.Query writes them
+	Repeats []string // those of them that may be given several times
+	ToNamed bool     // it is told to those alone who may see on pages who came
+	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
+
+	place func(text string, l *Look) bool // reads After; nil: the report is no list that goes on
+}
+
+// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days. Some of
+// these days are compared with those so many days before (0: none are); all but those of a chart
+// begin with the range.
+type Look struct {
+	App      string
+	Today    int32
+	Target   string
+	In       visit.Range
+	Before   int
+	Compared visit.Range
+	OfSite   bool // nothing is shown that was noted of all sites of the app
+
+	Targets     []string     // several, in place of Target
+	Prefix      string       // of their URIs, in place of Target
+	By          string       // the number by which pages are first: pv, uv, hot, or uri
+	Find        string       // part of the paths of pages
+	Period      string       // of a chart: day, week or month
+	Name, Value string       // of a tag
+	Day         int32        // of visitors
+	Rank        int64        // of a visitor; 0: it is one of Stored
+	Stored      []netip.Addr // as whom a visitor may be stored
+	After       Place
+	N           int // rows; 0: all
+}
+
+// Place is where a list goes on: after the row that was the last one of its previous part. The zero
+// value is the beginning.
+type Place struct {
+	Name    string // of a site, or the URI of a page
+	Day     int32
+	Visitor netip.Addr
+
+	Before int   // how many pages were listed up to that page
+	Number int64 // the number by which that page was ordered
+	PageID int64
+}
+
+// Rows are what was asked for: a list of structs, whose fields are its columns.
+type Rows struct {
+	Look Look
+	Name string // of the list, in JSON
+	List any
+	One  bool // it has one row, which JSON has in place of a list
+	Of   any  // what the list is of: a struct that JSON has beside it; nil for nothing
+	SQL  string
+	Next string // where the list goes on; "": at its end
+	// Follow asks for the rows behind these, where all were asked for and they are too many for once;
+	// nil: there are none.
+	Follow *Look
+}
+
+// Reports are all there are.
+var Reports = []Report{
+	{Name: "sites", Takes: []string{"after", "limit", "offsets"}, Read: readSites, place: placeOfName},
+	{Name: "pages", Takes: []string{"site", "from", "to", "order", "find", "days_before", "compared_to", "after", "limit"}, Read: readPages, place: placeOfPage},
+	{Name: "days", Takes: []string{"uri", "site", "from", "to", "after", "limit"}, Read: readDays, place: placeOfDay},
+	{Name: "tags", Takes: []string{"uri", "site", "name", "from", "to", "days_before", "compared_to", "limit"}, Read: readTags},
+	{Name: "visitors", Takes: []string{"uri", "site", "day", "after", "limit", "offsets"}, Read: readVisitors, place: placeOfVisitor},
+	{Name: "ranks", Takes: []string{"uri", "site", "rank", "ip", "visitor", "offsets"}, Read: readRanks},
+	{Name: "uniques", Takes: []string{"uri", "site", "prefix", "from", "to"}, Repeats: []string{"uri", "site"}, Read: readUniques},
+	{Name: "numbers", Takes: []string{"uri", "site", "from", "to", "days_before", "compared_to"}, Read: panel("numbers", (*Reader).Numbers)},
+	{Name: "totals", Takes: []string{"uri", "site"}, Read: panel("totals", func(r *Reader, ctx context.Context, l Look) (Panel[Totals], error) {
+		return r.Totals(ctx, l.App, l.Target)
+	})},
+	{Name: "chart", Takes: []string{"uri", "site", "from", "to", "period", "days_before", "compared_from", "compared_to"}, Read: readChart},
+	{Name: "returns", Takes: []string{"uri", "site", "from", "to"}, Read: panel("returns", (*Reader).ReturnedAfter)},
+	{Name: "first-visits", Takes: []string{"uri", "site"}, Read: panel("first_visits", func(r *Reader, ctx context.Context, l Look) (Panel[FirstVisit], error) {
+		return r.FirstVisits(ctx, l.App, l.Target)
+	})},
+	{Name: "tag-pages", Takes: []string{"site", "name", "value", "from", "to"}, Read: panel("pages", (*Reader).TagPages)},
+	{Name: "who-came", Takes: []string{"uri", "site", "from", "to", "after", "limit"}, ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
+	{Name: "sites-between", Takes: []string{"from", "to", "days_before", "compared_to"}, Read: panel("sites", (*Reader).SitesBetween)},
+}
+
+// Named returns the report of a name.
+func Named(name string) Report {
+	return Reports[slices.IndexFunc(Reports, func(k Report) bool { return k.Name == name })]
+}
+
+// Whole tells whether all rows may be asked for, however many there are.
+func (k Report) Whole() bool { return slices.Contains([]string{"pages", "tags", "who-came"}, k.Name) }
+
+// Place reads where a list goes on, as Rows.Next has it. l has the rest of the question.
+func (k Report) Place(text string, l *Look) error {
+	if k.place(text, l) {
+		return nil
+	}
+	return visit.Errorf(visit.Invalid, "after", "it does not belong to this order of rows: give what next said")
+}
+
+// Query writes a question as the parameters that ask for it.
+func (k Report) Query(l Look) url.Values {
+	q := url.Values{}
+	put := func(name, value string) {
+		if value != "" && slices.Contains(k.Takes, name) {
+			q.Set(name, value)
+		}
+	}
+	number := func(name string, n int) {
+		if n > 0 {
+			put(name, strconv.Itoa(n))
+		}
+	}
+	put(map[bool]string{true: "uri", false: "site"}[strings.Contains(l.Target, "/")], l.Target)
+	if l.In != visit.AllDays {
+		number("from", int(l.In.From))
+		number("to", int(l.In.To))
+	}
+	put("order", l.By)
+	put("find", l.Find)
+	put("period", l.Period)
+	put("name", l.Name)
+	put("value", l.Value)
+	if l.Before > 0 {
+		number("days_before", l.Before)
+		number("compared_from", int(l.Compared.From))
+		number("compared_to", int(l.Compared.To))
+	}
+	if l.N == 0 && k.Whole() {
+		put("limit", "all")
+	}
+	return q
+}
+
+// panel makes a report of what a page shows.
+func panel[Row any](name string, read func(*Reader, context.Context, Look) (Panel[Row], error)) func(context.Context, *Reader, Look) (*Rows, error) {
+	return func(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+		p, err := read(from, ctx, l)
+		return &Rows{Look: l, Name: name, List: p.Rows, SQL: p.SQL}, err
+	}
+}
+
+// listing is a list of the first rows; where one more was read, it goes on behind the last of them.
+func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
+	if rows == nil {
+		rows = []Row{} // in JSON, [] instead of null
+	}
+	made := &Rows{Look: l, Name: name, List: rows}
+	if l.N > 0 && len(rows) > l.N {
+		made.List = rows[:l.N]
+		if after != nil {
+			made.Next = after(rows[l.N-1])
+		}
+	}
+	return made
+}
+
+func readSites(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	sites, err := from.Sites(ctx, l.App, l.After.Name, l.N+1)
+	return listing(l, "sites", sites, func(s Site) string { return s.Site }), err
+}
+
+func placeOfName(text string, l *Look) bool {
+	l.After.Name = text
+	return true
+}
+
+func placeOfPage(text string, l *Look) bool {
+	if l.By == "uri" {
+		return placeOfName(text, l)
+	}
+	at := &l.After
+	read, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		_, err = fmt.Sscanf(string(read), l.By+" %d %d %d", &at.Before, &at.Number, &at.PageID)
+	}
+	return err == nil && at.cursor(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
+}
+
+// cursor writes a place among top pages. It holds for one order.
+func (at Place) cursor(by string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
+}
+
+// readPages reads pages by a number, the first first, or by their URIs. Where all are asked for, as
+// many as can be put in order are; where there are more, they come in order of their URIs, which does
+// not change while they are read.
+func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	switch {
+	case l.N > 0 && l.By == "uri":
+		pages, err := from.PagesAfter(ctx, l, l.N+1)
+		return pagesOf(listing(l, "pages", pages, func(p Page) string { return p.URI })), err
+	case l.N > 0 && l.Find == "":
+		pages, next, err := from.TopPagesAfter(ctx, l)
+		made := listing(l, "pages", pages, nil)
+		if next != nil {
+			made.Next = next.cursor(l.By)
+		}
+		return pagesOf(made), err
+	case l.N > 0:
+		found, err := from.FindPages(ctx, l)
+		found.Rows = found.Rows[:min(l.N, len(found.Rows))]
+		return pagesOf(listing(l, "pages", found.Rows, nil)), err
+	}
+	if l.After.Name == "" && l.By != "uri" {
+		read := (*Reader).FindPages
+		if l.Find == "" {
+			read = (*Reader).TopPages
+			l.N = DeepestTop
+		}
+		top, err := read(from, ctx, l)
+		l.N = 0
+		if err != nil || len(top.Rows) < DeepestTop {
+			return pagesOf(listing(l, "pages", top.Rows, nil)), err
+		}
+	}
+	pages, err := from.PagesAfter(ctx, l, DeepestTop)
+	made := &Rows{Look: l, Name: "pages", List: pages}
+	if len(pages) == DeepestTop {
+		follow := l
+		follow.After.Name = pages[len(pages)-1].URI
+		made.Follow = &follow
+	}
+	if l.Find == "" && l.By != "uri" { // as above, those that were visited
+		made.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
+	}
+	return pagesOf(made), err
+}
+
+// pagesOf leaves columns out that are about other days, where none are compared.
+func pagesOf(made *Rows) *Rows {
+	if made.Look.Before == 0 {
+		made.List = convert(made.List.([]Page), func(p Page) PageBetween { return p.PageBetween })
+	}
+	return made
+}
+
+func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	asked := daysOf{From: l.In.From, To: l.In.To}
+	if l.In.To == visit.AllDays.To {
+		asked.To = 0
+	}
+	in := visit.Range{From: max(l.In.From, l.After.Day+1), To: l.In.To}
+	if l.After.Day == 0 {
+		in.From = l.In.From
+	}
+	days, err := from.Days(ctx, l.App, l.Target, in, l.N+1)
+	made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
+	made.Of = asked
+	return made, err
+}
+
+type daysOf struct {
+	From int32 `json:"from,omitempty"`
+	To   int32 `json:"to,omitempty"`
+}
+
+func placeOfDay(text string, l *Look) bool {
+	day, err := visit.ParseDay(text, l.Today)
+	l.After.Day = day
+	return err == nil
+}
+
+// placeOfVisitor reads a day and a visitor. The day is part of where the list goes on, so that it stays
+// the same if midnight passes between two parts.
+func placeOfVisitor(text string, l *Look) bool {
+	began, address, _ := strings.Cut(text, "-")
+	day, wrongDay := visit.ParseDay(began, l.Today)
+	visitor, err := netip.ParseAddr(address)
+	if wrongDay != nil || err != nil || visitor.Zone() != "" || text != afterVisitor(day, visitor) || l.Day != 0 && l.Day != day {
+		return false
+	}
+	l.Day, l.After.Day, l.After.Visitor = day, day, visitor
+	return true
+}
+
+func afterVisitor(day int32, visitor netip.Addr) string {
+	return strconv.Itoa(int(day)) + "-" + visitor.String()
+}
+
+func readVisitors(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	came, err := from.CameOn(ctx, l.App, l.Target, l.Day)
+	if err != nil {
+		return nil, err
+	}
+	made := listing(l, "visitors", []DayVisitor{}, nil)
+	if came.PV > 0 {
+		visitors, err := from.Visitors(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		made = listing(l, "visitors", visitors, func(v DayVisitor) string { return afterVisitor(l.Day, v.Visitor) })
+	}
+	made.Of = came
+	return made, nil
+}
+
+func readRanks(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	found, err := from.Ranked(ctx, l)
+	if errors.Is(err, ErrNobody) {
+		return listing(l, "ranks", []Ranked{}, nil), nil
+	}
+	return listing(l, "ranks", []Ranked{found}, nil), err
+}
+
+func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	u, err := from.UniquesOf(ctx, l)
+	return &Rows{Look: l, List: []Uniques{u}, One: true}, err
+}
+
+func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	n := l.N
+	l.N = cmp.Or(n, DeepestTop)
+	read, err := from.ByTag(ctx, l)
+	made := &Rows{Look: l, Name: "tags", List: read.Rows, SQL: read.SQL}
+	of := tagsOf{Name: l.Name}
+	for _, v := range read.Rows {
+		of.Since = v.Since
+	}
+	if made.Of = of; l.Before == 0 {
+		made.List = convert(read.Rows, func(v TagValue) Tag { return Tag{v.Value, v.Pv, v.Newcomers} })
+	}
+	return made, err
+}
+
+type tagsOf struct {
+	Name  string `json:"name"`
+	Since int32  `json:"since,omitempty"`
+}
+
+func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	if l.In.To > l.Today && l.Today > 0 { // of days to come there would be a row each
+		l.In.To = l.Today
+	}
+	return panel("chart", (*Reader).Chart)(ctx, from, l)
+}
+
+func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	n := cmp.Or(l.N, DeepestTop)
+	came, err := from.WhoCame(ctx, l, n)
+	made := &Rows{Look: l, Name: "visitors", List: came.Rows, SQL: came.SQL}
+	if len(came.Rows) == n {
+		last := came.Rows[n-1]
+		if l.N > 0 {
+			made.Next = afterVisitor(last.Day, last.Visitor)
+			return made, err
+		}
+		follow := l
+		follow.After.Day, follow.After.Visitor = last.Day, last.Visitor
+		made.Follow = &follow
+	}
+	return made, err
+}

@@ -1,0 +1,56 @@
+package draw
+
+import (
+	"bufio"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Measures of a picture, in its own units.
+const (
+	svgWide, svgHigh  = 860, 320
+	svgLeft, svgRight = 64, 16
+	svgPlotTop        = svgHigh - plotHigh - 16
+	svgTitleLength    = 78 // columns; longer titles are cut
+)
+
+// The colours of a picture are attributes: programs other than browsers understand nothing else. A
+// style, which overrides attributes, lets browsers choose others in the dark.
+const (
+	paper, ink, faint = "#fff", "#24292f", "#d0d7de"
+	allFill, newFill  = "#9ec5fe", "#0a58ca"
+)
+
+var fills = map[string]string{"all": allFill, "new": newFill}
+
+const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" ` +
+	`font-family="system-ui, sans-serif" font-size="12" fill="` + ink + `" role="img" aria-labelledby="title">
+<style>
+  svg { color-scheme: light dark; --paper: ` + paper + `; --ink: ` + ink + `; --faint: ` + faint + `; --all: ` + allFill + `; --new: ` + newFill + ` }
+  @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --all: #234a84; --new: #79b8ff } }
+  .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) }
+  .all { fill: var(--all) } .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
+</style>
+<title id="title">%[3]s</title>
+<rect class="paper" fill="` + paper + `" width="%[1]d" height="%[2]d"/>
+<text x="%[4]d" y="26" font-size="15" font-weight="600">%[5]s</text>
+`
+
+// WriteSVG writes a plot as an SVG that refers to nothing outside itself.
+func WriteSVG(w io.Writer, title string, p Plot) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, svgHead, svgWide, svgHigh, escaped(title), svgLeft, escaped(Style{}.cut(Text(title), svgTitleLength)))
+	fmt.Fprintf(out, `<text x="%d" y="46">%s</text>`+"\n", svgLeft, safe(p.Summary))
+	fmt.Fprintf(out, `<svg x="%d" y="%d">%s</svg><svg x="%d" y="%d" width="%d">%s</svg></svg>`+"\n",
+		svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, p.plot())
+	return out.Flush() // returns the first error of all that was written
+}
+
+// escaped makes a text safe in XML, on one line.
+func escaped(text string) string {
+	var out strings.Builder
+	_ = xml.EscapeText(&out, []byte(Text(text))) // a strings.Builder refuses nothing
+	return out.String()
+}
