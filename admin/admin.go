@@ -255,8 +255,19 @@ type OfApp[Row any] struct {
 }
 
 // Logs lists the logs that were imported for an app, or for each one, where name is "".
-func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[db.LogsListRow], error) {
+func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[LogsListRow], error) {
 	return listEach(ctx, a, "logs", name, queries.LogsList)
+}
+
+// ForgetLog forgets a log of an app, by its id: a file that has it counts from its beginning.
+func (a *Admin) ForgetLog(ctx context.Context, name string, id int64) error {
+	return wrap("forget a log of app "+name, a.withApp(ctx, name, func(q queries, row *db.App) error {
+		gone, err := q.LogDelete(ctx, LogDeleteParams{ID: id, AppID: row.ID})
+		if err == nil && gone == 0 {
+			return visit.Errorf(visit.NotFound, "id", "app %s has no log %d: footfall import list names those that it has", name, id)
+		}
+		return err
+	}))
 }
 
 // Queues lists how far queues were counted for an app, or for each one, where name is "".

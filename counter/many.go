@@ -148,3 +148,15 @@ func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }
+
+// LogKey is the key by which the logs of the app are known again; nil: its visitors are addresses, and
+// the tables have one. daily: hashes of visitors change each day, and so do those of lines.
+func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err error) {
+	if g.app.Mode == app.ByAddress {
+		return nil, false, nil
+	}
+	if daily = g.app.Mode == app.ByDay; daily {
+		_, err = g.counter.days.of(ctx, visit.DayOf(g.counter.clock(), g.app.Zone), false) // made, if it was not
+	}
+	return g.counter.secret.LogKey(g.app.ID), daily, err
+}

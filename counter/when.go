@@ -114,6 +114,9 @@ func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
 	return time.Time{}, at.After(now.Add(clocksDiffer))
 }
 
+// Latest is the latest time that Visit takes for now.
+func (g *Counting) Latest() time.Time { return g.counter.clock().Add(clocksDiffer) }
+
 // FirstDay returns the first day of which the app takes visits.
 func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	if g.firstDay == 0 {

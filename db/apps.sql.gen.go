@@ -13,7 +13,7 @@ const AppAdd = `-- name: AppAdd :one
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
+RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
 `
 
 // Adds an app with the settings of a new one; no row if the name is taken.
@@ -41,6 +41,7 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 		&i.ForgetDays,
 		&i.PublicCounts,
 		&i.Tags,
+		&i.LogKey,
 	)
 	return i, err
 }
@@ -59,7 +60,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
 FROM apps
 WHERE name = $1
 `
@@ -89,12 +90,13 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.ForgetDays,
 		&i.PublicCounts,
 		&i.Tags,
+		&i.LogKey,
 	)
 	return i, err
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -126,6 +128,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.ForgetDays,
 		&i.PublicCounts,
 		&i.Tags,
+		&i.LogKey,
 	)
 	return i, err
 }
@@ -243,7 +246,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
 FROM apps
 ORDER BY name
 `
@@ -280,6 +283,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.ForgetDays,
 			&i.PublicCounts,
 			&i.Tags,
+			&i.LogKey,
 		); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,8 @@ type App struct {
 	PublicCounts string
 	// The names of the tags that are counted: built-in ones, of which hour always is, and the app's own.
 	Tags []string
+	// Of an app whose visitors are addresses: the random key of the hashes by which its logs are known. Null: it has imported none, or its hashes are keyed with the secret.
+	LogKey []byte
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

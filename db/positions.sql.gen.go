@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const CallsForget = `-- name: CallsForget :one
@@ -24,6 +25,62 @@ func (q *Queries) CallsForget(ctx context.Context, arg CallsForgetParams) (int64
 	var forgotten int64
 	err := row.Scan(&forgotten)
 	return forgotten, err
+}
+
+const LogCounted = `-- name: LogCounted :one
+SELECT counted::bigint AS counted
+FROM logs
+WHERE id = $1
+  AND look = $2
+  AND counted IS NOT NULL
+`
+
+type LogCountedParams struct {
+	ID   int64
+	Look int64
+}
+
+// How far a log is counted; no row if it was looked at anew since.
+func (q *Queries) LogCounted(ctx context.Context, arg LogCountedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, LogCounted, arg.ID, arg.Look)
+	var counted int64
+	err := row.Scan(&counted)
+	return counted, err
+}
+
+const LogMove = `-- name: LogMove :exec
+SELECT move_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+`
+
+type LogMoveParams struct {
+	AppID       int32
+	LogID       int64
+	Look        int64
+	FromCounted int64
+	ToCounted   int64
+	Hash        []byte
+	Lines       int64
+	LastAt      *time.Time
+	Tail        []byte
+	AfterLines  []byte
+}
+
+// Moves a log on in the transaction of the batch that counts from one byte up to another. Fails with
+// SQLSTATE FF004 when it stands elsewhere, or was looked at anew.
+func (q *Queries) LogMove(ctx context.Context, arg LogMoveParams) error {
+	_, err := q.db.Exec(ctx, LogMove,
+		arg.AppID,
+		arg.LogID,
+		arg.Look,
+		arg.FromCounted,
+		arg.ToCounted,
+		arg.Hash,
+		arg.Lines,
+		arg.LastAt,
+		arg.Tail,
+		arg.AfterLines,
+	)
+	return err
 }
 
 const MessagesRefuse = `-- name: MessagesRefuse :exec

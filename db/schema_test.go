@@ -219,8 +219,21 @@ var rules = []struct{ refusedBy, sql string }{
 	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
 	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
 
-	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, last_hour, hash, file, rules, skips) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 0, 0, sha256('b'), '', '', '{}')`},
-	{"logs_are_different", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
+	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`}, // as 0.1.0 does
+	{"logs_counted_range", `UPDATE logs SET counted = -1`},
+	{"logs_counted_range", `UPDATE logs SET counted = 10`},
+	{"logs_counted_hash_length", `UPDATE logs SET counted_hash = '\x01'`},
+	{"logs_told_is_known", `UPDATE logs SET told = 'x'`},
+	{"logs_after_has_lines", `UPDATE logs SET after = now()`},
+	{"FF004", `SELECT move_log(1, 1, 0, 1, 2, sha256('b'), 1, NULL, '', NULL)`}, // it is at 0
+	{"FF004", `SELECT move_log(1, 1, 1, 0, 2, sha256('b'), 1, NULL, '', NULL)`}, // and at look 0
+	{"FF004", `SELECT move_log(99, 1, 0, 0, 2, sha256('b'), 1, NULL, '', NULL)`},
+	{"log_samples_pkey", `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`},
+	{"log_samples_log_id_fkey", `UPDATE log_samples SET log_id = 99`},
+	{"log_samples_are_of_20_bytes", `UPDATE log_samples SET sample = ''`},
+	{"log_samples_are_of_20_bytes", `UPDATE log_samples SET sample = repeat('a', 29)::bytea`},
+	{"apps_log_key_length", `UPDATE apps SET log_key = '\x01'`},
 	{"logs_app_id_fkey", `UPDATE logs SET app_id = 99`},
 	{"logs_hash_is_sha256", `UPDATE logs SET hash = '\x01'`},
 	{"logs_lines_have_bytes", `UPDATE logs SET claimed = 0`},
@@ -309,7 +322,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		VALUES (0, 1, 1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
-	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 9, 1, 1, sha256('a'), 'access.log', '', '{}')`)
+	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0)`)
+	exec(t, conn, `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`)
 	exec(t, conn, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) VALUES (1, 1, 0, 1, sha256('a'))`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)

@@ -14,8 +14,9 @@ import (
 type Step struct {
 	Visit    *Visit // nil: it has none that counts, and is only passed
 	Position *Position
-	Next     int64     // where the source goes on behind it
-	Refused  []Refusal // messages before Next that it passes, in their order
+	Next     int64             // where the source goes on behind it
+	Refused  []Refusal         // messages before Next that it passes, in their order
+	Log      func() db.LogMark // of a log: what is kept of it at Next
 }
 
 // Refusal is a message of a queue that cannot be counted.
@@ -102,6 +103,8 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	switch {
 	case err != nil:
 		return visit.Unanswered(err)
+	case next < p.Next && p.Log != 0:
+		return ErrLookedAnew
 	case next < p.Next:
 		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
 	}
@@ -121,7 +124,7 @@ func moves(moves []db.Move, sent []*entry) []db.Move {
 		if !there {
 			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next, Aside: step.Position.Aside})
 		}
-		moves[place].To = step.Next
+		moves[place].To, moves[place].Log = step.Next, step.Log
 		moves[place].Uncounted = step.Position.uncounted(step.Next)
 		moves[place].Refused = append(moves[place].Refused, step.Refused...)
 	}

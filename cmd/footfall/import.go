@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/docker/go-units"
 
@@ -36,10 +37,18 @@ type importFilesCmd struct {
 	Bots   bool
 	DryRun bool
 	Follow bool
+
+	Server  string `placeholder:"NAME"`
+	After   string `placeholder:"TIME"`
+	Another bool
 	countriesFlag
 
-	rules imports.Rules // as check has read them
+	rules imports.Rules // as check has read them, and after
+	after time.Time
 }
+
+// afterCounted stands in place of a time for what was counted last.
+const afterCounted = "counted"
 
 const (
 	progressStep = 500 * time.Millisecond
@@ -66,9 +75,20 @@ func (c *importFilesCmd) check(g globals) faults {
 	today := visit.DayOf(time.Now(), time.UTC)
 	c.rules.From, c.rules.To = f.day("--from", c.From, today), f.day("--to", c.To, today)
 	f.when(c.rules.To != 0 && c.rules.From > c.rules.To, "--from: it is after --to: no day lies between them")
+	if c.After != "" && c.After != afterCounted {
+		at, err := time.Parse(time.RFC3339, c.After)
+		f.when(err != nil, "--after: %q is not a time: write one like 2026-11-27T10:15:03Z, or %s", c.After, afterCounted)
+		c.after = at.Truncate(time.Second)
+	}
+	f.when(c.After != "" && c.Another, "--another: it counts all lines, and --after leaves some out: leave out one of them")
+	f.when(len(c.Server) > longestServer || strings.ContainsFunc(c.Server, unicode.IsControl),
+		"--server: %q is not a name: write one of at most %d bytes, without control characters", c.Server, longestServer)
 	f.when(c.DryRun && c.Follow, "--follow: with --dry-run there is nothing to follow: leave out one of them")
 	return f
 }
+
+// longestServer is how long the name of a server may be, in bytes: as names of hosts.
+const longestServer = 255
 
 // day reads a day that somebody has typed; 0 where none is.
 func (f *faults) day(flag, text string, today int32) int32 {
@@ -108,6 +128,7 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	})
 	summary, err := imports.Run(ctx, counting, imports.Options{
 		App: c.App, Files: c.File, Stdin: p.stdin, Rules: c.rules, DryRun: c.DryRun, Follow: c.Follow,
+		Server: c.Server, After: c.after, AfterCounted: c.After == afterCounted, Another: c.Another,
 		Notice: func(text string, cause error) {
 			if cause == nil {
 				p.log.Warn("import: " + text)
@@ -190,7 +211,6 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 	}
 	add("imported before", s.Before)
 	add("counted meanwhile by another import", s.Others)
-	add("imported before, as part of another log", s.Repeated)
 	add("not readable", s.Unreadable)
 	for _, format := range slices.Sorted(maps.Keys(s.Formats)) {
 		add("format "+string(format), s.Formats[format])
@@ -238,8 +258,17 @@ type importListCmd struct {
 
 func (c *importListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	list, err := a.Logs(ctx, c.App)
-	return printRows(p.stdout, err, "APP\tLOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list, func(of admin.OfApp[db.LogsListRow]) []any {
+	return printRows(p.stdout, err, "APP\tSERVER\tID\tLOG\tCOUNTED\tOF\tLAST LINE\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list, func(of admin.OfApp[admin.LogsListRow]) []any {
 		l := of.Row
-		return []any{of.App, l.File, l.Next, l.Claimed, moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
+		return []any{of.App, cmp.Or(l.Server, "-"), l.ID, l.File, l.Counted, l.Claimed, moment(l.LastAt), moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
 	})
+}
+
+type importForgetCmd struct {
+	App string `arg:""`
+	Log int64  `arg:"" name:"id"`
+}
+
+func (c *importForgetCmd) run(ctx context.Context, _ *program, a *admin.Admin) error {
+	return a.ForgetLog(ctx, c.App, c.Log)
 }

@@ -97,8 +97,9 @@ type commandLine struct {
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`
 	Import struct {
-		Files importFilesCmd `cmd:"" default:"withargs"`
-		List  importListCmd  `cmd:""`
+		Files  importFilesCmd  `cmd:"" default:"withargs"`
+		List   importListCmd   `cmd:""`
+		Forget importForgetCmd `cmd:""`
 	} `cmd:""`
 	Consume struct {
 		Queue consumeQueueCmd `cmd:"" default:"withargs"`

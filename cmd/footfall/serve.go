@@ -28,6 +28,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db"
 	"footfall/handler"
+	"footfall/intake/imports"
 	"footfall/record"
 	"footfall/report"
 	"footfall/retention"
@@ -207,15 +208,16 @@ func (c *serveCmd) openCounter(
 	if err != nil {
 		return nil, nil, err
 	}
-	return counting, runBeside(d, secret, p.log), nil
+	return counting, runBeside(d, counting, secret, p.log), nil
 }
 
 // runBeside lets go of what need not be kept, once a day, and calls webhooks, or lets the calls wait
 // where there is no secret to sign with, until end is called.
-func runBeside(d *db.DB, secret app.Secret, log *slog.Logger) (end func()) {
+func runBeside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { retention.NewRetainer(d, retention.Options{Log: log}).Daily(ctx) })
+	hashLogs := func(ctx context.Context) error { return imports.HashOldLogs(ctx, d, c) }
+	done.Go(func() { retention.NewRetainer(d, retention.Options{Also: hashLogs, Log: log}).Daily(ctx) })
 	key := secret.WebhookKey
 	if len(secret) == 0 {
 		key = nil

@@ -119,6 +119,9 @@ func (s Secret) WebhookKey(id int32) string {
 	return hex.EncodeToString(s.sum("webhook", fmt.Sprint(id)))
 }
 
+// LogKey is the key by which the logs of an app are known again whose visitors are hashed.
+func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
+
 // checkSecret checks that the visitors of an app are hashed with this secret, if with any.
 func checkSecret(row *db.App, secret Secret) error {
 	if row.Visitor == ByAddress || bytes.Equal(row.SecretID, secret.id()) {

@@ -110,11 +110,11 @@ func TestBadFiles(t *testing.T) {
 	require.Zero(t, s.Counted)
 	require.Empty(t, s.Problems)
 	require.Contains(t, strings.Join(s.Notes, "\n"), "it is empty")
-	require.Contains(t, strings.Join(s.Notes, "\n"), "nothing in it is new")
+	require.Contains(t, strings.Join(s.Notes, "\n"), "0 are new")
 
 	other := append(append(bytes.Clone(log[:100_000]), "another line\n"...), log[100_000:]...)
 	s = d.imported(d.file("other", append(other, logOf(3, firstTime, 100)...)))
-	require.Contains(t, s.Problems[0], "which was imported, but is another one from line ")
+	require.Contains(t, s.Problems[0], "nothing of this file is counted")
 	d.counts(clean.numbers())
 }
 
@@ -125,13 +125,14 @@ func TestFileThatShrinks(t *testing.T) {
 	log := logOf(4, firstTime, 3000)
 	path := d.file("access.log", log)
 	o := d.options(path)
-	var s source
 	f, err := openFile(path, nil)
 	require.NoError(t, err)
-	s.file, s.until = f, int64(len(log))
-	require.NoError(t, s.begin(0, ""))
+	s := source{file: f}
+	s.begin(nil)
+	s.place, s.before.sum = int64(len(log)), s.sum
+	require.NoError(t, s.beginReading(""))
 	require.NoError(t, os.Truncate(path, 1000))
-	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}}, zone: time.UTC}
+	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}, app: &settings{zone: time.UTC, hashes: newHashes(make([]byte, 32), nil)}}}
 	for r.next(&s) {
 	}
 	require.Contains(t, r.summary.Problems[0], "it became shorter while it was read, after line")
@@ -143,9 +144,13 @@ func TestRefusedBeforehand(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	old := d.file("old", logOf(5, time.Date(2019, 6, 29, 0, 0, 0, 0, time.UTC), 10))
-	_, err := d.run(d.options(old))
-	require.ErrorContains(t, err, "has visits of 2019-06-29")
-	require.ErrorContains(t, err, "--from 20")
+	s := d.imported(old)
+	require.Contains(t, s.Notes[0], "it is passed by: it ends with 2019-06-29")
+	mixed := d.file("mixed", append(logOf(5, time.Date(2019, 6, 29, 0, 0, 0, 0, time.UTC), 10), logOf(5, firstTime, 10)...))
+	s = d.imported(mixed)
+	require.Contains(t, s.Problems[0], "it has visits of 2019-06-29")
+	require.Contains(t, s.Problems[0], "--from 20")
+	require.Empty(t, d.numbers())
 	o := d.options(old)
 	o.Rules.From = visit.DayOf(firstTime, time.UTC)
 	s, err := d.run(o)
@@ -254,7 +259,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	list, err := admin.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list, 2)
-	require.EqualValues(t, len(log), list[1].Row.Next)
+	require.EqualValues(t, len(log), list[1].Row.Counted)
 	require.EqualValues(t, len(log), list[1].Row.Claimed)
 	s := d.imported(clean.file("all", log))
 	require.Zero(t, s.Counted)

@@ -5,36 +5,26 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/pause"
-	"footfall/record"
 	"footfall/visit"
 )
 
-// sourceOfLogs is what positions of logs have as their source.
-const sourceOfLogs = "logs"
-
-// logLines are lines of a log that follow each other and show the same hour: Line is the number of
-// the first of them, from 0, and Hashes has 8 bytes of each.
-type logLines struct{ db.LogLinesInHoursRow }
-
-// count is how many lines these are.
-func (l *logLines) count() int64 { return int64(len(l.Hashes)) / 8 }
-
-// hash is that of a line, by its number in the log.
-func (l *logLines) hash(line int64) uint64 {
-	return binary.BigEndian.Uint64(l.Hashes[8*(line-l.Line):])
-}
-
-// book is what is written of the logs of an app, while nobody else changes it. Their skips are from
-// which line on, and up to which, other logs had claimed them before, again and again.
-type book struct {
-	app  int32
-	q    *db.Queries
-	logs map[int64]*db.LogsListRow
+// book is what is written of the logs of an app, while nobody else changes it.
+type book interface {
+	// find returns the logs that may begin with one of some lines.
+	find(ctx context.Context, beginnings []int64) ([]Log, error)
+	get(ctx context.Context, ids []int64) ([]Log, error)
+	// samplesOfHours returns the samples of all logs but one, by their ids.
+	samplesOfHours(ctx context.Context, hours []int32, but int64) (map[int64]samples, error)
+	// samplesOf returns the samples of a log in some hours; nil: in all.
+	samplesOf(ctx context.Context, id int64, hours []int32) (samples, error)
+	// set writes what is known of a log, and its samples of some hours; those without lines it
+	// deletes. was is the log as it was found, nil: there is none yet. false: it is not that any more.
+	set(ctx context.Context, l, was *Log, changed samples) (written bool, err error)
 }
 
 // bookTries is how often in a second the book is asked for that somebody else has.
@@ -42,29 +32,21 @@ const bookTries = 10
 
 // withBook runs f in a transaction with the book of the app's logs, which it waits for. What f has
 // written stays if this returns nil.
-func (r *run) withBook(ctx context.Context, f func(k *book) error) error {
-	err := r.counting.DB().InTx(ctx, func(q *db.Queries) error {
-		k := &book{r.counting.App().ID, q, map[int64]*db.LogsListRow{}}
+func withBook(ctx context.Context, g *counter.Counting, f func(t tables) error) error {
+	err := g.DB().InTx(ctx, func(q *db.Queries) error {
+		t := tables{g.App().ID, New(q.Tx())}
 		for {
-			locked, err := q.LogsTryLock(ctx, k.app)
+			locked, err := t.q.LogsTryLock(ctx, t.app)
 			if err != nil {
 				return err
 			}
 			if locked {
-				break
+				return f(t)
 			}
 			if err := pause.For(ctx, time.Second/bookTries); err != nil {
 				return err
 			}
 		}
-		list, err := q.LogsList(ctx, k.app)
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			k.logs[list[i].ID] = &list[i]
-		}
-		return f(k)
 	})
 	if _, says := errors.AsType[*visit.Error](err); says || err == nil || errors.Is(err, errDryRun) || ctx.Err() != nil {
 		return err
@@ -72,61 +54,131 @@ func (r *run) withBook(ctx context.Context, f func(k *book) error) error {
 	return visit.Unanswered(err)
 }
 
-// linesUpTo are so many stretches of lines of a log that begin at a line or before it, in the order
-// of lines.
-func (k *book) linesUpTo(ctx context.Context, log, line int64, n int) ([]logLines, error) {
-	rows, err := k.q.LogLinesUpTo(ctx, db.LogLinesUpToParams{LogID: log, Line: line, N: int32(n)}) //nolint:gosec // some
-	lines := make([]logLines, 0, len(rows))
-	for _, r := range slices.Backward(rows) {
-		lines = append(lines, logLines{db.LogLinesInHoursRow{LogID: log, Line: r.Line, Hashes: r.Hashes}})
-	}
-	return lines, err
+// tables is the book of an app in the database.
+type tables struct {
+	app int32
+	q   *Queries
 }
 
-// stretchesAtOnce is how many stretches of lines are written in one statement.
-const stretchesAtOnce = 1000
+func (t tables) find(ctx context.Context, beginnings []int64) ([]Log, error) {
+	return t.q.LogsFind(ctx, LogsFindParams{AppID: t.app, Beginnings: beginnings})
+}
 
-// claim writes down what a source has claimed, and makes its log if that has no ID yet.
-func (k *book) claim(ctx context.Context, s *source) (err error) {
-	l := &s.log
-	// lines are those that are new; the first of them go on with a stretch that begins at the line
-	// goesOn, if that is before them.
-	var goesOn int64
-	var lines []logLines
-	if l.Claimed == s.scanner.place {
-		var lastHour int32
-		goesOn, lines, lastHour = s.scanner.unclaimed()
-		l.LastHour = max(l.LastHour, lastHour)
+func (t tables) get(ctx context.Context, ids []int64) ([]Log, error) { return t.q.LogsGet(ctx, ids) }
+
+func (t tables) samplesOfHours(ctx context.Context, hours []int32, but int64) (map[int64]samples, error) {
+	rows, err := t.q.LogSamplesOfHours(ctx, LogSamplesOfHoursParams{AppID: t.app, Hours: hours, But: but})
+	found := map[int64]samples{}
+	for _, row := range rows {
+		if found[row.LogID] == nil {
+			found[row.LogID] = samples{}
+		}
+		found[row.LogID][row.Hour] = sampleOf(row.Sample)
 	}
-	if l.ID == 0 {
-		if l.ID, err = k.q.LogMake(ctx, db.LogMakeParams{AppID: k.app, Hash: l.Hash, File: l.File, Rules: l.Rules}); err != nil {
-			return err
+	return found, err
+}
+
+func (t tables) samplesOf(ctx context.Context, id int64, hours []int32) (samples, error) {
+	rows, err := t.q.LogSamplesOf(ctx, LogSamplesOfParams{LogID: id, Hours: hours})
+	found := samples{}
+	for _, row := range rows {
+		found[row.Hour] = sampleOf(row.Sample)
+	}
+	return found, err
+}
+
+// samplesWritten is how many samples are written in one statement.
+const samplesWritten = 500
+
+func (t tables) set(ctx context.Context, l, was *Log, changed samples) (written bool, err error) {
+	if was == nil {
+		nothing := int64(0)
+		was = &Log{Counted: &nothing}
+		if l.ID, err = t.q.LogMake(ctx, LogMakeParams{AppID: t.app, Hash: l.Hash}); err != nil {
+			return false, err
 		}
 	}
-	err = k.q.LogClaim(ctx, db.LogClaimParams{ID: l.ID, Claimed: l.Claimed, Lines: l.Lines, LastHour: l.LastHour, Skips: append([]int64{}, l.Skips...), Hash: l.Hash, File: l.File})
-	if err == nil && len(lines) > 0 && goesOn < lines[0].Line {
-		var added int64
-		added, err = k.q.LogLinesAppend(ctx, db.LogLinesAppendParams{LogID: l.ID, Line: goesOn, SoFar: lines[0].Line - goesOn, More: lines[0].Hashes})
-		if added > 0 {
-			lines = lines[1:]
+	rows, err := t.q.LogSet(ctx, LogSetParams{
+		ID: l.ID, Claimed: l.Claimed, Hash: l.Hash, Counted: l.Counted, CountedHash: l.CountedHash, Lines: l.Lines, Beginning: l.Beginning,
+		Look: l.Look, Server: l.Server, File: l.File, Inode: l.Inode, Rules: l.Rules, Told: l.Told,
+		After: l.After, AfterLines: l.AfterLines, LastAt: l.LastAt, Tail: append([]byte{}, l.Tail...),
+		WasCounted: was.Counted, WasLook: was.Look,
+	})
+	if err != nil || rows == 0 {
+		return false, err
+	}
+	for hours := range slices.Chunk(changed.hours(), samplesWritten) {
+		rows, gone := LogSamplesSetParams{AppID: t.app, LogID: l.ID}, LogSamplesDeleteParams{LogID: l.ID}
+		for _, hour := range hours {
+			if len(changed[hour].lines) == 0 {
+				gone.Hours = append(gone.Hours, hour)
+				continue
+			}
+			rows.Hours, rows.Samples = append(rows.Hours, hour), append(rows.Samples, changed[hour].bytes())
+		}
+		if len(rows.Hours) > 0 {
+			err = t.q.LogSamplesSet(ctx, rows)
+		}
+		if err == nil && len(gone.Hours) > 0 {
+			err = t.q.LogSamplesDelete(ctx, gone)
+		}
+		if err != nil {
+			return false, err
 		}
 	}
-	for some := range slices.Chunk(lines, stretchesAtOnce) {
+	return true, nil
+}
+
+// convert writes anew what 0.1.0 has written of an app's logs, hashed by the key. It ends imports of
+// 0.1.0 that still run.
+func (t tables) convert(ctx context.Context, h *hashes) error {
+	old, err := t.q.OldLogsList(ctx, t.app)
+	if err != nil {
+		return err
+	}
+	for _, was := range old {
+		l := Log{ID: was.ID, Claimed: was.Claimed, Hash: h.ofBytes(was.Hash), Counted: &was.Next, Lines: was.Lines, File: was.File, Rules: was.Rules}
+		if was.Next == was.Claimed {
+			l.CountedHash = l.Hash
+		}
+		changed, err := t.oldLines(ctx, h, &l)
 		if err != nil {
 			return err
 		}
-		rows := db.LogLinesMakeParams{AppID: k.app, LogID: l.ID}
-		for _, s := range some {
-			rows.Lines, rows.Hours, rows.Hashes = append(rows.Lines, s.Line), append(rows.Hours, s.Hour), append(rows.Hashes, s.Hashes)
+		if _, err := t.set(ctx, &l, &Log{}, changed); err != nil {
+			return err
 		}
-		err = k.q.LogLinesMake(ctx, rows)
+		if err := t.q.OldLogTake(ctx, OldLogTakeParams{ID: was.ID, AppID: t.app}); err != nil {
+			return err
+		}
 	}
-	kept := *l
-	k.logs[l.ID] = &kept
-	return err
+	return nil
 }
 
-// positionOf is how far a log has been counted.
-func (r *run) positionOf(l *db.LogsListRow) *record.Position {
-	return &record.Position{Position: db.Position{App: r.counting.App().ID, Source: sourceOfLogs, Part: strconv.FormatInt(l.ID, 10)}, Next: l.Next}
+// oldLines samples the lines of a log of 0.1.0. Where they stand was not kept: all count as counted.
+func (t tables) oldLines(ctx context.Context, h *hashes, l *Log) (samples, error) {
+	const most = 1000
+	changed, behind := samples{}, int64(-1)
+	for {
+		rows, err := t.q.OldLogLines(ctx, OldLogLinesParams{LogID: l.ID, Behind: behind, Most: most})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			behind = row.Line
+			for at := 0; at+8 <= len(row.Hashes); at += 8 {
+				sum := binary.BigEndian.Uint64(row.Hashes[at:])
+				if row.Line == 0 && at == 0 {
+					begins := h.ofBeginning(sum)
+					l.Beginning = &begins
+				}
+				if hash, ok := h.ofXX(row.Hour, sum); ok {
+					changed.of(row.Hour).add(sampled{hash: hash, count: 1})
+				}
+			}
+		}
+		if len(rows) < most {
+			return changed, nil
+		}
+	}
 }

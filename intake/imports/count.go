@@ -5,11 +5,14 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
 	"footfall/counter"
+	"footfall/db"
 	"footfall/intake"
+	"footfall/intake/logs"
 	"footfall/record"
 	"footfall/record/feed"
 	"footfall/visit"
@@ -23,31 +26,72 @@ type read struct {
 	line  int64
 }
 
+// reading is a source while its lines are read for counting.
+type reading struct {
+	done   func() // nil: it is not read now
+	lines  lines
+	parser *logs.Parser
+	line   logs.Line // the one that counts next
+	hour   int32     // of the last line that shows one
+	latest int64     // the latest second of all lines
+	tail   tail
+	after  after
+}
+
 // reader is the lines of some sources, in the order of their times.
 type reader struct {
 	*run
 	timeline timeline
-	zone     *time.Location
 	entries  []feed.Entry[read]
+	permit   func(context.Context) (*counter.Counting, error)
 }
 
-// count counts what is new in some sources.
-func (r *run) count(ctx context.Context, sources []*source) error {
-	d := &reader{run: r, zone: r.counting.App().Zone}
+// countThese counts what is new in some sources.
+func (r *run) countThese(ctx context.Context, sources []*source) error {
+	d := &reader{run: r}
 	for _, s := range sources {
-		if !s.idle && s.log.Next < s.until {
-			s.line.Time = s.scanner.beginningAt(s.log.Next).first
+		if s.position != nil && s.start < s.place {
+			s.line.Time = s.first
 			heap.Push(&d.timeline, s)
 		}
 	}
-	f := feed.Feed[read]{
-		Source:   d,
-		Recorder: r.counting.Recorder(),
-		Retry:    r.retry,
-		Fill:     true,
-		DryRun:   r.DryRun,
+	if len(d.timeline) == 0 {
+		return nil
 	}
-	return f.Run(ctx)
+	err := r.count(ctx, d)
+	for _, s := range sources {
+		if s.reading.done != nil {
+			s.endReading()
+		}
+		if err == nil {
+			s.start = s.place
+		}
+	}
+	return err
+}
+
+// beginReading makes a source ready to be read for counting.
+func (s *source) beginReading(only logs.Format) error {
+	reader, done, err := s.file.read(s.start)
+	if err != nil {
+		return err
+	}
+	s.reading = reading{
+		done:   done,
+		lines:  lines{from: io.LimitReader(reader, s.place-s.start), place: s.start, number: s.before.lines, sum: cloned(s.before.sum)},
+		parser: logs.NewParser(only), line: s.line, after: afterOf(&s.log),
+	}
+	if s.log.LastAt != nil {
+		s.latest = s.log.LastAt.Unix()
+	}
+	s.tail = tailOf(s.log.Tail, s.latest)
+	return nil
+}
+
+// endReading lets go what a source needed while it was read.
+func (s *source) endReading() {
+	s.reading.done()
+	s.reading = reading{}
 }
 
 // Read is for the feed.
@@ -70,7 +114,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 // next reads the next line of a source that may count; false: there is none.
 func (d *reader) next(s *source) bool {
 	if s.done == nil {
-		if err := s.begin(s.log.Next, d.Rules.Format); err != nil {
+		if err := s.beginReading(d.Rules.Format); err != nil {
 			d.summary.problem(s.file.name, "%s", s.file.readProblem(err))
 			return false
 		}
@@ -81,45 +125,82 @@ func (d *reader) next(s *source) bool {
 	if more {
 		return true
 	}
-	if s.lines.place < s.until {
+	if s.lines.place < s.place {
 		why := "it became shorter while it was read"
 		if s.lines.fault != nil {
 			why = s.file.readProblem(s.lines.fault)
 		}
-		d.summary.problem(s.file.name, "%s, after line %d", why, s.lines.number)
+		d.refuse(s, "%s, after line %d", why, s.lines.number)
 	}
-	if s.lines.place > s.log.Next {
-		d.entries = append(d.entries, feed.Entry[read]{Position: s.position, Next: s.lines.place, Fate: feed.Passes})
+	if s.lines.place > s.start {
+		d.entries = append(d.entries, feed.Entry[read]{Position: s.position, Next: s.lines.place, Log: d.mark(s), Fate: feed.Passes})
 	}
-	s.number = s.lines.number
-	s.end()
+	s.endReading()
 	return false
 }
 
+// nextLine reads up to a line that may count.
 func (d *reader) nextLine(s *source) bool {
-	for s.lines.place < s.until {
+	for s.lines.place < s.place {
 		text, ok := s.lines.next()
+		if !ok && s.lines.place+s.lines.rest() == s.place { // a last line without its end
+			text, ok = s.lines.take(int(s.lines.rest()), 0), true
+		}
 		if !ok {
 			return false
 		}
 		d.summary.Lines++
 		d.progress.Lines.Add(1)
-		if s.skips(s.lines.number - 1) {
-			d.summary.Repeated++
+		if logs.IsHeader(text) {
+			d.summary.leaveOut(Header)
 			continue
 		}
-		if err := s.parser.Parse(text, &s.line); err != nil {
+		err := s.parser.Parse(text, &s.line)
+		d.remember(s, text, err == nil)
+		if err != nil {
 			d.add(s, counter.Item{}, err.Error())
 			continue
 		}
 		d.summary.Formats[s.line.Format]++
-		why := d.Rules.leavesOut(&s.line, d.zone)
+		why := d.Rules.leavesOut(&s.line, d.app.zone)
+		if s.after.leavesOut(d.app.hashes, &s.line, text) {
+			why = CountedBefore
+		}
 		if why == "" {
 			return true
 		}
 		d.summary.leaveOut(why)
 	}
 	return false
+}
+
+// remember adds a line to the tail of its log.
+func (d *reader) remember(s *source, text []byte, parsed bool) {
+	var one tailLine
+	if parsed {
+		s.hour, one.second = s.line.Hour(), s.line.Time.Unix()
+		s.latest = max(s.latest, one.second)
+	}
+	one.hash, _ = d.app.hashes.ofLine(s.hour, text)
+	s.tail = s.tail.add(one)
+}
+
+// mark tells what is to be kept of a log that is counted up to the line that was read last.
+func (d *reader) mark(s *source) func() db.LogMark {
+	sum, lines, tail, latest, after, hashes := cloned(s.lines.sum), s.lines.number, s.tail, s.latest, s.after, d.app.hashes
+	return func() db.LogMark { return markOf(hashes, sum, lines, tail, latest, after) }
+}
+
+func markOf(h *hashes, sum hash.Hash, lines int64, t tail, latest int64, a after) db.LogMark {
+	m := db.LogMark{Hash: h.ofSum(sum), Lines: lines, Tail: append([]byte{}, t.bytes(latest)...)}
+	if latest > 0 {
+		at := time.Unix(latest, 0)
+		m.LastAt = &at
+	}
+	if a.second > 0 {
+		m.AfterLines = append([]byte{}, a.but...)
+	}
+	return m
 }
 
 // take takes the line of a source.
@@ -133,7 +214,9 @@ func (d *reader) take(s *source) {
 }
 
 func (d *reader) add(s *source, item counter.Item, wrong string) {
-	d.entries = append(d.entries, feed.Entry[read]{Of: read{item, wrong, s.file.name, s.lines.number}, Position: s.position, Next: s.lines.place})
+	d.entries = append(d.entries, feed.Entry[read]{
+		Of: read{item, wrong, s.file.name, s.lines.number}, Position: s.position, Next: s.lines.place, Log: d.mark(s),
+	})
 }
 
 // Judge is for the feed.
@@ -191,7 +274,7 @@ func (r *run) keepPaused(ctx context.Context) error {
 	if r.following || r.DryRun || time.Since(r.paused) < cmp.Or(r.pauses, pauseEvery) {
 		return nil
 	}
-	err := r.counting.PauseRetention(ctx, r.pause)
+	err := r.pauseRetention(ctx)
 	if err == nil {
 		r.paused = time.Now()
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"math"
@@ -19,8 +20,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// standardInput is how standard input is written where a file is named.
-const standardInput = "-"
+// standardInput is how standard input is written where a file is named, and standardInputName what
+// it is called.
+const (
+	standardInput     = "-"
+	standardInputName = "standard input"
+)
 
 // file is a log, packed or not. It stays open, so that it is the same one also if it is renamed.
 type file struct {
@@ -68,6 +73,9 @@ func openFile(name string, stdin io.Reader) (*file, error) {
 	handle, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", name, openProblem(err))
+	}
+	if whole, err := filepath.Abs(name); err == nil {
+		name = whole
 	}
 	f := &file{name: name, handle: handle}
 	info, err := handle.Stat()
@@ -145,6 +153,40 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	return reader, done, nil
 }
 
+// sumTo is the SHA-256 of what the file has before a byte.
+func (f *file) sumTo(place int64) (hash.Hash, error) {
+	reader, done, err := f.read(0)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	sum := sha256.New()
+	_, err = io.CopyN(sum, reader, place)
+	return sum, err
+}
+
+// size is how many bytes the file has, packed as it is.
+func (f *file) size() int64 {
+	info, err := f.handle.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// inode names the file on this machine, whatever it is called; "": it is standard input.
+func (f *file) inode() string {
+	info, err := f.handle.Stat()
+	if err != nil || f.name == standardInputName {
+		return ""
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
+}
+
 // readProblem says why a file could not be read to its end.
 func (f *file) readProblem(err error) string {
 	what := "its gzip"
@@ -215,7 +257,7 @@ func spool(from io.Reader) (*file, error) {
 	} else {
 		err = pack(handle, in)
 	}
-	f := &file{name: "standard input", handle: handle}
+	f := &file{name: standardInputName, handle: handle}
 	if err == nil {
 		err = f.look()
 	}

@@ -3,12 +3,13 @@ package imports
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
 
-	"footfall/intake/logs"
 	"footfall/pause"
+	"footfall/record"
 )
 
 const (
@@ -19,31 +20,32 @@ const (
 	keptOpen = time.Minute
 )
 
-// follow goes on with the files as they grow, until ctx ends. Where another file has the name of
-// one, as after a rotation, both are read.
+// follow goes on with the files as they grow, until ctx ends, or nothing more of one can be counted.
+// Where another file has the name of one, as after a rotation, both are read.
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
+		if slices.ContainsFunc(r.sources, func(s *source) bool { return s.refused }) {
+			return nil // the summary tells why
+		}
 		if err := pause.For(ctx, cmp.Or(r.every, lookEvery)); err != nil {
 			return err
 		}
-		if err := r.refresh(ctx); err != nil {
+		if err := r.refreshed(ctx); err != nil {
 			continue // the database is away; what is read next waits for it
-		}
-		if err := r.lookAtNames(ctx, renamed); err != nil {
-			return err
 		}
 		for _, s := range r.sources {
 			if err := r.grown(ctx, s); err != nil {
 				return err
 			}
 		}
+		r.lookAtNames(renamed)
 	}
 }
 
-// lookAtNames lets go of files that were renamed a while ago, or cut, and opens those that have
-// their names now.
-func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) error {
+// lookAtNames lets go of files that were renamed a while ago and are counted, or that were cut, and
+// opens those that have their names now.
+func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	var kept []*source
 	named := map[string]bool{} // whether the file of that name is open
 	for _, s := range r.sources {
@@ -57,10 +59,7 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 		switch {
 		case wrong != nil, same && s.wasCut(had.Size()):
 			named[s.file.name] = false
-		case !same && time.Since(renamed[s]) > keptOpen:
-			if err := r.grown(ctx, s); err != nil {
-				return err
-			}
+		case !same && time.Since(renamed[s]) > keptOpen && s.ahead == 0:
 		default:
 			kept = append(kept, s)
 			continue
@@ -74,11 +73,10 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 			continue
 		}
 		if f, err := openFile(name, nil); err == nil {
-			r.sources = append(r.sources, &source{file: f, idle: true})
+			r.sources = append(r.sources, &source{file: f})
 		}
 	}
 	r.openNew(named)
-	return nil
 }
 
 // openNew opens files that have come since and that the patterns of the import mean, but for those
@@ -86,71 +84,69 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 func (r *run) openNew(named map[string]bool) {
 	names, _ := findFiles(r.Files)
 	for _, name := range names {
-		if _, ok := named[name]; ok {
-			continue
-		}
 		f, err := openFile(name, nil)
 		if err != nil {
 			continue
 		}
-		if f.packed != plain || slices.ContainsFunc(r.sources, func(s *source) bool { return s.file.is(f) }) {
+		if _, known := named[f.name]; known || f.packed != plain || slices.ContainsFunc(r.sources, func(s *source) bool { return s.file.is(f) }) {
 			f.close()
 			continue
 		}
-		r.sources = append(r.sources, &source{file: f, idle: true})
+		r.sources = append(r.sources, &source{file: f})
 	}
 }
 
 // wasCut reports whether a file has other content than what was read of it.
-func (s *source) wasCut(size int64) bool {
-	if s.scanner == nil {
-		return false
+func (s *source) wasCut(size int64) bool { return size < s.place || s.head.differs(s.file) }
+
+// grown counts what a source has got since it was looked at last, and lines whose time has come.
+func (r *run) grown(ctx context.Context, s *source) error {
+	size := s.file.size()
+	if size == s.size && (s.ahead == 0 || s.comes.After(r.latest())) || size == 0 || s.begins && s.wasCut(size) {
+		return nil
 	}
-	return size < s.scanner.place || s.head.differs(s.file)
+	if err := r.retry.Do(ctx, func() error {
+		return r.inBook(ctx, func(b book) error { return r.decideGrown(ctx, b, s) })
+	}); err != nil {
+		return err
+	}
+	s.head.see(s.file)
+	for {
+		err := r.countThese(ctx, []*source{s})
+		if !errors.Is(err, record.ErrLookedAnew) {
+			return err
+		}
+		if err := r.retry.Do(ctx, func() error {
+			return r.inBook(ctx, func(b book) error { return r.decide(ctx, b, s) })
+		}); err != nil {
+			return err
+		}
+	}
 }
 
-// grown counts what a source has got since it was looked at last.
-func (r *run) grown(ctx context.Context, s *source) error {
-	had, err := s.file.handle.Stat()
-	if err != nil || s.hopeless || had.Size() == 0 || s.scanner != nil && had.Size() <= s.scanner.place {
-		return nil //nolint:nilerr // it is looked at again
+// decideGrown decides what is to be counted of what a source has got; of all of it, where it is not
+// known, or somebody else has counted more of it.
+func (r *run) decideGrown(ctx context.Context, b book, s *source) error {
+	if s.position == nil {
+		return r.decide(ctx, b, s)
 	}
-	problems := len(r.summary.Problems)
-	err = r.retry.Do(ctx, func() error {
-		err := r.withBook(ctx, func(k *book) error { return r.claimGrown(ctx, k, s) })
-		if err != nil { // what it has claimed was taken back
-			s.forget()
-		}
-		return err
-	})
+	now, err := b.get(ctx, []int64{s.log.ID})
 	if err != nil {
 		return err
 	}
-	s.settle()
-	for _, words := range r.summary.Problems[problems:] {
-		r.Notice(words, nil)
+	if len(now) != 1 || now[0].Look != s.position.Look || *now[0].Counted != s.place || now[0].Claimed != s.place {
+		return r.decide(ctx, b, s)
 	}
-	if s.position == nil || s.log.Next >= s.until {
-		return nil
-	}
-	s.line = logs.Line{}
-	if err := r.count(ctx, []*source{s}); err != nil {
+	s.is, s.log, s.start = &now[0], now[0], s.place
+	if err := r.readOn(ctx, s); err != nil || s.place == s.start {
 		return err
 	}
-	s.goesOn()
-	return nil
-}
-
-// claimGrown claims what a source has got; all of it, where it has not been looked at before.
-func (r *run) claimGrown(ctx context.Context, k *book, s *source) error {
-	if now := k.logs[s.log.ID]; s.scanner == nil || s.position == nil || now == nil || now.Claimed != s.scanner.place {
-		s.forget()
-		return r.look(ctx, k, s) // it was not claimed as it is, or others have claimed more of it
+	if goOn, err := r.weigh(ctx, b, s); err != nil || !goOn {
+		return err
 	}
-	s.scanner.is = k.logs[s.log.ID]
-	s.scanner.run()
-	if s.scanner.place == s.log.Claimed {
-		return nil
+	written, err := r.write(ctx, b, s)
+	if err == nil && !written {
+		err = r.decide(ctx, b, s)
 	}
-	return r.take(ctx, k, s)
+	return err
 }

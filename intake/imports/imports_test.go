@@ -240,9 +240,16 @@ func TestWhatCounts(t *testing.T) {
 	s, err = d.run(o)
 	require.NoError(t, err)
 	require.Zero(t, s.Counted)
-	require.Len(t, s.Problems, 1)
-	require.Contains(t, s.Problems[0], "imported with --site blog.example: nothing more of it counts by other rules")
+	require.Empty(t, s.Problems)
 	d.counts(numbers)
+
+	d.file("access.log", []byte(log+line("", "192.0.2.3", "GET /b HTTP/1.1", 200, "Googlebot/2.1", 3)))
+	for _, told := range []int{1, 0} { // once
+		s, err = d.run(o)
+		require.NoError(t, err)
+		require.EqualValues(t, told, s.Counted, "other rules hold for what is new")
+		require.Len(t, s.Notes, told)
+	}
 }
 
 // Whatever a log is called and however it is packed, it counts once.
@@ -322,72 +329,8 @@ func TestImportGoesOn(t *testing.T) {
 	list, err := admin.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.EqualValues(t, len(log), list[0].Row.Next)
+	require.EqualValues(t, len(log), list[0].Row.Counted)
 	require.EqualValues(t, len(log), list[0].Row.Claimed)
-}
-
-// A file that contains a log that was imported, at its beginning, in its middle, or the end of one,
-// counts what is new in it.
-func TestContainedLogs(t *testing.T) {
-	t.Parallel()
-	a, b, c := logOf(5, firstTime, 3000), logOf(6, firstTime.AddDate(0, 0, 4), 700), logOf(7, firstTime.AddDate(0, 0, 5), 600)
-	clean := newDesk(t)
-	clean.imported(clean.file("all", bytes.Join([][]byte{b, a, c}, nil)))
-	tail := a[bytes.Index(a[len(a)/2:], []byte("\n"))+len(a)/2+1:]
-
-	for name, steps := range map[string][][]byte{
-		"in the middle":    {a, bytes.Join([][]byte{b, a, c}, nil)},
-		"behind":           {a, bytes.Join([][]byte{b, a}, nil), c},
-		"the end of it":    {a, bytes.Join([][]byte{tail, b}, nil), c},
-		"two of them":      {a, b, bytes.Join([][]byte{c, a, b}, nil)},
-		"a part of a file": {bytes.Join([][]byte{b, a, c}, nil), a, tail, b},
-		"together":         {b, bytes.Join([][]byte{c, b, a}, nil)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDesk(t)
-			for i, content := range steps {
-				s := d.imported(d.file(fmt.Sprint(i), content))
-				require.Empty(t, s.Problems)
-			}
-			d.counts(clean.numbers())
-		})
-	}
-	t.Run("in one import", func(t *testing.T) {
-		t.Parallel()
-		d := newDesk(t)
-		s := d.imported(d.file("0", a), d.file("1", bytes.Join([][]byte{b, a, c}, nil)), d.file("2", packGzip(t, c)))
-		require.Empty(t, s.Problems)
-		require.EqualValues(t, 3000+600, s.Repeated)
-		d.counts(clean.numbers())
-	})
-	t.Run("with others between", func(t *testing.T) {
-		t.Parallel()
-		d := newDesk(t)
-		d.imported(d.file("access.log", a))
-		numbers := d.numbers()
-		s := d.imported(d.file("mixed", bytes.Join([][]byte{b, a[:200_000], c}, nil)))
-		require.Len(t, s.Problems, 1)
-		require.Contains(t, s.Problems[0], "it has lines that were imported as part of")
-		d.counts(numbers)
-	})
-	t.Run("of a log that was not imported to its end", func(t *testing.T) {
-		t.Parallel()
-		d := newDesk(t)
-		conn := dbtest.Connect(t, d.url)
-		_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.counters ADD CONSTRAINT no_more CHECK (hot <= 500)`)
-		require.NoError(t, err)
-		_, err = d.run(d.options(d.file("access.log", a)))
-		require.ErrorContains(t, err, "cannot be counted")
-		_, err = conn.Exec(t.Context(), `ALTER TABLE footfall.counters DROP CONSTRAINT no_more`)
-		require.NoError(t, err)
-		all := d.file("all", bytes.Join([][]byte{b, a, c}, nil))
-		s := d.imported(all)
-		require.Len(t, s.Problems, 1)
-		require.Contains(t, s.Problems[0], "which was not imported to its end")
-		require.Empty(t, d.imported(d.file("access.log", a), all).Problems)
-		d.counts(clean.numbers())
-	})
 }
 
 // Two who import the same at once share the work, and those who import a file that contains it are

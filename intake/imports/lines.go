@@ -20,8 +20,7 @@ type lines struct {
 	start, end int   // of what is in the buffer and was not returned
 	long       int64 // bytes of a line that is too long, which are not in the buffer any more
 
-	sum    hash.Hash // of all bytes that were read of lines; nil: nobody asks
-	summed []byte    // before the line that is too long
+	sum hash.Hash // takes all bytes that are read of lines; nil: nobody asks
 
 	at     int64 // where the line that was returned last begins
 	place  int64 // where the next one does
@@ -37,7 +36,7 @@ func (l *lines) next() ([]byte, bool) {
 	searched := 0
 	for {
 		if i := bytes.IndexByte(l.buffer[l.start+searched:l.end], '\n'); i >= 0 {
-			return l.take(searched + i), true
+			return l.take(searched+i, 1), true
 		}
 		searched = l.end - l.start
 		if searched > logs.LongestLine {
@@ -53,31 +52,20 @@ func (l *lines) next() ([]byte, bool) {
 // passLong passes what is in the buffer of a line that is too long.
 func (l *lines) passLong() {
 	if l.sum != nil {
-		if l.long == 0 {
-			l.summed = l.sum.Sum(nil)
-		}
 		l.sum.Write(l.buffer[l.start:l.end])
 	}
 	l.long += int64(l.end - l.start)
 }
 
-// hash is the sum of the bytes of the lines that were returned.
-func (l *lines) hash() []byte {
-	if l.long > 0 {
-		return l.summed
-	}
-	return l.sum.Sum(nil)
-}
-
-// take returns a line of so many bytes.
-func (l *lines) take(length int) []byte {
+// take returns a line of so many bytes, whose end has so many.
+func (l *lines) take(length, end int) []byte {
 	line := l.buffer[l.start : l.start+length]
 	if l.sum != nil {
-		l.sum.Write(l.buffer[l.start : l.start+length+1])
+		l.sum.Write(l.buffer[l.start : l.start+length+end])
 	}
-	l.start += length + 1
+	l.start += length + end
 	l.at = l.place
-	l.place += l.long + int64(length) + 1
+	l.place += l.long + int64(length+end)
 	l.number++
 	if l.long > 0 {
 		l.long = 0
@@ -112,3 +100,11 @@ func (l *lines) fill() bool {
 
 // rest is how many bytes follow the last line.
 func (l *lines) rest() int64 { return l.long + int64(l.end-l.start) }
+
+// final is these bytes, as far as a line may have them.
+func (l *lines) final() []byte {
+	if l.long > 0 {
+		return longLine
+	}
+	return l.buffer[l.start:l.end]
+}

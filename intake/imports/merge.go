@@ -1,29 +1,6 @@
 package imports
 
-import (
-	"container/heap"
-	"io"
-
-	"footfall/intake/logs"
-)
-
-// begin makes a source ready to be read for counting.
-func (s *source) begin(from int64, only logs.Format) error {
-	reader, done, err := s.file.read(from)
-	if err != nil {
-		return err
-	}
-	s.done = done
-	s.lines = lines{from: io.LimitReader(reader, s.until-from), buffer: s.lines.buffer, place: from, number: s.number}
-	s.parser = logs.NewParser(only)
-	return nil
-}
-
-// end lets go what a source needed while it was read.
-func (s *source) end() {
-	s.done()
-	s.done, s.lines.buffer = nil, nil
-}
+import "container/heap"
 
 // timeline gives lines of several sources in the order of their times, as far as each source is in
 // order itself. A source is opened when its time comes, so that years of logs take no more memory

@@ -34,12 +34,15 @@ const (
 	OtherStatus Reason = "status"
 	StaticFile  Reason = "static file"
 	OtherHost   Reason = "host"
-	Ignored     Reason = "ignored visitor"
-	Bot         Reason = "bot"
+	Header      Reason = "header"
+	// CountedBefore is of lines that --after leaves out.
+	CountedBefore Reason = "counted before, as --after says"
+	Ignored       Reason = "ignored visitor"
+	Bot           Reason = "bot"
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot}
+var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, CountedBefore}
 
 // String writes the rules as flags of import, without those that hold anyway.
 func (r Rules) String() string {

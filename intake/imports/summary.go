@@ -2,6 +2,7 @@ package imports
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"footfall/intake/logs"
@@ -13,7 +14,6 @@ type Summary struct {
 	Counted    int64 // visits; in a dry run, that would be
 	Others     int64 // visits that another import of the same log has counted meanwhile
 	Before     int64 // lines that an import has read before
-	Repeated   int64 // lines that other logs had claimed before
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
 	Sites      map[string]int64 // visits
@@ -66,10 +66,13 @@ func (s *Summary) visit(site string, day int32) {
 	s.To = max(s.To, day)
 }
 
-func (s *Summary) problem(file, format string, args ...any) {
-	s.Problems = append(s.Problems, file+": "+fmt.Sprintf(format, args...))
-}
+func (s *Summary) problem(file, format string, args ...any) { tell(&s.Problems, file, format, args) }
 
-func (s *Summary) note(file, format string, args ...any) {
-	s.Notes = append(s.Notes, file+": "+fmt.Sprintf(format, args...))
+func (s *Summary) note(file, format string, args ...any) { tell(&s.Notes, file, format, args) }
+
+// tell tells something of a file, once, however often it is looked at.
+func tell(list *[]string, file, format string, args []any) {
+	if text := file + ": " + fmt.Sprintf(format, args...); !slices.Contains(*list, text) {
+		*list = append(*list, text)
+	}
 }

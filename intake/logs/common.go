@@ -21,7 +21,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if end < 0 {
 		return errNoTime
 	}
-	if l.Time, ok = parseCommonTime(rest[:end]); !ok {
+	if l.Time, l.ahead, ok = parseCommonTime(rest[:end]); !ok {
 		return errTime
 	}
 	request, rest, ok := p.quoted(rest[end+1:])

@@ -53,6 +53,8 @@ func (r *jsonReader) foundAtTop(name, value []byte) {
 		r.time(2, value)
 	case "http_user_agent", "user_agent", "agent", "request_User-Agent":
 		r.agent(value)
+	case "log":
+		r.wrapped = value
 	case "http_referer", "http_referrer", "referer", "referrer", "request_Referer":
 		l.Referer = value
 	}
@@ -99,8 +101,8 @@ func (r *jsonReader) time(rank int, value []byte) {
 	if rank <= r.timeRank {
 		return
 	}
-	if read, ok := parseTime(value); ok {
-		r.timeRank, r.line.Time = rank, read
+	if read, ahead, ok := parseTime(value); ok {
+		r.timeRank, r.line.Time, r.line.ahead = rank, read, ahead
 	} else {
 		r.badTime = true
 	}

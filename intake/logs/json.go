@@ -10,6 +10,9 @@ func (p *Parser) json(text []byte, l *Line) error {
 	if !r.object(atTop, 0) || r.space() < len(text) {
 		return errJSON
 	}
+	if r.wrapped != nil && !r.request {
+		return p.parse(bytes.TrimSuffix(r.wrapped, []byte("\n")), l)
+	}
 	if r.badTime && r.timeRank == 0 {
 		return errTime
 	}
@@ -30,6 +33,8 @@ type jsonReader struct {
 	clientRank, hostRank, targetRank, timeRank int
 
 	request, status, badTime bool
+
+	wrapped []byte // a line of any format, as Docker keeps those of containers
 }
 
 // place is where in a line an object stands.

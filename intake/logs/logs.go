@@ -47,7 +47,16 @@ type Line struct {
 	Referer []byte // the page that the visitor comes from; - where the server writes that it has none
 
 	TellsAgent bool // the format has the User-Agent, also where it is empty
+
+	ahead int // seconds by which the clock that it shows is ahead of UTC
 }
+
+// Hour is the hour that the line shows, since 1970, by whatever clock it shows: equal lines show the
+// same one.
+func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // some hundred thousand
+
+// IsHeader reports whether a line only tells of those behind it, as W3C's begin with #.
+func IsHeader(text []byte) bool { return len(text) > 0 && text[0] == '#' }
 
 // What is wrong with a line. The errors are values, so that bad lines are as quick to read as good
 // ones.
@@ -77,8 +86,12 @@ func NewParser(only Format) *Parser { return &Parser{only: only} }
 
 // Parse reads a line, which ends before its \n. Its error says what is wrong with the line.
 func (p *Parser) Parse(text []byte, l *Line) error {
-	*l = Line{}
 	p.scratch = p.scratch[:0]
+	return p.parse(text, l)
+}
+
+func (p *Parser) parse(text []byte, l *Line) error {
+	*l = Line{}
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]
 	}

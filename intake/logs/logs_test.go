@@ -27,6 +27,12 @@ type read struct {
 	tellsAgent                                   bool
 }
 
+// dockerLine is a line as Docker's json-file keeps it.
+func dockerLine(line string) string {
+	log, _ := json.Marshal(line + "\n")
+	return `{"log":` + string(log) + `,"stream":"stdout","time":"2026-10-10T11:59:59.25Z"}`
+}
+
 func (l *Line) read() read {
 	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), string(l.Referer), l.Status, l.TellsAgent}
 }
@@ -55,9 +61,11 @@ func TestParse(t *testing.T) {
 		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`:                               {read{Common, "", "192.0.2.7", "", "", "", "", 400, false}, second},
 		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, "-", 200, true}, second},
 		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`:                                   {read{Common, "", "192.0.2.7", "GET", "/old", "", "", 200, false}, second},
-		nginxLine:   {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
-		caddyLine:   {read{Caddy, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
-		traefikLine: {read{Traefik, "blog.example:8443", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
+		nginxLine:                {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		dockerLine(combinedLine): {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		dockerLine(nginxLine):    {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		caddyLine:                {read{Caddy, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
+		traefikLine:              {read{Traefik, "blog.example:8443", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
 		`{ "msec" : "1791633336.250", "remote_addr":"192.0.2.7","method":"GET","uri":"/\u0061\/\xd0\x9f","status":200 , "more":[1,{"a":null}] }`: {
 			read{Nginx, "", "192.0.2.7", "GET", "/a/П", "", "", 200, false}, quarter},
 		`{"@timestamp":"2026-10-10T13:55:36+02:00","uri":"/rewritten","request_uri":"/\ud83d\ude00","client_ip":"192.0.2.7","remote_addr":"10.0.0.1","server_name":"_","host":"a:80","status":"200"}`: {
@@ -125,7 +133,7 @@ func TestTimes(t *testing.T) {
 	for day := range 400*365 + 97 {
 		at := time.Date(1800, 1, 1+day, day%24, day%60, day%59, 0, zone)
 		for _, layout := range []string{"02/Jan/2006:15:04:05 -0700", time.RFC3339} {
-			got, ok := parseTime([]byte(at.Format(layout)))
+			got, _, ok := parseTime([]byte(at.Format(layout)))
 			require.True(t, ok && got.Equal(at), "%s: %s", at, got)
 		}
 	}
@@ -139,7 +147,7 @@ func TestTimes(t *testing.T) {
 		"1e9":                                "", "": "", "-": "", "2026-10-10": "", "2026-13-10T11:55:36Z": "", "2026-10-10T11:55:36": "", "99999999999999999999": "",
 		"2026-10-10T11:55:36+07:0x": "", "2026-10-10T11:55:36x07:00": "",
 	} {
-		got, ok := parseTime([]byte(text))
+		got, _, ok := parseTime([]byte(text))
 		require.Equal(t, want != "", ok, text)
 		if ok {
 			require.Equal(t, want, got.UTC().Format(time.RFC3339Nano), text)

@@ -8,47 +8,50 @@ import (
 // Times are read by hand: time.Parse takes as long as all the rest of a line.
 
 // parseTime reads a time of any of the ways in which JSON has it: of the Common Log Format, of RFC
-// 3339, or as a number since 1970.
-func parseTime(text []byte) (time.Time, bool) {
+// 3339, or as a number since 1970. ahead is how many seconds the clock that it shows is ahead of UTC.
+func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) > 4 && text[4] == '-' {
 		return parseISOTime(text)
 	}
 	if len(text) > 2 && text[2] == '/' {
 		return parseCommonTime(text)
 	}
-	return parseUnixTime(text)
+	at, ok = parseUnixTime(text)
+	return at, 0, ok
 }
 
 // parseCommonTime reads 10/Oct/2000:13:55:36 -0700.
-func parseCommonTime(text []byte) (time.Time, bool) {
+func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 || text[2] != '/' || text[6] != '/' || text[11] != ':' || text[20] != ' ' {
-		return time.Time{}, false
+		return at, 0, false
 	}
-	at := bytes.Index(months, text[3:6])
-	if at < 0 || at%3 != 0 {
-		return time.Time{}, false
+	month := bytes.Index(months, text[3:6])
+	if month < 0 || month%3 != 0 {
+		return at, 0, false
 	}
 	day, ok := digits(text[0:2])
 	year, ok2 := digits(text[7:11])
 	clock, ok3 := parseClock(text[12:20])
-	zone, ok4 := parseZone(text[21:])
-	return moment(year, at/3+1, day, clock-zone, 0, ok && ok2 && ok3 && ok4)
+	ahead, ok4 := parseZone(text[21:])
+	at, ok = moment(year, month/3+1, day, clock-ahead, 0, ok && ok2 && ok3 && ok4)
+	return at, ahead, ok
 }
 
 var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
 
 // parseISOTime reads 2000-10-10T13:55:36-07:00, with fractions of a second or without.
-func parseISOTime(text []byte) (time.Time, bool) {
+func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' && text[10] != ' ' {
-		return time.Time{}, false
+		return at, 0, false
 	}
 	year, ok := digits(text[:4])
 	month, ok2 := digits(text[5:7])
 	day, ok3 := digits(text[8:10])
 	clock, ok4 := parseClock(text[11:19])
 	rest, nanos := cutFraction(text[19:])
-	zone, ok5 := parseZone(rest)
-	return moment(year, month, day, clock-zone, nanos, ok && ok2 && ok3 && ok4 && ok5)
+	ahead, ok5 := parseZone(rest)
+	at, ok = moment(year, month, day, clock-ahead, nanos, ok && ok2 && ok3 && ok4 && ok5)
+	return at, ahead, ok
 }
 
 // parseUnixTime reads seconds since 1970, with a fraction or without. A number that would be too

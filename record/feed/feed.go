@@ -12,6 +12,7 @@ import (
 	"io"
 	"slices"
 
+	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -20,8 +21,9 @@ import (
 // it.
 type Entry[T any] struct {
 	Of       T
-	Position *record.Position // of its part
-	Next     int64            // where the part goes on behind it
+	Position *record.Position  // of its part
+	Next     int64             // where the part goes on behind it
+	Log      func() db.LogMark // of a log: what is kept of it there
 	Fate     Fate
 	Visit    record.Visit  // where it Counts
 	Refusal  *visit.Error  // why it is Refused
@@ -238,7 +240,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
 		e := &entries[i]
-		steps[i] = record.Step{Position: e.Position, Next: e.Next, Refused: f.Source.Keep(e, !seen[e.Position])}
+		steps[i] = record.Step{Position: e.Position, Next: e.Next, Log: e.Log, Refused: f.Source.Keep(e, !seen[e.Position])}
 		if e.Fate == Counts {
 			steps[i].Visit = &e.Visit
 		}

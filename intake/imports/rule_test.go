@@ -1,0 +1,327 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// asked is a line that counts: an address asks for a path at a second.
+func asked(address, path string, second int) string {
+	return fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 512 \"-\" %q\n", address,
+		firstTime.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), path, browser)
+}
+
+// written is what a server writes from one second to before another: a line every few seconds, of
+// many addresses, and one of a monitor at the beginning of each minute, which asks all servers.
+func written(server, from, to int) (lines []string) {
+	for second := from; second < to; second++ {
+		if second%60 == 0 {
+			lines = append(lines, asked("192.0.2.1", "/up", second))
+		}
+		if second%(9+server) == 1 {
+			lines = append(lines, asked(fmt.Sprintf("10.%d.%d.%d", server, second/250%250, second%250), fmt.Sprintf("/s%d", server), second))
+		}
+	}
+	return lines
+}
+
+func text(lines ...[]string) []byte { return []byte(strings.Join(slices.Concat(lines...), "")) }
+
+// total is how many visits are counted.
+func (d *desk) total() int {
+	d.t.Helper()
+	conn := dbtest.Connect(d.t, d.url)
+	defer conn.Close(context.Background())
+	return int(dbtest.Column[int64](d.t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM footfall.counters JOIN footfall.pages ON id = page_id WHERE site_id IS NOT NULL`)[0])
+}
+
+// step imports files, and says how many visits are counted then, and what is told of files that are
+// refused: "" where none is.
+type step struct {
+	name    string
+	files   []string
+	set     func(o *Options)
+	total   int
+	refused string
+}
+
+func (d *desk) follow(steps ...step) {
+	d.t.Helper()
+	for _, s := range steps {
+		o := d.options()
+		for _, file := range s.files {
+			o.Files = append(o.Files, d.folder+"/"+file)
+		}
+		if s.set != nil {
+			s.set(&o)
+		}
+		got, err := d.run(o)
+		require.NoError(d.t, err, s.name)
+		assert.Equal(d.t, s.total, d.total(), s.name)
+		if s.refused == "" {
+			assert.Empty(d.t, got.Problems, s.name)
+		} else {
+			assert.Contains(d.t, strings.Join(got.Problems, "\n"), s.refused, s.name)
+		}
+	}
+}
+
+func another(o *Options)      { o.Another = true }
+func afterCounted(o *Options) { o.AfterCounted = true }
+func server(name string) func(o *Options) {
+	return func(o *Options) { o.Server = name }
+}
+
+// Nothing is skipped but what the same log has counted: each file counts as a whole, or goes on where
+// it was counted to, or is refused.
+func TestRule(t *testing.T) {
+	t.Parallel()
+	a, b := written(1, 0, 1200), written(2, 3600, 4800)
+	for name, of := range map[string]func(d *desk) []step{
+		"cat of two, then the files": func(d *desk) []step {
+			d.file("ab", text(a, b))
+			d.file("a", text(a))
+			d.file("b", text(b))
+			return []step{
+				{"both", []string{"ab"}, nil, len(a) + len(b), ""},
+				{"the first: all of its lines are known to be counted", []string{"a"}, nil, len(a) + len(b), ""},
+				{"the second", []string{"b"}, nil, len(a) + len(b), ""},
+			}
+		},
+		"cat of two with many lines, then one of them": func(d *desk) []step {
+			d.file("ab", text(a, written(2, 1200, 3600)))
+			d.file("a", text(a))
+			return []step{
+				{"both", []string{"ab"}, nil, len(a) + len(written(2, 1200, 3600)), ""},
+				{"one: nobody knows whether all of its lines are in there", []string{"a"}, nil, len(a) + len(written(2, 1200, 3600)), "import these themselves"},
+			}
+		},
+		"the files, then cat of both": func(d *desk) []step {
+			d.file("ab", text(a, b))
+			d.file("a", text(a))
+			d.file("b", text(b))
+			return []step{
+				{"the first", []string{"a"}, nil, len(a), ""},
+				{"the second", []string{"b"}, nil, len(a) + len(b), ""},
+				{"both", []string{"ab"}, nil, len(a) + len(b), "import these themselves"},
+			}
+		},
+		"the first, then cat of both": func(d *desk) []step {
+			d.file("ab", text(a, b))
+			d.file("a", text(a))
+			return []step{
+				{"the first", []string{"a"}, nil, len(a), ""},
+				{"both", []string{"ab"}, nil, len(a) + len(b), ""},
+			}
+		},
+		"cat of access.log*, then the grown access.log": func(d *desk) []step {
+			d.file("cat", text(b, a)) // access.log comes before access.log.1
+			more := written(2, 4800, 5000)
+			d.file("access.log", text(b, more))
+			last := firstTime.Add(4797 * time.Second)
+			return []step{
+				{"cat", []string{"cat"}, nil, len(a) + len(b), ""},
+				{"grown", []string{"access.log"}, nil, len(a) + len(b), "add --after " + last.Truncate(time.Second).Format("2006-01-02")},
+				{"behind what was counted", []string{"access.log"}, func(o *Options) { o.After = last }, len(a) + len(b) + len(more), ""},
+				{"again", []string{"access.log"}, nil, len(a) + len(b) + len(more), ""},
+			}
+		},
+		"logs of all hosts, and of one of them": func(d *desk) []step {
+			var one []string
+			for i, line := range a {
+				if i%3 == 0 {
+					one = append(one, line)
+				}
+			}
+			d.file("all.log", text(a))
+			d.file("one.log", text(one))
+			return []step{
+				{"both", []string{"*.log"}, nil, len(a), "one.log: "},
+				{"again", []string{"*.log"}, nil, len(a), ""}, // all of its lines are known to be counted
+			}
+		},
+		"two merged by time": func(d *desk) []step {
+			merged := slices.Clone(a)
+			for i, line := range written(2, 0, 1200) {
+				merged = slices.Insert(merged, min(2*i, len(merged)), line)
+			}
+			d.file("a", text(a))
+			d.file("merged", text(merged))
+			return []step{
+				{"one", []string{"a"}, nil, len(a), ""},
+				{"both", []string{"merged"}, nil, len(a), "nothing of this file is counted"},
+			}
+		},
+		"eight addresses of one network ask two servers in the same second": func(d *desk) []step {
+			var same []string
+			for i := range 8 {
+				same = append(same, asked(fmt.Sprintf("2001:db8::%d", i+1), "/", 600))
+			}
+			one, two := slices.Concat(written(1, 0, 600), same, written(1, 601, 1200)), slices.Concat(written(2, 0, 600), same, written(2, 601, 1200))
+			d.file("one", text(one))
+			d.file("two", text(two))
+			return []step{{"both", []string{"one", "two"}, nil, len(one) + len(two), ""}}
+		},
+		"servers of their own names": func(d *desk) []step {
+			var mostly []string // what two servers write whom a crowd asks both
+			for i := range 100 {
+				mostly = append(mostly, asked(fmt.Sprintf("10.9.0.%d", i), "/", i))
+			}
+			one, two := slices.Concat(mostly, written(1, 100, 400)), slices.Concat(mostly, written(2, 100, 400))
+			d.file("one", text(one))
+			d.file("two", text(two))
+			d.file("copy", text(one[1:]))
+			return []step{
+				{"one", []string{"one"}, nil, len(one), ""},
+				{"two, of nobody", []string{"two"}, nil, len(one), "say which with --server"},
+				{"one has a name now", []string{"one"}, server("web1"), len(one), ""},
+				{"two has another", []string{"two"}, server("web2"), len(one) + len(two), ""},
+				{"one under the wrong name", []string{"one"}, server("web2"), len(one) + len(two), "imported with --server web1"},
+				{"nearly one under the wrong name", []string{"copy"}, server("web2"), len(one) + len(two), "are in " + d.folder + "/one of web1, too"},
+			}
+		},
+		"it is known to be another": func(d *desk) []step {
+			d.file("a", text(a))
+			d.file("like a", text(a[1:]))
+			return []step{
+				{"one", []string{"a"}, nil, len(a), ""},
+				{"the other", []string{"like a"}, nil, len(a), ""}, // it is there whole
+				{"the other, told", []string{"like a"}, another, 2*len(a) - 1, ""},
+				{"both, told no more", []string{"a", "like a"}, nil, 2*len(a) - 1, ""},
+			}
+		},
+		"windows that slide": func(d *desk) []step {
+			d.file("1", text(written(1, 0, 900)))
+			d.file("2", text(written(1, 300, 1200)))
+			d.file("3", text(written(1, 1100, 2400)))
+			d.file("4", text(written(1, 2000, 3000)))
+			return []step{
+				{"first", []string{"1"}, afterCounted, len(written(1, 0, 900)), ""},
+				{"second", []string{"2"}, afterCounted, len(written(1, 0, 1200)), ""},
+				{"third, of which that is known", []string{"3"}, nil, len(written(1, 0, 2400)), ""},
+				{"again", []string{"3"}, nil, len(written(1, 0, 2400)), ""},
+				{"fourth", []string{"4"}, nil, len(written(1, 0, 3000)), ""},
+			}
+		},
+		"little is counted": func(d *desk) []step {
+			d.file("one", text(a[:5]))
+			d.file("two", text(a[:5], b))
+			d.file("gz", packGzip(d.t, text(a[:5])))
+			return []step{
+				{"one", []string{"one"}, nil, 5, ""},
+				{"packed", []string{"gz"}, nil, 5, ""},
+				{"two", []string{"two"}, nil, 5, "it begins as " + d.folder + "/one, of which too few lines are counted"},
+				{"two is another", []string{"two"}, another, 10 + len(b), ""},
+			}
+		},
+		"two that go on differently": func(d *desk) []step {
+			d.file("one", text(a))
+			d.file("two", text(a, b))
+			d.file("three", text(a, written(3, 3600, 4800)))
+			return []step{
+				{"one", []string{"one"}, nil, len(a), ""},
+				{"both", []string{"two", "three"}, nil, len(a), "begin as the same log, and then differ"},
+				{"the one", []string{"two"}, nil, len(a) + len(b), ""},
+			}
+		},
+		"half of it is packed": func(d *desk) []step {
+			packed := packGzip(d.t, text(a, b))
+			d.file("access.log.1", text(a, b))
+			d.file("access.log.1.gz", packed[:len(packed)/2])
+			return []step{{"both", []string{"access.log.1*"}, nil, len(a) + len(b), "its gzip ends in the middle"},
+				{"again", []string{"access.log.1"}, nil, len(a) + len(b), ""}}
+		},
+		"lines that only tell of others": func(d *desk) []step {
+			head := []string{"#Version: 1.0\n", "#Fields: date time\n"}
+			d.file("1", text(head, a))
+			d.file("2", text(head, b))
+			return []step{{"both", []string{"1", "2"}, nil, len(a) + len(b), ""}}
+		},
+		"a last line without its end": func(d *desk) []step {
+			whole := bytes.TrimSuffix(text(a), []byte("\n"))
+			d.file("plain", whole)
+			d.file("packed", packGzip(d.t, whole))
+			return []step{
+				{"plain", []string{"plain"}, nil, len(a) - 1, ""},
+				{"packed", []string{"packed"}, nil, len(a), ""},
+				{"packed, again", []string{"packed"}, nil, len(a), ""},
+			}
+		},
+		"left out before": func(d *desk) []step { // H7: what --from left out is not taken for counted
+			d.file("a", text(a))
+			return []step{
+				{"from tomorrow on", []string{"a"}, func(o *Options) { o.Rules.From = 99990101 }, 0, ""},
+				{"it was read, and is this log", []string{"a"}, nil, 0, ""},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.follow(of(d)...)
+			d.prove()
+		})
+	}
+}
+
+// Lines that lie ahead wait until their time has come, and nothing behind them is counted before.
+func TestLinesThatLieAhead(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	at := func(ahead time.Duration) string {
+		return asked("192.0.2.1", "/", int(time.Now().Add(ahead).Sub(firstTime).Seconds()))
+	}
+	path := d.file("access.log", []byte(at(-time.Minute)+at(time.Hour)+at(0)+at(2*time.Hour)))
+	s := d.imported(path)
+	require.EqualValues(t, 1, s.Counted)
+	require.Contains(t, s.Notes[0], "3 of its lines lie ahead of this server's clock")
+	d.follow(step{"again", []string{"access.log"}, nil, 1, ""})
+
+	require.NoError(t, os.WriteFile(path, []byte(at(-time.Minute)+at(48*time.Hour)+at(0)), 0o600))
+	s, err := d.run(d.options(d.file("far", []byte(at(-time.Second)+at(48*time.Hour)+at(0)))))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, s.Counted)
+	require.EqualValues(t, 1, s.Unreadable, "no clock is two days ahead")
+}
+
+// A file that is followed and of which nothing more can be counted ends the import, and is named; one
+// that was renamed is kept until its lines that lie ahead are counted.
+func TestFollowGivesUpWithAWord(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := written(1, 0, 1200), written(2, 3600, 4800)
+	d.file("b", text(b))
+	path := d.file("access.log", text(a))
+	d.follow(step{"another log", []string{"b"}, nil, len(b), ""})
+	o := d.options(path)
+	o.Follow, o.every = true, dbtest.Tick
+	type ending struct {
+		summary *Summary
+		err     error
+	}
+	ended := make(chan ending, 1)
+	go func() { s, err := d.run(o); ended <- ending{s, err} }()
+	require.Eventually(t, func() bool { return d.total() == len(a)+len(b) }, dbtest.Patience, dbtest.Tick)
+	d.file("more", text(b)) // what was counted as another log is appended
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = file.Write(text(b))
+	require.NoError(t, err)
+	got := <-ended
+	require.NoError(t, got.err)
+	require.Len(t, got.summary.Problems, 1, "the command ends with exit code 1")
+	require.Contains(t, got.summary.Problems[0], "access.log: 129 of its lines are in "+d.folder+"/b, too")
+	require.Equal(t, len(a)+len(b), d.total())
+}
