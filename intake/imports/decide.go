@@ -340,7 +340,9 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 		l.Rules, l.File, l.Inode = r.Rules.String(), s.file.name, s.file.inode()
 	}
 	l.Beginning = &s.beginning
-	l.Server = cmp.Or(l.Server, r.Server)
+	if s.is == nil || !s.few || s.place > s.start || s.hasNameOf(s.is) { // else it may be another one that has begun alike
+		l.Server = cmp.Or(l.Server, r.Server)
+	}
 	if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
 		return false, err
 	}

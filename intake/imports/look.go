@@ -78,6 +78,7 @@ func (r *run) readBeginning(s *source) error {
 // look reads a file: which of some logs it is, and what is new in it.
 func (r *run) look(ctx context.Context, s *source, known []Log) error {
 	s.begin(nil)
+	s.few = false
 	if err := r.match(s, known); err != nil {
 		return err
 	}
