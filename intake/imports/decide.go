@@ -131,7 +131,7 @@ func rulesInWords(rules string) string {
 
 // identify finds out which log a file is, beyond its bytes; false: nothing of it is to be counted.
 func (r *run) identify(ctx context.Context, s *source, known []Log) (goOn bool, err error) {
-	if s.is != nil && s.few && s.place > s.start && !s.hasNameOf(s.is) {
+	if s.is != nil && s.few && (s.place > s.start || r.Another) && (r.isOfAnother(s.is) || !s.hasNameOf(s.is)) {
 		if !r.Another && !r.isOfAnother(s.is) {
 			r.refuse(s, "it begins as %s, of which too few lines are counted to tell whether the two are one log: nothing more of it is counted. "+
 				"If they are, import it under that name; if not, add --another, or say with --server of which server each is", nameOf(s.is))
@@ -330,7 +330,7 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 	if err != nil {
 		return false, err
 	}
-	if l.ID != 0 && !s.holds && (s.place > s.start || s.moved) {
+	if l.ID != 0 && (s.place > s.start && (!s.holds || *l.Counted == 0 && !s.hasNameOf(l)) || s.moved && !s.holds) {
 		l.Look++ // whoever counts what was there before looks anew
 	}
 	if s.place > s.start || s.moved || l.Claimed <= s.place {

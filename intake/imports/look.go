@@ -123,7 +123,7 @@ func (r *run) match(s *source, known []Log) error {
 		if want == nil {
 			want = l.Hash
 		}
-		if bytes.Equal(r.app.hashes.ofSum(sum), want) && (s.is == nil || *s.is.Counted < *l.Counted || l.Server == r.Server) {
+		if bytes.Equal(r.app.hashes.ofSum(sum), want) && (s.is == nil || r.isRather(s, l)) {
 			s.is, s.start, s.sum = l, *l.Counted, cloned(sum)
 		}
 	}
@@ -135,6 +135,15 @@ func (r *run) match(s *source, known []Log) error {
 		s.sum, err = s.file.sumTo(s.start)
 	}
 	return err
+}
+
+// isRather reports whether a file is rather this log than the one that it was found to be, of which
+// no more is counted: that of another server it is last, and that of its name first.
+func (r *run) isRather(s *source, l *Log) bool {
+	if theirs := r.isOfAnother(l); theirs != r.isOfAnother(s.is) {
+		return !theirs
+	}
+	return s.hasNameOf(l) || !s.hasNameOf(s.is)
 }
 
 // knownUpTo is how many bytes of a file tell whether it is a log. 0: none do.
