@@ -369,6 +369,9 @@ func (r *run) changed(ctx context.Context, b book, s *source) (samples, error) {
 			if s.moved {
 				was.lines[i].place = 0
 			}
+			if s.log.Claimed > *s.is.Counted {
+				was.lines[i].count = 1 // some of these may have been behind what is counted
+			}
 		}
 	}
 	for hour, rest := range s.rest {
