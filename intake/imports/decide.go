@@ -263,7 +263,8 @@ func (r *run) goBehind(ctx context.Context, s *source, alike []*shared) (goOn bo
 	}
 	var why error
 	for _, o := range alike {
-		if !r.AfterCounted && o.log.Told != toldCounted || r.ours(o.log.ID) != nil || r.isOfAnother(o.log) {
+		told := r.AfterCounted || o.log.Told == toldCounted && s.hasNameOf(o.log)
+		if !told || r.ours(o.log.ID) != nil || r.isOfAnother(o.log) {
 			continue
 		}
 		place, lines, err := r.findBehind(s, o.log)
