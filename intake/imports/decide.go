@@ -72,6 +72,7 @@ func (r *run) refuse(s *source, format string, args ...any) {
 // decide reads a file, and writes down what is to be counted of it.
 func (r *run) decide(ctx context.Context, b book, s *source) error {
 	s.position, s.refused, s.rest = nil, false, nil
+	r.summary.lookAnew(s.file.name)
 	err := r.readBeginning(s)
 	var known []Log
 	if err == nil && s.begins {
@@ -154,7 +155,9 @@ func (r *run) identify(ctx context.Context, s *source, known []Log) (goOn bool, 
 	}
 	for i := range known { // a log that was begun, of which nothing is counted yet
 		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) && r.ours(l.ID) == nil {
-			s.begin(l)
+			if s.begin(l); !r.After.IsZero() {
+				s.log.After, s.log.AfterLines = nil, nil // which lines are left out is found anew
+			}
 			return true, r.readOn(ctx, s)
 		}
 	}

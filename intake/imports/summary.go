@@ -3,6 +3,7 @@ package imports
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"footfall/intake/logs"
@@ -67,6 +68,11 @@ func (s *Summary) visit(site string, day int32) {
 }
 
 func (s *Summary) problem(file, format string, args ...any) { tell(&s.Problems, file, format, args) }
+
+// lookAnew takes back what was wrong with a file.
+func (s *Summary) lookAnew(file string) {
+	s.Problems = slices.DeleteFunc(s.Problems, func(text string) bool { return strings.HasPrefix(text, file+": ") })
+}
 
 func (s *Summary) note(file, format string, args ...any) { tell(&s.Notes, file, format, args) }
 
