@@ -77,8 +77,7 @@ func (d *desk) follow(steps ...step) {
 	}
 }
 
-func another(o *Options)      { o.Another = true }
-func afterCounted(o *Options) { o.AfterCounted = true }
+func another(o *Options) { o.Another = true }
 func server(name string) func(o *Options) {
 	return func(o *Options) { o.Server = name }
 }
@@ -202,16 +201,19 @@ func TestRule(t *testing.T) {
 			}
 		},
 		"windows that slide": func(d *desk) []step {
-			d.file("1", text(written(1, 0, 900)))
-			d.file("2", text(written(1, 300, 1200)))
-			d.file("3", text(written(1, 1100, 2400)))
-			d.file("4", text(written(1, 2000, 3000)))
+			window := func(from, to int, told bool) func(o *Options) {
+				return func(o *Options) {
+					d.file("window", text(written(1, from, to)))
+					o.AfterCounted = told
+				}
+			}
+			d.file("window", nil)
 			return []step{
-				{"first", []string{"1"}, afterCounted, len(written(1, 0, 900)), ""},
-				{"second", []string{"2"}, afterCounted, len(written(1, 0, 1200)), ""},
-				{"third, of which that is known", []string{"3"}, nil, len(written(1, 0, 2400)), ""},
-				{"again", []string{"3"}, nil, len(written(1, 0, 2400)), ""},
-				{"fourth", []string{"4"}, nil, len(written(1, 0, 3000)), ""},
+				{"first", []string{"window"}, window(0, 900, true), len(written(1, 0, 900)), ""},
+				{"second", []string{"window"}, window(300, 1200, true), len(written(1, 0, 1200)), ""},
+				{"third, of which that is known", []string{"window"}, window(1100, 2400, false), len(written(1, 0, 2400)), ""},
+				{"again", []string{"window"}, window(1100, 2400, false), len(written(1, 0, 2400)), ""},
+				{"fourth", []string{"window"}, window(2000, 3000, false), len(written(1, 0, 3000)), ""},
 			}
 		},
 		"little is counted": func(d *desk) []step {
