@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/db/dbtest"
 )
 
 func TestNotes(t *testing.T) {
@@ -26,29 +25,29 @@ func TestNotes(t *testing.T) {
 		{"shop", "2019-06-29", "x", "other.example", "site: app shop does not count other.example"},
 		{"shop", "2019-06-29", "x", "a b", "site: "},
 	} {
-		_, err := c.AddNote(ctx, wrong.app, wrong.day, wrong.text, wrong.site)
+		_, err := c.Admin.AddNote(ctx, wrong.app, wrong.day, wrong.text, wrong.site)
 		require.ErrorContains(t, err, wrong.says)
 	}
-	later, err := c.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
+	later, err := c.Admin.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
 	require.NoError(t, err)
-	note, err := c.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
+	note, err := c.Admin.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
 	require.NoError(t, err)
 	site := "shop.example"
 	require.Equal(t, admin.NotesListRow{ID: note.ID, Site: &site, DayID: 20190629, Text: "A new version"}, note)
-	notes, err := c.Notes(ctx, "shop")
+	notes, err := c.Admin.Notes(ctx, "shop")
 	require.NoError(t, err)
 	require.Equal(t, []admin.NotesListRow{later, note}, notes)
 
-	_, err = c.RemoveNote(ctx, "demo", note.ID)
+	_, err = c.Admin.RemoveNote(ctx, "demo", note.ID)
 	require.ErrorContains(t, err, "the app has no note", "another app's")
-	removed, err := c.RemoveNote(ctx, "shop", note.ID)
+	removed, err := c.Admin.RemoveNote(ctx, "shop", note.ID)
 	require.NoError(t, err)
 	require.Equal(t, note, removed)
-	_, err = c.RemoveNote(ctx, "shop", note.ID)
+	_, err = c.Admin.RemoveNote(ctx, "shop", note.ID)
 	require.ErrorContains(t, err, "number: the app has no note")
 
-	_, err = dbtest.Connect(t, c.url).Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
+	_, err = c.Tables().Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
 	require.NoError(t, err)
-	_, err = c.AddNote(ctx, "shop", "2019-06-29", "x", "")
+	_, err = c.Admin.AddNote(ctx, "shop", "2019-06-29", "x", "")
 	require.ErrorContains(t, err, "as many as it may have")
 }

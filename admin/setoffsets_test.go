@@ -29,20 +29,20 @@ func TestOffsetsAreChecked(t *testing.T) {
 	}
 	var list []admin.Offset
 	for i, wrong := range all {
-		_, err := c.SetOffsets(ctx, "shop", []admin.Offset{wrong.offset}, false)
+		_, err := c.Admin.SetOffsets(ctx, "shop", []admin.Offset{wrong.offset}, false)
 		require.ErrorContains(t, err, wrong.says)
 		wrong.offset.Line = i + 2
 		list = append(list, wrong.offset)
 	}
 	// All faults at once, and nothing of the rest.
 	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
-	_, err := c.SetOffsets(ctx, "shop", list, false)
+	_, err := c.Admin.SetOffsets(ctx, "shop", list, false)
 	for i, wrong := range all {
 		require.ErrorContains(t, err, fmt.Sprintf("line %d: %s", i+2, wrong.says))
 	}
 	require.ErrorContains(t, err, "line 51: uri: shop.example/well is on line 50, too")
-	require.Zero(t, c.one(t, `SELECT count(*) FROM offsets`))
-	_, err = c.SetOffsets(ctx, "nobody", nil, false)
+	require.Zero(t, c.One(t, `SELECT count(*) FROM offsets`))
+	_, err = c.Admin.SetOffsets(ctx, "nobody", nil, false)
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 
 	// The same again changes nothing; a trial neither, though it tells what would be.
@@ -51,20 +51,20 @@ func TestOffsetsAreChecked(t *testing.T) {
 		try  bool
 		want admin.OffsetsDone
 	}{{true, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Same: 2}}} {
-		done, err := c.SetOffsets(ctx, "shop", well, set.try)
+		done, err := c.Admin.SetOffsets(ctx, "shop", well, set.try)
 		require.NoError(t, err)
 		require.Equal(t, set.want, done)
 	}
 	well[1].UV, well[1].PV = 1, 1
-	done, err := c.SetOffsets(ctx, "shop", well, true)
+	done, err := c.Admin.SetOffsets(ctx, "shop", well, true)
 	require.NoError(t, err)
 	require.Equal(t, admin.OffsetsDone{Changed: 1, Same: 1}, done)
-	require.Zero(t, c.one(t, `SELECT sum(uv) FROM offsets`))
+	require.Zero(t, c.One(t, `SELECT sum(uv) FROM offsets`))
 
 	many := make([]admin.Offset, 250)
 	for i := range many {
 		many[i] = admin.Offset{URI: "shop.example", Hot: -1, Line: i + 2}
 	}
-	_, err = c.SetOffsets(ctx, "shop", many, false)
+	_, err = c.Admin.SetOffsets(ctx, "shop", many, false)
 	require.ErrorContains(t, err, "and 150 more")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
-	"footfall/db/dbtest"
+	"footfall/counter/desk"
 	"footfall/visit/tag"
 )
 
@@ -25,12 +25,12 @@ func TestRetentionSettings(t *testing.T) {
 		{10, 9, "forget-days: visits would be kept for longer than their visitors"},
 		{0, 9, "forget-days: visits would be kept for longer than their visitors"},
 	} {
-		err := c.SetApp(t.Context(), "demo", app.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
+		err := c.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
 		assert.ErrorContains(t, err, wrong.says)
 	}
-	require.EqualValues(t, 1, c.one(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND (retain_days, forget_days) = (35, 0)`), "the defaults")
+	require.EqualValues(t, 1, c.One(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND (retain_days, forget_days) = (35, 0)`), "the defaults")
 	for _, days := range []int{9, 0, 36500} {
-		require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{RetainDays: &days, ForgetDays: &days}))
+		require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &days, ForgetDays: &days}))
 	}
 }
 
@@ -49,31 +49,31 @@ func TestTagSettings(t *testing.T) {
 		{[]string{"none", "source"}, "tags: none stands alone"},
 		{many, "tags: 21 names are the app's own"},
 	} {
-		require.ErrorContains(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
+		require.ErrorContains(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
 	}
 	tags := func() (names []string) {
-		rows := dbtest.Column[[]string](t, dbtest.Connect(t, c.url), `SELECT tags FROM footfall.apps WHERE name = 'demo'`)
+		rows := desk.Column[[]string](t, c, `SELECT tags FROM footfall.apps WHERE name = 'demo'`)
 		return rows[0]
 	}
 	require.Equal(t, tag.Names, tags())
 	for _, set := range []struct{ typed, counted string }{
 		{"none", "hour"}, {"plan,hour,plan,campaign,source", "source,campaign,hour,plan"}, {"plan,default", strings.Join(tag.Names, ",") + ",plan"}, {"default", strings.Join(tag.Names, ",")},
 	} {
-		require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(set.typed, ",")}))
+		require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(set.typed, ",")}))
 		require.Equal(t, set.counted, strings.Join(tags(), ","), set.typed)
 	}
-	require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: many[:21]}))
-	require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{RespectDNT: new(bool)}))
+	require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: many[:21]}))
+	require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{RespectDNT: new(bool)}))
 	require.Len(t, tags(), 28, "what is not given stays")
 }
 
 // A list of hosts is read again and again, as it grows, and leaves alone what else is ignored.
 func TestIgnoreFile(t *testing.T) {
 	c := newCommands(t)
-	set := func(s app.Settings) error { return c.SetApp(t.Context(), "demo", s) }
+	set := func(s app.Settings) error { return c.Admin.SetApp(t.Context(), "demo", s) }
 	is := func(list string) {
 		t.Helper()
-		assert.EqualValues(t, 1, c.one(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND ignore::text = '`+list+`'`), list)
+		assert.EqualValues(t, 1, c.One(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND ignore::text = '`+list+`'`), list)
 	}
 	require.NoError(t, set(app.Settings{Ignore: []string{"192.0.2.1", "id:me", "from:typed.example"}}))
 	file := []byte("# of today\r\n\r\nWWW.Spam.example\n b.example # why\n\nspam.example\nспам.рф")
@@ -95,7 +95,7 @@ func TestIgnoreFile(t *testing.T) {
 	}
 	assert.ErrorContains(t, set(app.Settings{IgnoreFile: []byte(many.String())}), "ignore-file: it has 10001 hosts: 10000 are the most")
 	require.NoError(t, set(app.Settings{IgnoreFile: []byte(strings.Replace(many.String(), "h0.example", "h1.example", 1))}))
-	assert.EqualValues(t, 10_000, c.one(t, `SELECT cardinality(ignore) FROM apps WHERE name = 'demo'`))
+	assert.EqualValues(t, 10_000, c.One(t, `SELECT cardinality(ignore) FROM apps WHERE name = 'demo'`))
 	require.NoError(t, set(app.Settings{IgnoreFile: []byte{}}))
 	is("{}")
 }

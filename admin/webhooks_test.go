@@ -7,17 +7,15 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db"
-	"footfall/db/dbtest"
 )
 
 func TestWebhooks(t *testing.T) {
 	c := newCommands(t)
 	ctx := t.Context()
 	const url = "HTTPS://hook.example/"
-	_, _, _, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	_, _, _, err := c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "secret-file: it is missing")
-	c.Admin = admin.NewAdmin(dbtest.Open(t, c.url, db.Options{}), make(app.Secret, app.SecretBytes))
+	c.Admin = admin.NewAdmin(c.DB, make(app.Secret, app.SecretBytes))
 	for _, wrong := range []struct{ app, site, page, says string }{
 		{"nobody", "shop.example", "", `there is no app "nobody"`},
 		{"shop", "", "", "site: name a site, or else a page"},
@@ -30,31 +28,31 @@ func TestWebhooks(t *testing.T) {
 		{"shop", "", "shop.example/(other)", "uri: "},
 		{"shop", "", "http://", "uri: "},
 	} {
-		_, _, _, err := c.AddWebhook(ctx, wrong.app, wrong.site, wrong.page, url, false)
+		_, _, _, err := c.Admin.AddWebhook(ctx, wrong.app, wrong.site, wrong.page, url, false)
 		require.ErrorContains(t, err, wrong.says)
 	}
-	id, target, key, err := c.AddWebhook(ctx, "shop", "SHOP.example", "", url, false)
+	id, target, key, err := c.Admin.AddWebhook(ctx, "shop", "SHOP.example", "", url, false)
 	require.NoError(t, err)
 	require.Equal(t, "shop.example", target)
 	require.Regexp(t, "^[0-9a-f]{64}$", key)
-	_, _, another, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	_, _, another, err := c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.NoError(t, err)
 	require.NotEqual(t, key, another)
-	hooks, err := c.Webhooks(ctx, "shop")
+	hooks, err := c.Admin.Webhooks(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, hooks, 2)
 	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since, TryAt: hooks[0].TryAt}, hooks[0])
 
-	_, err = c.RemoveWebhook(ctx, "demo", id)
+	_, err = c.Admin.RemoveWebhook(ctx, "demo", id)
 	require.ErrorContains(t, err, "number: the app has no webhook", "another app's")
-	target, err = c.RemoveWebhook(ctx, "shop", id)
+	target, err = c.Admin.RemoveWebhook(ctx, "shop", id)
 	require.NoError(t, err)
 	require.Equal(t, "shop.example", target)
-	_, err = c.RemoveWebhook(ctx, "shop", id)
+	_, err = c.Admin.RemoveWebhook(ctx, "shop", id)
 	require.ErrorContains(t, err, "number: the app has no webhook")
 
-	_, err = dbtest.Connect(t, c.url).Exec(ctx, `INSERT INTO webhooks (app_id, uri, url, private, seen) SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
+	_, err = c.Tables().Exec(ctx, `INSERT INTO webhooks (app_id, uri, url, private, seen) SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
 	require.NoError(t, err)
-	_, _, _, err = c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	_, _, _, err = c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "as many as it may have")
 }

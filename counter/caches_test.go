@@ -190,7 +190,7 @@ func TestLostConnectionForgets(t *testing.T) {
 func TestFilterReadsTheTables(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	_, err := in.Tables(t).Exec(t.Context(), `
+	_, err := in.Tables().Exec(t.Context(), `
 		INSERT INTO pages (app_id, uri) VALUES (1, 'a');
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a/');
 		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
@@ -270,7 +270,7 @@ func TestSameTablesEveryWay(t *testing.T) {
 			}
 			in.Count(t, fmt.Sprintf("10.0.0.%d", rng.IntN(20)), fmt.Sprintf("http://s%d.example/%d", rng.IntN(2), rng.IntN(4)))
 		}
-		rows, err := in.Tables(t).Query(t.Context(), `
+		rows, err := in.Tables().Query(t.Context(), `
 			SELECT p.uri || ' ' || c::text FROM counters AS c JOIN pages AS p ON p.id = c.page_id
 			UNION ALL SELECT v::text FROM visitors AS v
 			UNION ALL SELECT v::text FROM visits AS v

@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	var stored int
-	require.NoError(t, in.Tables(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
+	require.NoError(t, in.Tables().QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
 	require.Zero(t, stored)
 
 	a, err := in.Visit(t.Context(), counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example:8080/a"})

@@ -237,7 +237,7 @@ func TestDeletePageGoesOn(t *testing.T) {
 	in.Count(t, "192.0.2.1", "http://a.example/a")
 	in.Count(t, "192.0.2.1", "http://a.example/b")
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
-	reading, err := in.Tables(t).Begin(t.Context())
+	reading, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visitors IN SHARE MODE`)
 	require.NoError(t, err)
@@ -355,7 +355,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	_, third := intern("third")
 	require.IsIncreasing(t, []int64{site, second, third})
 	begin := func() (pgx.Tx, func(targets ...int64) error) {
-		tx, err := in.Tables(t).Begin(t.Context())
+		tx, err := in.Tables().Begin(t.Context())
 		require.NoError(t, err)
 		return tx, func(targets ...int64) error {
 			_, err := tx.Exec(context.Background(), db.CountersLock, targets, make([]int64, len(targets)), make([]int64, len(targets)))
@@ -394,7 +394,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		}
 		require.NoError(t, <-visit("demo", "/"))
 		require.NoError(t, <-visit("stays", "/"))
-		tx, err := in.Tables(t).Begin(t.Context())
+		tx, err := in.Tables().Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
@@ -434,7 +434,7 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
 		in.Count(t, "192.0.2.1", "http://a.example/old")
 		in.Count(t, "192.0.2.2", "http://a.example/new")
-		tx, err := in.Tables(t).Begin(t.Context())
+		tx, err := in.Tables().Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)

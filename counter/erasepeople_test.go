@@ -51,7 +51,7 @@ func (in *instance) of(t *testing.T, ids ...string) (stored []string) {
 	t.Helper()
 	for _, id := range ids {
 		var is bool
-		require.NoError(t, in.Tables(t).QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
+		require.NoError(t, in.Tables().QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
 			OR EXISTS (SELECT FROM visitors WHERE ip = $1) OR EXISTS (SELECT FROM visits WHERE ip = $1)`, in.stored(t, id)).Scan(&is))
 		if is {
 			stored = append(stored, id)
@@ -94,7 +94,7 @@ func (in *instance) looksUp(id string) (done chan error) {
 // holds has a statement about an id executed in a transaction that stays open.
 func (in *instance) holds(t *testing.T, sql, id string) pgx.Tx {
 	t.Helper()
-	tx, err := in.Tables(t).Begin(t.Context())
+	tx, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	_, err = tx.Exec(t.Context(), sql, in.stored(t, id))

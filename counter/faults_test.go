@@ -29,7 +29,7 @@ import (
 // release.
 func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
-	tx, err := in.Tables(t).Begin(context.Background())
+	tx, err := in.Tables().Begin(context.Background())
 	require.NoError(t, err)
 	tag, err := tx.Exec(context.Background(), "SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
 	require.NoError(t, err)
@@ -44,13 +44,13 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 // does.
 func (in *instance) waiters(t *testing.T, n int) (pids []int32) {
 	t.Helper()
-	return dbtest.AwaitWaiting(t, in.Tables(t), n)
+	return dbtest.AwaitWaiting(t, in.Tables(), n)
 }
 
 // endWaiters has the server end the session of the one that waits.
 func (in *instance) endWaiters(t *testing.T) {
 	t.Helper()
-	_, err := in.Tables(t).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
+	_, err := in.Tables().Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
 	require.NoError(t, err)
 }
 
@@ -208,7 +208,7 @@ func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 	require.ErrorContains(t, err, "shutting down")
 	var hot int64
-	require.NoError(t, in.Tables(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
+	require.NoError(t, in.Tables().QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
 	require.Equal(t, counted.Load()+1, hot, "counted = answered")
 	in.Check(t)
 }
@@ -394,7 +394,7 @@ func TestWatcherBacksOff(t *testing.T) {
 	watchers := func(n int) func() bool {
 		return func() bool {
 			var found int
-			assert.NoError(t, direct.Tables(t).QueryRow(context.Background(), watchersOfApps).Scan(&found))
+			assert.NoError(t, direct.Tables().QueryRow(context.Background(), watchersOfApps).Scan(&found))
 			return found == n
 		}
 	}

@@ -246,7 +246,7 @@ func TestInboxOfFormerSettings(t *testing.T) {
 func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.Tables(t) // which are this test's, not a part's
+	in.Tables() // which are this test's, not a part's
 	for _, c := range []struct {
 		name    string
 		command func() error
@@ -259,7 +259,7 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 		{"deletion", func() error { return in.Admin.DeleteApp(context.Background(), "demo") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			writes, err := in.Tables(t).Begin(t.Context())
+			writes, err := in.Tables().Begin(t.Context())
 			require.NoError(t, err)
 			defer func() { _ = writes.Rollback(context.Background()) }()
 			_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
@@ -762,7 +762,7 @@ func inboxBesideADumpThatBegins(t *testing.T, aside string) {
 	defer in.keepWaiting(t)()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
-	dump, err := in.Tables(t).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	dump, err := in.Tables().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	defer func() { _ = dump.Rollback(context.Background()) }()
 	inDump := func(sql string) (n int64) {
@@ -774,7 +774,7 @@ func inboxBesideADumpThatBegins(t *testing.T, aside string) {
 	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
 	_, err = dump.Exec(t.Context(), `SET application_name = 'pg_dump'`)
 	require.NoError(t, err)
-	dbtest.NeedSuperuser(t, in.Tables(t))
+	dbtest.NeedSuperuser(t, in.Tables())
 	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO footfall_app`)
 	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "by an owner who may not see since when")
 	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO CURRENT_USER`)
@@ -898,7 +898,7 @@ func TestInboxIsClosedBehindWhoWrites(t *testing.T) {
 	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
 	require.NoError(t, err)
 	var turn int64
-	err = in.Tables(t).QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
+	err = in.Tables().QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
 	require.ErrorContains(t, err, "55P03")
 	_, err = writes.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
@@ -960,7 +960,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 		}
 	}
 	counted()
-	tx, err := in.Tables(t).Begin(t.Context())
+	tx, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	_, err = tx.Exec(t.Context(), `LOCK TABLE counters, pages, visitors, visits IN ACCESS EXCLUSIVE MODE`)
@@ -994,7 +994,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 	}
 	in.Drained(t)
 
-	tx, err := in.Tables(t).Begin(t.Context())
+	tx, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }() // or it could not be closed where the test has failed
 	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)

@@ -478,7 +478,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	reading, err := in.Tables(t).Begin(t.Context()) // whoever drops a day waits for it
+	reading, err := in.Tables().Begin(t.Context()) // whoever drops a day waits for it
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), "SELECT FROM visits")
 	require.NoError(t, err)

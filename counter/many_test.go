@@ -138,7 +138,7 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 	}
 	wg.Wait()
 	var hot int
-	require.NoError(t, a.Tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, a.Tables().QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 2*(chunks*visits+clients*each), hot)
 	for _, in := range []*instance{a, b} {
 		require.Empty(t, in.Log.String())
@@ -194,7 +194,7 @@ func TestChunkOfTwoSources(t *testing.T) {
 // numbersOf are pv, uv and hot of a target; "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
-	rows, err := in.Tables(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
+	rows, err := in.Tables().Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
 	require.NoError(t, err)
 	for rows.Next() {
 		require.NoError(t, rows.Scan(&numbers))
@@ -227,7 +227,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	keepsUp(t, in.URL, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool {
 		var calls int
-		err := in.Tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
+		err := in.Tables().QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
 		return err == nil && calls == 2
 	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }

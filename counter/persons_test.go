@@ -250,7 +250,7 @@ func (in *instance) forget(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		for _, which := range []string{"<>", "="} {
-			_, err := in.Tables(t).Exec(t.Context(), `DELETE FROM people WHERE period `+which+` people_period() AND id = $1`, in.stored(t, id))
+			_, err := in.Tables().Exec(t.Context(), `DELETE FROM people WHERE period `+which+` people_period() AND id = $1`, in.stored(t, id))
 			require.NoError(t, err)
 		}
 	}
@@ -314,11 +314,11 @@ func TestLinkBehindErasing(t *testing.T) {
 
 	a.Exec(t, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 		CREATE TRIGGER wait BEFORE INSERT ON people FOR EACH STATEMENT EXECUTE FUNCTION wait()`)
-	writing, err := a.Tables(t).Begin(t.Context())
+	writing, err := a.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = writing.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
 	require.NoError(t, err)
-	erasing, err := a.Tables(t).Begin(t.Context())
+	erasing, err := a.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = erasing.Exec(t.Context(), `SELECT lock_people(id) FROM apps; DELETE FROM people`)
 	require.NoError(t, err)

@@ -40,6 +40,6 @@ func TestReportPeople(t *testing.T) {
 	require.NoError(t, <-in.erases("user:7"))
 	assert.Equal(t, []string{"(none) 9\n"}, in.known(t, "a", "age"))
 	assert.Empty(t, in.known(t, "elsewhere", "age"))
-	_, err := in.Tables(t).Exec(t.Context(), `SELECT * FROM report.people('demo', 'a', 'size')`)
+	_, err := in.Tables().Exec(t.Context(), `SELECT * FROM report.people('demo', 'a', 'size')`)
 	assert.ErrorContains(t, err, "app demo has no tag size")
 }

@@ -197,7 +197,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.Len(t, unseen, 4)
 
 	// A visit of theirs is under way, and has the lock of the site: it is waited for.
-	held, err := in.Tables(t).Begin(t.Context())
+	held, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestDropWaitsForReports(t *testing.T) {
 	in.Count(t, "192.0.2.1", "http://a.example/1")
 	in.Clock.Set(firstDay.AddDate(0, 0, 3))
 	in.Count(t, "192.0.2.1", "http://a.example/1")
-	reading, err := in.Tables(t).Begin(t.Context())
+	reading, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `SELECT count(*) FROM visits`)
 	require.NoError(t, err)
@@ -271,7 +271,7 @@ func TestDeletePageBesidePacking(t *testing.T) {
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
 	in.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
 	in.Exec(t, `SELECT close_day(20190601); SELECT close_day(20190602)`)
-	packing, err := in.Tables(t).Begin(t.Context())
+	packing, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = packing.Exec(t.Context(), `SELECT pack_returns(0, 10)`)
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	require.NoError(t, err)
 	chunk := chunkOf(t, g, at, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: in.Clock.Now().Add(-24 * time.Hour)})
 
-	holder, err := in.Tables(t).Begin(t.Context())
+	holder, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = holder.Exec(t.Context(), `SELECT hold_app_days(id) FROM apps WHERE name = 'demo'`)
 	require.NoError(t, err)

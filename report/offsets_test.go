@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
+	"footfall/counter/desk"
 	"footfall/report"
 	"footfall/report/draw"
 )
@@ -21,18 +22,18 @@ func TestOffsetsInReports(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
 	ctx := t.Context()
-	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
-	r.exec(t, `INSERT INTO pages (app_id, uri, site_id) SELECT 1, 's.example/p', id FROM pages`)
-	r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 5, 4, 3 FROM pages`)
-	r.exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, site_id, 20190629, 5, 4, 3 FROM pages`)
-	r.exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, ('192.0.2.' || n)::inet, n, 20190629, 20190629 FROM pages, generate_series(1, 3) AS n`)
+	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
+	r.Exec(t, `INSERT INTO pages (app_id, uri, site_id) SELECT 1, 's.example/p', id FROM pages`)
+	r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 5, 4, 3 FROM pages`)
+	r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, site_id, 20190629, 5, 4, 3 FROM pages`)
+	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, ('192.0.2.' || n)::inet, n, 20190629, 20190629 FROM pages, generate_series(1, 3) AS n`)
 	overview := func(target string) string {
 		a, err := r.Overview(ctx, "demo", target, 20190629)
 		require.NoError(t, err)
 		return text(t, a)
 	}
 	counted := overview("s.example/p")
-	_, err := r.admin.SetOffsets(ctx, "demo", []admin.Offset{
+	_, err := r.Admin.SetOffsets(ctx, "demo", []admin.Offset{
 		{URI: "s.example/p", Hot: 100, PV: 50, UV: 48}, {URI: "s.example", Hot: 7}, {URI: "s.example/never", Hot: 9, PV: 2, UV: 1},
 	}, false)
 	require.NoError(t, err)
@@ -53,7 +54,7 @@ func TestOffsetsInReports(t *testing.T) {
 		{`SELECT concat_ws(' ', uri, pv, new_visitors, hot) FROM report.top_pages('demo', 0, 20190629)`, []string{"s.example/p 4 3 5"}},
 		{`SELECT concat_ws(' ', uniques, new_visitors, pv, hot) FROM report.numbers('demo', 's.example/p', 0, 20190629)`, []string{"3 3 4 5"}},
 	} {
-		assert.Equal(t, c.want, rowsOf[string](t, r, c.sql), c.sql)
+		assert.Equal(t, c.want, desk.Column[string](t, r.Desk, c.sql), c.sql)
 	}
 
 	shown := overview("s.example/p")
@@ -90,12 +91,12 @@ func TestErasedRanksAreNobodys(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
 	const visitors, before = 600, 1_000_000_000_000
-	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
-	r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, $1, $1, $1 FROM pages`, visitors)
-	r.exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, inet '10.0.0.0' + n, n, 20190629, 20190629 FROM pages, generate_series(1, $1::bigint) AS n`, visitors)
+	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
+	r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, $1, $1, $1 FROM pages`, visitors)
+	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, inet '10.0.0.0' + n, n, 20190629, 20190629 FROM pages, generate_series(1, $1::bigint) AS n`, visitors)
 	erased := []int64{1, 255, 256, 257, 512, 600}
-	r.exec(t, `WITH gone AS (DELETE FROM visitors WHERE rank = ANY ($1) RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`, erased)
-	_, err := r.admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "s.example", PV: before, UV: before, Hot: before}}, false)
+	r.Exec(t, `WITH gone AS (DELETE FROM visitors WHERE rank = ANY ($1) RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`, erased)
+	_, err := r.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "s.example", PV: before, UV: before, Hot: before}}, false)
 	require.NoError(t, err)
 
 	for _, rank := range []int64{1, 2, 254, 255, 256, 257, 258, 511, 512, 513, 599, 600} {
@@ -111,7 +112,7 @@ func TestErasedRanksAreNobodys(t *testing.T) {
 	require.ErrorIs(t, err, report.ErrNobody)
 	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: before})
 	require.ErrorIs(t, err, report.ErrNobody)
-	assert.Equal(t, erased, rowsOf[int64](t, r, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
-	assert.Equal(t, []string{"600 600 600"}, rowsOf[string](t, r, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))
-	assert.Equal(t, erased[1:], rowsOf[int64](t, r, `SELECT rank - $1 FROM report.first_visits('demo', 's.example', 599) WHERE first_day = 0 ORDER BY 1`, before))
+	assert.Equal(t, erased, desk.Column[int64](t, r.Desk, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
+	assert.Equal(t, []string{"600 600 600"}, desk.Column[string](t, r.Desk, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))
+	assert.Equal(t, erased[1:], desk.Column[int64](t, r.Desk, `SELECT rank - $1 FROM report.first_visits('demo', 's.example', 599) WHERE first_day = 0 ORDER BY 1`, before))
 }

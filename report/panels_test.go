@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/report"
 	"footfall/visit"
@@ -101,7 +102,7 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 		require.NoError(t, err)
 		require.Equal(t, append(slices.Clone(tags.Rows[:min(1, len(tags.Rows)-1)]), tags.Rows[len(tags.Rows)-1]), first.Rows)
 	}
-	require.ElementsMatch(t, rowsOf[string](t, h.reading, `
+	require.ElementsMatch(t, desk.Column[string](t, h.Desk, `
 		SELECT concat_ws(' ', d.value, d.pv, d.newcomers, d.compared, d.before)
 		FROM (
 			SELECT d.value, coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $3 AND $4), 0) AS pv,
@@ -197,7 +198,7 @@ func (h *history) listsAgree(t *testing.T) {
 	for _, row := range brought.Rows {
 		to = append(to, fmt.Sprint(row.Uri, " ", row.Pv, row.Newcomers))
 	}
-	require.Equal(t, rowsOf[string](t, h.reading, `
+	require.Equal(t, desk.Column[string](t, h.Desk, `
 		SELECT concat_ws(' ', d.target, sum(d.pv), sum(d.newcomers))
 		FROM report.tag_days AS d JOIN pages AS p ON p.uri = d.target
 		WHERE d.target LIKE 's1.example/%' AND d.name = 'source' AND d.value = 'google' AND d.day_id BETWEEN $1 AND $2
@@ -209,7 +210,7 @@ func (h *history) listsAgree(t *testing.T) {
 	for _, row := range first.Rows {
 		read = append(read, fmt.Sprint(row.Rank, row.FirstDay, row.IsRound))
 	}
-	require.Equal(t, rowsOf[string](t, h.reading, `
+	require.Equal(t, desk.Column[string](t, h.Desk, `
 		SELECT concat_ws(' ', w.rank, w.first_day, w.rank = ANY ('{1,2,5,10,20,50}'))
 		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
 		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
@@ -230,7 +231,7 @@ func (h *history) listsAgree(t *testing.T) {
 			require.Greater(t, i, 1, "several parts of the list")
 			break
 		}
-		require.Equal(t, rowsOf[string](t, h.reading, `
+		require.Equal(t, desk.Column[string](t, h.Desk, `
 			SELECT concat_ws(' ', v.day_id, host(v.ip), w.rank, w.first_day, v.previous_day, w.last_day)
 			FROM visits AS v JOIN pages AS p ON p.id = v.page_id JOIN visitors AS w ON w.page_id = p.id AND w.ip = v.ip
 			WHERE p.uri = 's1.example' AND v.day_id BETWEEN $1 AND $2

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,50 +19,32 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter"
-	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/report"
 	"footfall/visit"
 )
 
 // reading is a database with an open app "demo", and what reads it.
 type reading struct {
+	*desk.Desk
 	*report.Reader
-	url   string
-	conn  *pgx.Conn
-	admin *admin.Admin
 }
+
+var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
 func newReading(t *testing.T) *reading {
 	t.Helper()
-	r := &reading{url: dbtest.Made(t, "demo", time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC), func(d *db.DB) {
-		open := "open"
-		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
-	})}
-	d := dbtest.Open(t, r.url, db.Options{})
-	r.Reader, r.admin = report.NewReader(d), admin.NewAdmin(d, nil)
-	r.conn = dbtest.Connect(t, r.url)
-	return r
-}
-
-func (r *reading) exec(t *testing.T, sql string, args ...any) {
-	t.Helper()
-	_, err := r.conn.Exec(t.Context(), sql, args...)
-	require.NoError(t, err, sql)
-}
-
-func rowsOf[T any](t *testing.T, r *reading, sql string, args ...any) []T {
-	t.Helper()
-	return dbtest.Column[T](t, r.conn, sql, args...)
+	o := desk.Options{Began: noon}
+	d := desk.Idle(t, desk.Database(t, o), o)
+	return &reading{d, report.NewReader(d.DB)}
 }
 
 func one[T any](t *testing.T, r *reading, sql string, args ...any) T {
 	t.Helper()
-	return rowsOf[T](t, r, sql, args...)[0]
+	return desk.Column[T](t, r.Desk, sql, args...)[0]
 }
 
 // text is what a caller of a report would get.
@@ -101,14 +82,10 @@ const firstDay, lastDay = 20190628, 20190705
 func newHistory(t *testing.T) *history {
 	t.Helper()
 	h := &history{reading: newReading(t), random: rand.New(rand.NewPCG(6, 28)), hot: map[string]map[int32]int64{}}
-	var day atomic.Int32
-	d := dbtest.Open(t, h.url, db.Options{})
-	now := func() time.Time { return time.Date(2019, 6, 28, 12, 0, 0, 0, time.UTC).AddDate(0, 0, int(day.Load())) }
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: now, MaxWait: time.Minute}})
-	require.NoError(t, err)
+	counting := desk.On(t, h.URL, desk.Options{Began: noon.AddDate(0, 0, -1)})
 	defer counting.Close()
-	for h.days = nil; len(h.days) < 8; day.Add(1) {
-		today := visit.DayOf(now(), time.UTC)
+	for len(h.days) < 8 {
+		today := visit.DayOf(counting.Clock.Now(), time.UTC)
 		h.days = append(h.days, today)
 		var sent sync.WaitGroup
 		for range 220 {
@@ -129,6 +106,7 @@ func newHistory(t *testing.T) *history {
 			})
 		}
 		sent.Wait()
+		counting.Clock.Set(counting.Clock.Now().AddDate(0, 0, 1))
 	}
 	require.Equal(t, int32(lastDay), h.days[len(h.days)-1])
 	return h
@@ -156,7 +134,7 @@ func (h *history) someTargets() (targets []string) {
 // visits. hot is in no row of theirs.
 func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.PageBetween) {
 	t.Helper()
-	rows, err := h.conn.Query(t.Context(), `
+	rows, err := h.Tables().Query(t.Context(), `
 		SELECT p.uri, count(v.ip), count(v.ip) FILTER (WHERE w.first_day = v.day_id), count(DISTINCT v.ip)
 		FROM pages AS p
 		LEFT JOIN visits AS v ON v.page_id = p.id AND v.day_id BETWEEN $2 AND $3
@@ -256,11 +234,11 @@ func TestReportsAgreeWithTheVisits(t *testing.T) {
 	}
 	require.Positive(t, one[int64](t, h.reading, `SELECT count(*) FROM tops`))
 	h.agree(t, ranges)
-	h.exec(t, `SELECT pack_returns(0, 2000)`)
+	h.Exec(t, `SELECT pack_returns(0, 2000)`)
 	require.Positive(t, one[int64](t, h.reading, `SELECT count(*) FROM packed_returns`))
 	h.panelsAgree(t)
 	for range 5 {
-		h.exec(t, `DELETE FROM tops WHERE random() < 0.3`)
+		h.Exec(t, `DELETE FROM tops WHERE random() < 0.3`)
 		h.agree(t, dbtest.LongOrShort(20, 8))
 	}
 	h.visitorsAgree(t)
@@ -290,7 +268,7 @@ func (h *history) visitorsAgree(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, rowsOf[string](t, h.reading, `
+		require.Equal(t, desk.Column[string](t, h.Desk, `
 			SELECT host(v.ip) || ' ' || w.rank || ' ' || (w.first_day = v.day_id)
 			FROM visits AS v JOIN visitors AS w USING (page_id, ip) JOIN pages AS p ON p.id = v.page_id
 			WHERE p.uri = $1 AND v.day_id = $2 ORDER BY v.ip`, target, day), append([]string{}, read...))
@@ -309,7 +287,7 @@ func (h *history) visitorsAgree(t *testing.T) {
 	for _, s := range append(sites, more...) {
 		read = append(read, fmt.Sprint(s.Site, " ", s.PV, s.UV, s.Hot))
 	}
-	require.Equal(t, rowsOf[string](t, h.reading, `
+	require.Equal(t, desk.Column[string](t, h.Desk, `
 		SELECT p.uri || ' ' || count(*) || ' ' || count(DISTINCT v.ip) || ' ' || (SELECT c.hot FROM counters AS c WHERE c.page_id = p.id)
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.site_id IS NULL GROUP BY p.id ORDER BY p.uri`), read)
 }
@@ -318,21 +296,21 @@ func (h *history) visitorsAgree(t *testing.T) {
 func newLongLists(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)
-	r.exec(t, `SELECT setseed(0.6)`)
-	r.exec(t, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || s || '.example' FROM generate_series(1, 3) AS s`)
-	r.exec(t, `
+	r.Exec(t, `SELECT setseed(0.6)`)
+	r.Exec(t, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || s || '.example' FROM generate_series(1, 3) AS s`)
+	r.Exec(t, `
 		INSERT INTO pages (app_id, site_id, uri)
 		SELECT 1, s.id, s.uri || '/' || n
 		FROM pages AS s JOIN (VALUES ('s1.example', 1300), ('s2.example', 400), ('s3.example', 3)) AS size (uri, pages) ON size.uri = s.uri
 		CROSS JOIN LATERAL generate_series(1, size.pages) AS n`)
-	r.exec(t, `
+	r.Exec(t, `
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 		SELECT p.id, p.site_id, 20190600 + day, n.pv + floor(power(random(), 4) * 9), n.pv, n.pv
 		FROM pages AS p
 		CROSS JOIN generate_series(1, 9) AS day
 		CROSS JOIN LATERAL (SELECT floor(power(random(), 6) * 12)::bigint AS pv, p.id) AS n
 		WHERE p.site_id IS NOT NULL AND random() < 0.9`)
-	r.exec(t, `
+	r.Exec(t, `
 		INSERT INTO days (page_id, day_id, hot, pv, new_visitors)
 		SELECT site_id, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY site_id, day_id`)
 	return r
@@ -342,7 +320,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 	t.Parallel()
 	r := newLongLists(t)
 	want := func(site, by string, in visit.Range, n int) []string {
-		return rowsOf[string](t, r, `
+		return desk.Column[string](t, r.Desk, `
 			SELECT p.uri || ' ' || sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END)
 			FROM pages AS p JOIN days AS d ON d.page_id = p.id AND d.day_id BETWEEN $3 AND $4
 			WHERE p.site_id IS NOT NULL AND ($1 = '' OR p.uri LIKE $1 || '/%')
@@ -373,9 +351,9 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 		}
 	}
 	check()
-	r.exec(t, `INSERT INTO closed_days (day_id) SELECT 20190600 + day FROM generate_series(1, 9) AS day ON CONFLICT DO NOTHING; SELECT make_tops()`)
+	r.Exec(t, `INSERT INTO closed_days (day_id) SELECT 20190600 + day FROM generate_series(1, 9) AS day ON CONFLICT DO NOTHING; SELECT make_tops()`)
 	check()
-	r.exec(t, `DELETE FROM tops WHERE random() < 0.4`)
+	r.Exec(t, `DELETE FROM tops WHERE random() < 0.4`)
 	check()
 
 	for _, by := range []string{"pv", "hot"} {
@@ -407,11 +385,11 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 			t.Run(fmt.Sprint(c.loud, " ", others), func(t *testing.T) {
 				t.Parallel()
 				r := newReading(t)
-				r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
-				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/' || n FROM generate_series(1, 9 * $1::integer) AS n`, others)
-				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/steady')`)
-				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/loud')`)
-				r.exec(t, `
+				r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/' || n FROM generate_series(1, 9 * $1::integer) AS n`, others)
+				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/steady')`)
+				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/loud')`)
+				r.Exec(t, `
 					INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 					SELECT p.id, 1, 20190601 + d, n, n, n
 					FROM pages AS p
@@ -419,12 +397,12 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 					CROSS JOIN LATERAL (SELECT CASE p.uri WHEN 'a.example/loud' THEN $1 ELSE 10 END) AS number (n)
 					WHERE p.site_id = 1
 					  AND (p.uri = 'a.example/steady' OR p.uri = 'a.example/loud' AND d = 0 OR (p.id - 2) / $2 = d)`, c.loud, others)
-				r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY day_id`)
-				r.exec(t, `INSERT INTO closed_days (day_id) SELECT 20190601 + d FROM generate_series(0, 8) AS d; SELECT make_tops()`)
+				r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY day_id`)
+				r.Exec(t, `INSERT INTO closed_days (day_id) SELECT 20190601 + d FROM generate_series(0, 8) AS d; SELECT make_tops()`)
 				require.Equal(t, int64(1), one[int64](t, r, `
 					SELECT count(DISTINCT p.uri) FROM tops AS t CROSS JOIN unnest(t.page_ids[:$1]) AS l (id) JOIN pages AS p ON p.id = l.id
 					WHERE p.uri IN ('a.example/steady', 'a.example/loud')`, others))
-				r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT page_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY page_id`)
+				r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT page_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY page_id`)
 				first := func(in visit.Range) {
 					pages, err := listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: "", In: in, By: "pv", N: 2}))
 					require.NoError(t, err)
@@ -437,8 +415,8 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 					assert.Equal(t, "a.example/"+c.first, pages[0].URI)
 				}
 				first(visit.AllDays)
-				r.exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
-				r.exec(t, `UPDATE counters SET hot = hot + 999, pv = pv + 999 WHERE page_id IN (1, 2)`)
+				r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
+				r.Exec(t, `UPDATE counters SET hot = hot + 999, pv = pv + 999 WHERE page_id IN (1, 2)`)
 				first(visit.Range{From: 20190601, To: 20190630}) // whose numbers are not those of all days
 			})
 		}
@@ -449,8 +427,8 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 func TestUniquesOfTooManyPages(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
-	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
-	r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/p' || n FROM generate_series(1, 100001) AS n`)
+	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+	r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/p' || n FROM generate_series(1, 100001) AS n`)
 	_, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: "a.example/p", In: visit.AllDays})
 	var told *visit.Error
 	require.ErrorAs(t, err, &told)
@@ -470,14 +448,14 @@ func TestSketchesEstimate(t *testing.T) {
 	in := visit.Range{From: 20190601, To: 20190603}
 	sizes := []int{0, 1, 2, 10, 50, 200, 1000, 5000, 50000}
 	for day := in.From; day <= in.To; day++ {
-		r.exec(t, `SELECT make_visits_day($1)`, day)
+		r.Exec(t, `SELECT make_visits_day($1)`, day)
 	}
-	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
 	for i, size := range sizes {
-		r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n) FROM generate_series(0, 2) AS n`, i)
+		r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n) FROM generate_series(0, 2) AS n`, i)
 		// Everybody comes to one page on one day, and every third to another page, too, on another
 		// day.
-		r.exec(t, `
+		r.Exec(t, `
 			INSERT INTO visits (page_id, day_id, previous_day, ip)
 			SELECT p.id, 20190601 + (v + again) % 3, 0, '10.0.0.0'::inet + ($1::integer * 100000 + v)
 			FROM generate_series(1, $2::integer) AS v
@@ -493,10 +471,10 @@ func TestSketchesEstimate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: int64(size), Exact: true}, u)
 	}
-	r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits GROUP BY day_id`)
-	r.exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second is read from its visits
-	r.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
-	r.exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)
+	r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits GROUP BY day_id`)
+	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second is read from its visits
+	r.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
+	r.Exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)
 	estimated := func() (all []int64) {
 		for i, size := range sizes {
 			u, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Targets: group(i), In: in})
@@ -512,8 +490,8 @@ func TestSketchesEstimate(t *testing.T) {
 		return all
 	}
 	mixed := estimated()
-	r.exec(t, `SELECT close_day(20190602)`)
-	r.exec(t, `DELETE FROM visits`)
+	r.Exec(t, `SELECT close_day(20190602)`)
+	r.Exec(t, `DELETE FROM visits`)
 	assert.Equal(t, mixed, estimated(), "a sketch is made the same way as what is added to it")
 	assert.LessOrEqual(t, one[int](t, r, `SELECT max(pg_column_size(s)) FROM sketches AS s`), 17_000)
 }
@@ -522,16 +500,16 @@ func TestSketchesEstimate(t *testing.T) {
 func TestServiceReadsReports(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	dbtest.NeedSuperuser(t, h.conn)
-	require.NoError(t, h.admin.DeletePage(t.Context(), "demo", "http://"+h.targets[1]))
+	dbtest.NeedSuperuser(t, h.Tables())
+	require.NoError(t, h.Admin.DeletePage(t.Context(), "demo", "http://"+h.targets[1]))
 	h.checkDeleted(t, h.targets[0]+visit.DeletedPage)
-	_, err := h.admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	_, err := h.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	for _, day := range h.days[:4] {
 		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
 	}
-	h.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, $1)`, h.days[3])
-	d := dbtest.Open(t, dbtest.With(t, h.url, "role", "footfall_app"), db.Options{})
+	h.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, $1)`, h.days[3])
+	d := dbtest.Open(t, dbtest.With(t, h.URL, "role", "footfall_app"), db.Options{})
 	service := report.NewReader(d)
 	read := func(from *report.Reader) string {
 		all, ctx, site := []any{}, t.Context(), h.targets[0]
@@ -585,7 +563,7 @@ func (h *history) checkDeleted(t *testing.T, page string) {
 func TestReadingEndsInTime(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
-	other := dbtest.Connect(t, r.url)
+	other := r.Conn(t)
 	tx, err := other.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `LOCK TABLE pages`)

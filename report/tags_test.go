@@ -15,7 +15,7 @@ import (
 func newTagged(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)
-	r.exec(t, `
+	r.Exec(t, `
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, NULL, 'a.example'), (1, 1, 'a.example/x'), (1, 1, 'a.example/y');
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 		VALUES (1, NULL, 20190627, 1, 1, 1), (1, NULL, 20190628, 9, 8, 1), (1, NULL, 20190629, 9, 8, 2), (2, 1, 20190629, 3, 3, 1);
@@ -56,7 +56,7 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
 	t.Parallel()
 	r := newTagged(t)
-	r.exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'z.example'), (1, 'age', '30')`)
+	r.Exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'z.example'), (1, 'age', '30')`)
 	names, err := r.TagNames(t.Context(), "demo")
 	require.NoError(t, err)
 	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"}, {Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)
@@ -80,7 +80,7 @@ func TestTagsThatCannotBeAreRefused(t *testing.T) {
 		`tags('demo', 'a.example/x', 'browser', 20190628, 20190629)`:       "ask for browser of the site",
 		`tag_pages('demo', 'source', 'google', 20190628, 20190629, 10001)`: "between 1 and 10000",
 	} {
-		_, err := r.conn.Exec(t.Context(), `SELECT FROM report.`+call)
+		_, err := r.Tables().Exec(t.Context(), `SELECT FROM report.`+call)
 		var refused *pgconn.PgError
 		require.ErrorAs(t, err, &refused, call)
 		require.Equal(t, "22023", refused.Code)

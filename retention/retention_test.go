@@ -11,28 +11,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/visit"
 )
 
-// retention is a database on which apps count that keep their visits for different times, and a
-// clock.
+// retention is a desk on which apps count that keep their visits for different times.
 type retention struct {
-	url     string
-	db      *db.DB
-	counter *counter.Counter
-	conn    *pgx.Conn
-	day     atomic.Int32 // days after the first
-	log     map[string]map[int32]map[string]bool
+	*desk.Desk
+	day atomic.Int32 // days after the first
+	log map[string]map[int32]map[string]bool
 }
 
 // keeps is for how many days apps keep visits, and visitors.
@@ -47,25 +41,20 @@ func (r *retention) today() int32 { return dayNumber(r.now()) }
 func newRetention(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{log: map[string]map[int32]map[string]bool{}}
-	r.url = dbtest.Made(t, "keeps", r.now(), func(d *db.DB) {
-		open := "open"
-		for name, keep := range keeps {
-			require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
-		}
-	})
-	r.db = dbtest.Open(t, r.url, db.Options{})
-	r.conn = dbtest.Connect(t, r.url)
-	var err error
-	r.counter, err = counter.Open(t.Context(), r.db, counter.Options{Options: record.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20}})
-	require.NoError(t, err)
-	t.Cleanup(r.counter.Close)
+	o := desk.Options{Began: r.now(), Apps: map[string]app.Settings{}}
+	for name, keep := range keeps {
+		o.Apps[name] = app.Settings{Access: new(string), RetainDays: &keep[0], ForgetDays: &keep[1]}
+		*o.Apps[name].Access = app.AccessOpen
+	}
+	o.Options.Options.Clock, o.Memory = r.now, 8<<20
+	r.Desk = desk.Open(t, o)
 	return r
 }
 
 func (r *retention) visit(t *testing.T, app string, visitor int, path string) visit.Answer {
 	t.Helper()
 	ip := fmt.Sprintf("192.0.2.%d", visitor)
-	answer, err := r.counter.Visit(t.Context(), counter.Request{App: app, IP: ip, URI: "http://a.example" + path})
+	answer, err := r.Visit(t.Context(), counter.Request{App: app, IP: ip, URI: "http://a.example" + path})
 	require.NoError(t, err)
 	for _, target := range []string{"a.example", "a.example" + path} {
 		key := app + " " + target
@@ -110,7 +99,7 @@ func (r *retention) uniques(t *testing.T) {
 		}
 		app, target, _ := strings.Cut(key, " ")
 		all := strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(days))), "[]")
-		assert.Equal(t, want, r.table(t, fmt.Sprintf(`
+		assert.Equal(t, want, desk.Column[string](t, r.Desk, fmt.Sprintf(`
 			WITH days AS (SELECT unnest(string_to_array('%s', ' ')::integer[]) AS day)
 			SELECT format('%%s to %%s: %%s %%s', f.day, t.day, u.uniques, u.exact)
 			FROM days AS f CROSS JOIN days AS t CROSS JOIN LATERAL report.uniques('%s', '%s'::text, f.day, t.day) AS u
@@ -118,26 +107,21 @@ func (r *retention) uniques(t *testing.T) {
 	}
 }
 
-func (r *retention) table(t *testing.T, sql string) []string {
-	t.Helper()
-	return dbtest.Column[string](t, r.conn, sql)
-}
-
 // dump is all that retention may change.
 func (r *retention) dump(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days", "returns", "counters"} {
-		lines = append(lines, r.table(t, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t ORDER BY 1`, table))...)
+		lines = append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t ORDER BY 1`, table))...)
 	}
 	// Upkeep makes those of days to come meanwhile.
-	return append(lines, r.table(t, fmt.Sprintf(`SELECT relname FROM pg_class
+	return append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT relname FROM pg_class
 		WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_2019' AND 'visits_%d' ORDER BY 1`, r.today()))...)
 }
 
 // visitDays are the days of which an app has rows.
 func (r *retention) visitDays(t *testing.T, app string) []string {
 	t.Helper()
-	return r.table(t, fmt.Sprintf(`SELECT DISTINCT v.day_id::text FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = '%s' ORDER BY 1`, app))
+	return desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT DISTINCT v.day_id::text FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = '%s' ORDER BY 1`, app))
 }
 
 // retainer tries busy days again at once.
@@ -148,7 +132,7 @@ func (r *retention) retainer(d *db.DB) *Retainer {
 func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
-	retainer := r.retainer(r.db)
+	retainer := r.retainer(r.DB)
 	for day := range int32(10) {
 		r.day.Store(day)
 		r.countDay(t)
@@ -178,7 +162,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 
 	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
 	three, never := 3, 0
-	admin := admin.NewAdmin(r.db, nil)
+	admin := r.Admin
 	require.NoError(t, admin.SetApp(t.Context(), "forever", app.Settings{RetainDays: &three}))
 	plan, err := retainer.Plan(t.Context())
 	require.NoError(t, err)
@@ -253,7 +237,7 @@ func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 // takeSteps takes the first steps of retention.
 func (r *retention) takeSteps(t *testing.T, n int) {
 	t.Helper()
-	run := run{Retainer: r.retainer(r.db)}
+	run := run{Retainer: r.retainer(r.DB)}
 	require.NoError(t, run.readKept(t.Context()))
 	for _, step := range []func(context.Context) error{run.closeDays, run.packReturns, run.noteKept, run.dropDays, run.deleteVisits, run.forget}[:n] {
 		require.NoError(t, step(t.Context()))
@@ -265,12 +249,12 @@ func (r *retention) die(t *testing.T, at death) {
 	t.Helper()
 	ends, trigger := "trigger", "TRIGGER death AFTER "+at.event+" FOR EACH STATEMENT"
 	if at.event == "DROP" {
-		if r.table(t, `SELECT current_setting('is_superuser')`)[0] != "on" {
+		if desk.Column[string](t, r.Desk, `SELECT current_setting('is_superuser')`)[0] != "on" {
 			t.Skip("the tests' user is not a superuser: it cannot make event triggers")
 		}
 		ends, trigger = "event_trigger", "EVENT TRIGGER death ON sql_drop"
 	}
-	_, err := r.conn.Exec(t.Context(), fmt.Sprintf(`CREATE SEQUENCE deaths;
+	_, err := r.Tables().Exec(t.Context(), fmt.Sprintf(`CREATE SEQUENCE deaths;
 		CREATE FUNCTION die() RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = footfall AS $$
 		BEGIN
 			IF nextval('deaths') = %d THEN
@@ -280,7 +264,7 @@ func (r *retention) die(t *testing.T, at death) {
 		END $$;
 		CREATE %s EXECUTE FUNCTION die()`, ends, at.nth, map[bool]string{true: "RETURN NULL;"}[ends == "trigger"], trigger))
 	require.NoError(t, err)
-	_, err = r.retainer(r.db).Run(t.Context())
+	_, err = r.retainer(r.DB).Run(t.Context())
 	require.Equal(t, db.FaultUnknown, db.FaultOf(err), "%v", err)
 }
 
@@ -298,14 +282,14 @@ func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
 			}
 		}
 	}
-	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
+	_, err := r.Tables().Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
 	require.NoError(t, err)
 	cut(t, r)
 	r.uniques(t)
-	_, err = r.retainer(r.db).Run(t.Context())
+	_, err = r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
 	r.uniques(t)
-	return r.table(t, `
+	return desk.Column[string](t, r.Desk, `
 		WITH targets AS (SELECT p.id AS page_id, concat_ws(' ', a.name, p.uri) AS name FROM pages p JOIN apps a ON a.id = p.app_id)
 		SELECT concat_ws(' ', name, day_id, ip) FROM visits JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, rank, ip, first_day, last_day) FROM visitors JOIN targets USING (page_id)
@@ -330,7 +314,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				done, err := r.retainer(r.db).IfDue(context.Background())
+				done, err := r.retainer(r.DB).IfDue(context.Background())
 				if err != nil {
 					assert.ErrorIs(t, err, ErrRunning)
 				} else if done != nil {
@@ -343,16 +327,16 @@ func TestOneInstanceLetsGo(t *testing.T) {
 		r.day.Add(1)
 	}
 	// While retention runs somewhere, it does not run anywhere else, and says so.
-	other, err := r.conn.Begin(t.Context())
+	other, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext('footfall.retain'))`)
 	require.NoError(t, err)
-	before, err := r.retainer(r.db).Plan(t.Context())
+	before, err := r.retainer(r.DB).Plan(t.Context())
 	require.NoError(t, err, "a dry run asks for no turn")
-	_, err = r.retainer(r.db).Run(t.Context())
+	_, err = r.retainer(r.DB).Run(t.Context())
 	require.ErrorIs(t, err, ErrRunning)
 	require.NoError(t, other.Rollback(t.Context()))
-	after, err := r.retainer(r.db).Run(t.Context())
+	after, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 }
@@ -376,7 +360,7 @@ func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 func TestRunGoesByOneDay(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
-	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET forget_days = retain_days WHERE name = 'brief'`)
+	_, err := r.Tables().Exec(t.Context(), `UPDATE apps SET forget_days = retain_days WHERE name = 'brief'`)
 	require.NoError(t, err)
 	r.visit(t, "brief", 1, "/a")
 	r.day.Store(1)
@@ -384,11 +368,11 @@ func TestRunGoesByOneDay(t *testing.T) {
 	r.day.Store(4)
 	asked := 0
 	clock := func() time.Time { asked++; return r.now().AddDate(0, 0, min(asked-1, 1)) }
-	done, err := NewRetainer(r.db, Options{Clock: clock}).Run(t.Context())
+	done, err := NewRetainer(r.DB, Options{Clock: clock}).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
-	require.Equal(t, []string{"20190602 192.0.2.2"}, r.table(t, `SELECT DISTINCT day_id || ' ' || host(ip) FROM visits`))
-	require.Equal(t, []string{"20190605"}, r.table(t, `SELECT value::text FROM epochs WHERE name = 'retention'`))
+	require.Equal(t, []string{"20190602 192.0.2.2"}, desk.Column[string](t, r.Desk, `SELECT DISTINCT day_id || ' ' || host(ip) FROM visits`))
+	require.Equal(t, []string{"20190605"}, desk.Column[string](t, r.Desk, `SELECT value::text FROM epochs WHERE name = 'retention'`))
 }
 
 func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
@@ -403,11 +387,11 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	r.visit(t, "brief", 2, "/a")
 	r.visit(t, "brief", 3, "/b") // keeps the visitor at the site, and so at /a, where they have not been for long
 	r.day.Store(6)
-	done, err := r.retainer(r.db).Run(t.Context())
+	done, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
-	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, r.table(t, `SELECT p.uri || ' ' || e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
-	require.Empty(t, r.table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
+	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, desk.Column[string](t, r.Desk, `SELECT p.uri || ' ' || e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
+	require.Empty(t, desk.Column[string](t, r.Desk, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
 		UNION ALL SELECT p.uri FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'`))
 	r.uniques(t)
 
@@ -423,13 +407,13 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 func TestRetentionAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
-	dbtest.NeedSuperuser(t, r.conn)
-	service := dbtest.Open(t, dbtest.With(t, r.url, "role", "footfall_app"), db.Options{})
+	dbtest.NeedSuperuser(t, r.Tables())
+	service := dbtest.Open(t, dbtest.With(t, r.URL, "role", "footfall_app"), db.Options{})
 	for day := range int32(9) {
 		r.day.Store(day)
 		r.countDay(t)
 	}
-	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 7 WHERE name = 'forever'`)
+	_, err := r.Tables().Exec(t.Context(), `UPDATE apps SET retain_days = 7 WHERE name = 'forever'`)
 	require.NoError(t, err)
 	r.visit(t, "brief", 9, "/a")
 	r.day.Store(15)
@@ -456,13 +440,13 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 		r.visit(t, "brief", int(day), "/a")
 	}
 	r.day.Store(12)
-	reading, err := r.conn.Begin(t.Context())
+	reading, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
 	require.NoError(t, err)
 
 	var waited time.Duration
-	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+	retainer := NewRetainer(r.DB, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
 		waited += wait
 		return nil
 	}})
@@ -491,7 +475,7 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 func (r *retention) late(t *testing.T, app string, day int) {
 	t.Helper()
 	at := time.Date(2019, 6, 1+day, 12, 0, 0, 0, time.UTC)
-	_, err := r.counter.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", At: at.Format(time.RFC3339)})
+	_, err := r.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", At: at.Format(time.RFC3339)})
 	require.NoError(t, err)
 }
 
@@ -505,9 +489,9 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		r.visit(t, "brief", int(day), "/a")
 	}
 	r.day.Store(12)
-	_, err := r.conn.Exec(t.Context(), `DROP TABLE visits_20190531`) // so that the first that is dropped has rows
+	_, err := r.Tables().Exec(t.Context(), `DROP TABLE visits_20190531`) // so that the first that is dropped has rows
 	require.NoError(t, err)
-	reading, err := r.conn.Begin(t.Context())
+	reading, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
 	require.NoError(t, err)
@@ -515,12 +499,12 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		require.NoError(t, reading.Rollback(t.Context()))
 		r.late(t, "forever", 0)
 	})
-	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { count(); return nil }})
+	retainer := NewRetainer(r.DB, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { count(); return nil }})
 	done, err := retainer.Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitsDeleted{{20190602, "brief", 2}, {20190603, "brief", 2}, {20190601, "brief", 2}}, done.Visits)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190608, 6}}, done.Forgotten)
-	assert.Equal(t, []string{"forever 20190601"}, r.table(t, `SELECT concat_ws(' ', a.name, v.day_id)
+	assert.Equal(t, []string{"forever 20190601"}, desk.Column[string](t, r.Desk, `SELECT concat_ws(' ', a.name, v.day_id)
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND p.site_id IS NULL JOIN apps AS a ON a.id = p.app_id`))
 }
 
@@ -531,11 +515,11 @@ func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 	r := newRetention(t)
 	r.visit(t, "brief", 0, "/a")
 	r.day.Store(12)
-	reading, err := r.conn.Begin(t.Context())
+	reading, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
 	require.NoError(t, err)
-	retainer := NewRetainer(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { return nil }})
+	retainer := NewRetainer(r.DB, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { return nil }})
 	_, err = retainer.Run(t.Context())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	require.NoError(t, reading.Rollback(t.Context()))
@@ -555,14 +539,14 @@ func TestReturnsArePackedBesideLateVisits(t *testing.T) {
 	}
 	r.day.Store(12)
 	// What is packed comes again at once, as from a batch that has waited for the locks.
-	_, err := r.conn.Exec(t.Context(), `
+	_, err := r.Tables().Exec(t.Context(), `
 		CREATE FUNCTION come_again() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO footfall.open_returns VALUES (NEW.page_id, NEW.day_id, 20190601, 1) ON CONFLICT DO NOTHING; RETURN NULL; END';
 		CREATE TRIGGER come_again AFTER INSERT OR UPDATE ON packed_returns FOR EACH ROW EXECUTE FUNCTION come_again()`)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err = NewRetainer(r.db, Options{Clock: r.now}).Run(ctx)
+	_, err = NewRetainer(r.DB, Options{Clock: r.now}).Run(ctx)
 	require.NoError(t, err)
 }
 
@@ -571,9 +555,9 @@ func TestDaily(t *testing.T) {
 	r := newRetention(t)
 	var waits []time.Duration
 	done := func() []string {
-		return r.table(t, `SELECT value::text FROM epochs WHERE name = 'retention' AND value > 0`)
+		return desk.Column[string](t, r.Desk, `SELECT value::text FROM epochs WHERE name = 'retention' AND value > 0`)
 	}
-	NewRetainer(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+	NewRetainer(r.DB, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
 		waits = append(waits, wait)
 		switch len(waits) {
 		case 1:
@@ -581,11 +565,11 @@ func TestDaily(t *testing.T) {
 		case 2:
 			assert.Equal(t, []string{"20190601"}, done())
 			r.day.Add(1)
-			_, err := r.conn.Exec(t.Context(), `ALTER TABLE closed_days RENAME TO gone`)
+			_, err := r.Tables().Exec(t.Context(), `ALTER TABLE closed_days RENAME TO gone`)
 			assert.NoError(t, err)
 		case 3:
 			assert.Equal(t, []string{"20190601"}, done(), "it failed, and is tried again")
-			_, err := r.conn.Exec(t.Context(), `ALTER TABLE gone RENAME TO closed_days`)
+			_, err := r.Tables().Exec(t.Context(), `ALTER TABLE gone RENAME TO closed_days`)
 			assert.NoError(t, err)
 		case 5:
 			assert.Equal(t, []string{"20190602"}, done())

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -24,18 +24,14 @@ import (
 )
 
 // proven is a database in which visits of three days were counted, and what was done to it.
-type proven struct {
-	db      *db.DB
-	conn    *pgx.Conn
-	counter *counter.Counter // of newProven
-}
+type proven struct{ *desk.Desk }
 
 // newProven counts with visitors who return, or not, an erased one, a deleted page, closed days,
 // and an app without visits.
 func newProven(t *testing.T) *proven {
 	t.Helper()
 	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
-	p := openProven(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
+	p := on(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
 		admin, open := admin.NewAdmin(d, nil), "open"
 		for _, name := range []string{"demo", "empty"} {
 			require.NoError(t, admin.AddApp(t.Context(), name, app.Settings{Access: &open}))
@@ -48,11 +44,13 @@ func newProven(t *testing.T) *proven {
 			{28, "1a/home 2a/home 4a/home 4a/old 5b/x 5b/y"},
 			{29, "1a/home 1a/about 3a/home 6a/home 6a/home 5b/x 7b/x"},
 		} {
-			made := &proven{counter: openCounter(t, d, at(of.day))}
+			c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: desk.At(at(of.day)).Now, Calm: true}})
+			require.NoError(t, err)
 			for _, v := range strings.Fields(of.visits) {
-				made.count(t, v)
+				_, err := c.Visit(t.Context(), visitOf(v))
+				require.NoError(t, err)
 			}
-			made.counter.Close()
+			c.Close()
 		}
 		_, err := admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
@@ -61,10 +59,9 @@ func newProven(t *testing.T) *proven {
 			require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
 		}
 	}))
-	p.counter = openCounter(t, p.db, at(29))
-	p.exec(t, `UPDATE apps SET visitor = 'id', secret_id = '\x0102030405060708' WHERE name = 'empty'`)
-	p.exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
-	p.exec(t, `WITH open AS (SELECT people_period() AS period, a.id, (SELECT array_agg(t.id) FROM tags AS t WHERE t.app_id = a.id AND t.value <> '35-44') AS tags FROM apps AS a WHERE name = 'empty')
+	p.Exec(t, `UPDATE apps SET visitor = 'id', secret_id = '\x0102030405060708' WHERE name = 'empty'`)
+	p.Exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
+	p.Exec(t, `WITH open AS (SELECT people_period() AS period, a.id, (SELECT array_agg(t.id) FROM tags AS t WHERE t.app_id = a.id AND t.value <> '35-44') AS tags FROM apps AS a WHERE name = 'empty')
 		INSERT INTO people (app_id, period, height, id, person, tag_ids)
 		SELECT o.id, v.period, height, v.id, person, CASE WHEN tagged THEN o.tags END FROM open AS o CROSS JOIN LATERAL (VALUES
 			(o.period, 2, '`+person+`'::inet, NULL::inet, true), (o.period, 1, '`+alias+`', '`+person+`', false), (o.period, 0, '`+moved+`', '`+alias+`', false),
@@ -79,34 +76,26 @@ const (
 	moved  = "fd00::3" // leads to alias, and led to somebody else
 )
 
-func openCounter(t *testing.T, d *db.DB, now time.Time) *counter.Counter {
-	t.Helper()
-	c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: func() time.Time { return now }}})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c
-}
-
 // What waits in the inbox is proven by what was accepted and taken out.
 func TestVerifyInbox(t *testing.T) {
 	t.Parallel()
-	p := openProven(t, dbtest.New(t))
+	p := &proven{desk.Idle(t, dbtest.New(t), desk.Options{})}
 	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 	        VALUES (%s, %d, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}')`
 	prove := func() *verify.Proof {
-		proof, err := verify.Run(t.Context(), p.db, verify.Options{})
+		proof, err := verify.Run(t.Context(), p.DB, verify.Options{})
 		require.NoError(t, err)
 		return proof
 	}
-	p.exec(t, fmt.Sprintf(put, "0", 1))
-	p.exec(t, `SELECT turn_inbox()`)
-	p.exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
-	p.exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, '{}') FROM inbox WHERE turn = 1`)
+	p.Exec(t, fmt.Sprintf(put, "0", 1))
+	p.Exec(t, `SELECT turn_inbox()`)
+	p.Exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
+	p.Exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, '{}') FROM inbox WHERE turn = 1`)
 	assert.Zero(t, prove().Violations)
 
-	p.exec(t, fmt.Sprintf(put, "3", 9))
-	p.exec(t, `DELETE FROM inbox WHERE turn = 1`)
-	p.exec(t, `UPDATE inbox_turns SET accepted = 3 WHERE turn = 1`)
+	p.Exec(t, fmt.Sprintf(put, "3", 9))
+	p.Exec(t, `DELETE FROM inbox WHERE turn = 1`)
+	p.Exec(t, `UPDATE inbox_turns SET accepted = 3 WHERE turn = 1`)
 	proof := prove()
 	assert.Equal(t, int64(3), proof.Violations)
 	inbox := proof.Promises[slices.IndexFunc(proof.Promises, func(r verify.PromiseResult) bool { return r.Name == "inbox" })]
@@ -117,9 +106,10 @@ func TestVerifyInbox(t *testing.T) {
 	}, inbox.Offenders)
 }
 
-func openProven(t *testing.T, url string) *proven {
+// on is a database on the last of the days.
+func on(t *testing.T, url string) *proven {
 	t.Helper()
-	return &proven{db: dbtest.Open(t, url, db.Options{}), conn: dbtest.Connect(t, url)}
+	return &proven{desk.On(t, url, desk.Options{Began: time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)})}
 }
 
 // eachDamage runs a test on each damage, which is mended before the next.
@@ -130,28 +120,20 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
-	p.exec(t, save)
+	p.Exec(t, save)
 	test(func(name, damage string, look func(t *testing.T, proof *verify.Proof)) {
 		t.Run(name, func(t *testing.T) {
-			p.exec(t, damage)
+			p.Exec(t, damage)
 			look(t, p.verify(t, verify.Options{Jobs: 1}))
-			p.exec(t, mend)
+			p.Exec(t, mend)
 		})
 	})
 	assert.Empty(t, violations(p.verify(t, verify.Options{})), "all was mended")
 }
 
-// count counts a visit like 1a/home: visitor 1, on page /home of site a.
-func (p *proven) count(t *testing.T, v string) {
-	t.Helper()
-	_, err := p.counter.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])})
-	require.NoError(t, err)
-}
-
-func (p *proven) exec(t *testing.T, sql string) {
-	t.Helper()
-	_, err := p.conn.Exec(t.Context(), sql)
-	require.NoError(t, err)
+// visitOf is a visit like 1a/home: visitor 1, on page /home of site a.
+func visitOf(v string) counter.Request {
+	return counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])}
 }
 
 func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
@@ -159,7 +141,7 @@ func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 	if o.Jobs == 0 {
 		o.Jobs = 2
 	}
-	proof, err := verify.Run(t.Context(), p.db, o)
+	proof, err := verify.Run(t.Context(), p.DB, o)
 	require.NoError(t, err)
 	return proof
 }
@@ -192,7 +174,7 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProven(t)
-			p.exec(t, change)
+			p.Exec(t, change)
 			proof := p.verify(t, verify.Options{})
 			assert.Empty(t, violations(proof))
 			assert.Zero(t, proof.Violations)
@@ -223,7 +205,7 @@ const (
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	p.exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
+	p.Exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
 		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
 		ALTER TABLE days DROP CONSTRAINT days_numbers_descend;
 		ALTER TABLE people DROP CONSTRAINT people_lead_to_others, DROP CONSTRAINT people_height_range, DROP CONSTRAINT people_tags_of_persons, DROP CONSTRAINT people_tags_are_some`)
@@ -361,6 +343,9 @@ func TestVerifyFindsDamage(t *testing.T) {
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)
+				if slices.Contains([]string{"order", "visitors", "sites", "days", "new or returned", "kept days", "site days", "returns"}, c.promise) {
+					assert.NotEmpty(t, desk.Broken(t, p.Desk), "tests look for it, too")
+				}
 				found := violations(proof)
 				assert.True(t, slices.ContainsFunc(found, func(line string) bool {
 					return strings.HasPrefix(line, c.promise+": "+c.target+" ") && strings.Contains(line, c.problem)
@@ -386,9 +371,9 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 		{`INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, `DELETE FROM visits WHERE page_id = 999`, "rows of visits of no page: 1"},
 		{`UPDATE people SET height = 1 WHERE id = '` + person + `'`, `UPDATE people SET height = 2 WHERE id = '` + person + `'`, "ids that lead to none with a greater height: 1"},
 	} {
-		p.exec(t, c.damage)
+		p.Exec(t, c.damage)
 		assert.Contains(t, strings.Join(violations(p.verify(t, verify.Options{Within: inPieces})), "\n"), c.found)
-		p.exec(t, c.mend)
+		p.Exec(t, c.mend)
 	}
 	whole, inParts := p.verify(t, verify.Options{}), p.verify(t, verify.Options{Within: inPieces})
 	assert.Empty(t, violations(inParts))
@@ -406,7 +391,7 @@ func TestVerifyTakesManySnapshots(t *testing.T) {
 	steps := 0
 	proof := p.verify(t, verify.Options{Jobs: 1, Within: inPieces, Progress: func(verify.Step) {
 		if steps++; steps == 1 {
-			p.count(t, "1a/later")
+			p.CountAs(t, visitOf("1a/later"))
 		}
 	}})
 	assert.Empty(t, violations(proof))
@@ -418,7 +403,7 @@ func TestVerifyTakesManySnapshots(t *testing.T) {
 func TestVerifyWithoutOldRows(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	p.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
+	p.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target string }{
 			{"pv of an old day", `UPDATE days SET pv = pv - 1, new_visitors = new_visitors - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
@@ -440,7 +425,7 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 func TestVerifyOfOneApp(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
+	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
 	assert.Zero(t, p.verify(t, verify.Options{App: "empty"}).Violations)
 	proof := p.verify(t, verify.Options{App: "demo"})
 	assert.Positive(t, proof.Violations)
@@ -459,7 +444,7 @@ func TestVerifySample(t *testing.T) {
 		sizes[proof.Targets] = true
 	}
 	assert.Equal(t, map[int64]bool{0: true, 3: true, 4: true, 7: true}, sizes, "neither site, one of them, both")
-	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+pageX)
+	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+pageX)
 	found := 0
 	for seed := range int64(12) {
 		if proof := p.verify(t, verify.Options{Sample: 50, Seed: seed}); proof.Violations > 0 {
@@ -474,7 +459,7 @@ func TestVerifySample(t *testing.T) {
 func TestVerifyLimit(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	p.exec(t, `UPDATE days SET hot = hot + 1 WHERE site_id IS NULL`)
+	p.Exec(t, `UPDATE days SET hot = hot + 1 WHERE site_id IS NULL`)
 	for _, u := range p.verify(t, verify.Options{Limit: 2}).Promises {
 		if u.Name == "site days" {
 			assert.EqualValues(t, 6, u.Violations)
@@ -490,13 +475,13 @@ func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
-		_, err := p.counter.Visit(context.Background(), counter.Request{
+		_, err := p.Visit(context.Background(), counter.Request{
 			App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+client)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
 		assert.NoError(t, err)
 	})
 	for i := range dbtest.LongOrShort(8, 4) {
 		assert.Empty(t, violations(p.verify(t, verify.Options{Within: []time.Duration{0, 10 * time.Millisecond}[i%2]})))
-		_, err := admin.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
+		_, err := p.Admin.EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
 	disperse()
@@ -508,13 +493,13 @@ func TestVerifyWhileCounting(t *testing.T) {
 func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	admin, open := admin.NewAdmin(p.db, nil), "open"
+	admin, open := p.Admin, "open"
 	require.NoError(t, admin.AddApp(t.Context(), "leaving", app.Settings{Access: &open}))
-	_, err := p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
+	_, err := p.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
 	require.NoError(t, err)
 	targets := p.verify(t, verify.Options{}).Targets
 
-	tx, err := p.conn.Begin(t.Context())
+	tx, err := p.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'leaving') FOR UPDATE`)
 	require.NoError(t, err)
@@ -535,14 +520,14 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 		assert.EqualValues(t, 1, proof.Deleted)
 	}
 	assert.Equal(t, targets-2, beside.Targets)
-	_, err = p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
+	_, err = p.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)
 	assert.Equal(t, visit.NotFound, verr.Kind, "it counts nothing")
 	require.NoError(t, admin.DeleteApp(t.Context(), "leaving"), "the next goes on")
 	assert.Zero(t, p.verify(t, verify.Options{}).Deleted)
 
-	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
+	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
 	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
 }
 
@@ -553,7 +538,7 @@ func TestVerifyWhileAnAppIsDeleted(t *testing.T) {
 	steps := 0
 	proof := p.verify(t, verify.Options{Jobs: 1, Within: inPieces, Progress: func(verify.Step) {
 		if steps++; steps == 2 {
-			p.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM counters`)
+			p.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM counters`)
 		}
 	}})
 	assert.Empty(t, violations(proof))

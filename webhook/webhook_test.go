@@ -1,7 +1,6 @@
 package webhook_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,59 +22,27 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/webhook"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-var secret = app.Secret(strings.Repeat("s", app.SecretBytes))
-
 // world is an app blog that counts, and is changed.
 type world struct {
+	*desk.Desk
 	t        *testing.T
-	address  string
-	now      func() time.Time
-	admin    *admin.Admin
-	counter  *counter.Counter
 	visitors int
-	logged   logged // by what sends
-}
-
-// logged is a text that grows meanwhile.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	logged   dbtest.Log // by what sends
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, address: dbtest.Made(t, "webhooks", time.Now(), func(d *db.DB) {
-		open := app.AccessOpen
-		require.NoError(t, admin.NewAdmin(d, secret).AddApp(t.Context(), "blog", app.Settings{Access: &open}))
-	})}
-	d := dbtest.Open(t, w.address, db.Options{})
-	w.now, w.admin = d.Now, admin.NewAdmin(d, secret)
-	var err error
-	w.counter, err = counter.Open(t.Context(), d, counter.Options{Secret: secret, Options: record.Options{MaxWait: time.Minute}})
-	require.NoError(t, err)
-	t.Cleanup(w.counter.Close)
-	return w
+	open := app.AccessOpen
+	return &world{t: t, Desk: desk.Open(t, desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Access: &open}}})}
 }
 
 // come counts so many new visitors, and the first of them once more.
@@ -83,8 +50,7 @@ func (w *world) come(n int) {
 	w.t.Helper()
 	for i := range n + 1 {
 		address := fmt.Sprintf("10.0.%d.%d", (w.visitors+i%n)/250, (w.visitors+i%n)%250)
-		_, err := w.counter.Visit(w.t.Context(), counter.Request{App: "blog", IP: address, URI: "http://a.example/x"})
-		require.NoError(w.t, err)
+		w.CountAs(w.t, counter.Request{App: "blog", IP: address, URI: "http://a.example/x"})
 	}
 	w.visitors += n
 }
@@ -92,7 +58,7 @@ func (w *world) come(n int) {
 // add adds a webhook of the site, which tests call on their own machine.
 func (w *world) add(url string) (id int32, key string) {
 	w.t.Helper()
-	id, target, key, err := w.admin.AddWebhook(w.t.Context(), "blog", "a.example", "", url, true)
+	id, target, key, err := w.Admin.AddWebhook(w.t.Context(), "blog", "a.example", "", url, true)
 	require.NoError(w.t, err)
 	require.Equal(w.t, "a.example", target)
 	return id, key
@@ -101,20 +67,14 @@ func (w *world) add(url string) (id int32, key string) {
 // send runs an instance that calls webhooks, with the rights of the service, until end is called.
 func (w *world) send(within time.Duration) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := dbtest.Open(w.t, dbtest.With(w.t, w.address, "role", "footfall_app"), db.Options{})
+	d := dbtest.Open(w.t, dbtest.With(w.t, w.URL, "role", "footfall_app"), db.Options{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		webhook.NewSender(d, secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)
+		webhook.NewSender(d, desk.Secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)
 	})
 	end = func() { cancel(); done.Wait() }
 	w.t.Cleanup(end)
 	return end
-}
-
-func (w *world) exec(sql string, args ...any) {
-	w.t.Helper()
-	_, err := dbtest.Connect(w.t, w.address).Exec(context.Background(), sql, args...)
-	require.NoError(w.t, err)
 }
 
 // receiver takes calls, or does with them what a test wants.
@@ -165,7 +125,7 @@ func (r *receiver) awaits(t *testing.T, ids ...string) {
 // awaitAllTaken waits until all that waited is taken.
 func (w *world) awaitAllTaken() {
 	w.t.Helper()
-	conn := dbtest.Connect(w.t, w.address)
+	conn := w.Conn(w.t)
 	require.Eventually(w.t, func() bool {
 		return dbtest.Column[bool](w.t, conn, `SELECT coalesce(bool_and(waiting = '{}'), true) FROM webhooks`)[0]
 	}, dbtest.Patience, dbtest.Tick)
@@ -178,10 +138,10 @@ func TestRoundNumbersArrive(t *testing.T) {
 	site, page := newReceiver(t, nil), newReceiver(t, nil)
 	w.come(2)
 	id, key := w.add(site.URL + "/hook?to=us")
-	pageID, target, _, err := w.admin.AddWebhook(t.Context(), "blog", "", "http://A.example/x?from=mail", page.URL, true)
+	pageID, target, _, err := w.Admin.AddWebhook(t.Context(), "blog", "", "http://A.example/x?from=mail", page.URL, true)
 	require.NoError(t, err)
 	require.Equal(t, "a.example/x", target)
-	_, _, _, err = w.admin.AddWebhook(t.Context(), "blog", "", "a.example/never", page.URL, true)
+	_, _, _, err = w.Admin.AddWebhook(t.Context(), "blog", "", "a.example/never", page.URL, true)
 	require.NoError(t, err)
 	w.send(0)
 	w.send(0)
@@ -196,7 +156,7 @@ func TestRoundNumbersArrive(t *testing.T) {
 
 	first := site.calls[0]
 	assert.Equal(t, "POST /hook", first.path)
-	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`, w.now().UTC().Format(time.DateOnly), id), first.body)
+	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`, w.DB.Now().UTC().Format(time.DateOnly), id), first.body)
 	checkAsDocumented(t, key, first)
 }
 
@@ -250,14 +210,14 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	w.send(2 * time.Second)
 	one := fmt.Sprintf("%d/1", id)
 	require.Eventually(t, func() bool {
-		w.exec(`UPDATE webhooks SET since = now() WHERE id = $1`, id) // so that a second passes between two
+		w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // so that a second passes between two
 		return len(failing.ids(t)) >= 6
 	}, dbtest.Patience, 10*dbtest.Tick)
 	failing.awaits(t, one, one, one, one, one, one)
 	for _, c := range failing.calls {
 		assert.Equal(t, failing.calls[0], c)
 	}
-	conn := dbtest.Connect(t, w.address)
+	conn := w.Conn(t)
 	require.Eventually(t, func() bool {
 		return dbtest.Column[bool](t, conn, `SELECT waiting = '{}' FROM webhooks WHERE id = $1`, id)[0]
 	}, dbtest.Patience, dbtest.Tick)
@@ -290,9 +250,9 @@ func TestOneOfTwoNotesANumber(t *testing.T) {
 	w := newWorld(t)
 	id, _ := w.add("http://127.0.0.1/")
 	w.add("http://127.0.0.1/")
-	w.exec(`UPDATE webhooks SET since = now() WHERE id = $1`, id) // its row is now the last
+	w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // its row is now the last
 	w.come(2)
-	first, second := dbtest.Connect(t, w.address), dbtest.Connect(t, w.address)
+	first, second := w.Conn(t), w.Conn(t)
 	tx, err := first.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, id)
@@ -302,7 +262,7 @@ func TestOneOfTwoNotesANumber(t *testing.T) {
 		_, err := second.Exec(context.Background(), `SELECT see_round_numbers()`)
 		noted <- err
 	}()
-	watching := dbtest.Connect(t, w.address)
+	watching := w.Conn(t)
 	require.Eventually(t, func() bool {
 		return dbtest.Column[bool](t, watching, `SELECT cardinality(pg_blocking_pids($1)) > 0`, second.PgConn().PID())[0]
 	}, dbtest.Patience, dbtest.Tick)
@@ -320,9 +280,9 @@ func TestCallsRest(t *testing.T) {
 	w.add(r.URL)
 	w.come(1)
 	w.send(0)
-	conn := dbtest.Connect(t, w.address)
+	conn := w.Conn(t)
 	for _, is := range []struct{ waited, untilNext, atMost string }{{"0 s", "1 s", "30 min"}, {"20 min", "40 min", "50 min"}, {"3 days", "3 days 1 h", "1 h"}} {
-		w.exec(`UPDATE webhooks SET since = now() - $1::interval, try_at = '2000-01-01'`, is.waited)
+		w.Exec(w.t, `UPDATE webhooks SET since = now() - $1::interval, try_at = '2000-01-01'`, is.waited)
 		require.Eventually(t, func() bool {
 			return dbtest.Column[bool](t, conn, `SELECT try_at - since >= $1::interval AND try_at - now() <= $2::interval FROM webhooks`, is.untilNext, is.atMost)[0]
 		}, dbtest.Patience, dbtest.Tick, is)
@@ -361,7 +321,7 @@ func TestOffsetsPassNumbers(t *testing.T) {
 		}
 	})
 	set := func(uv int64) {
-		_, err := w.admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "a.example", Hot: uv, PV: uv, UV: uv}}, false)
+		_, err := w.Admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "a.example", Hot: uv, PV: uv, UV: uv}}, false)
 		require.NoError(t, err)
 	}
 	w.come(2)
@@ -375,7 +335,7 @@ func TestOffsetsPassNumbers(t *testing.T) {
 	w.come(1)
 	close(up)
 	r.awaits(t, at(10), at(1000))
-	_, err := w.admin.RemoveOffset(t.Context(), "blog", "a.example")
+	_, err := w.Admin.RemoveOffset(t.Context(), "blog", "a.example")
 	require.NoError(t, err)
 	w.come(10)
 	r.awaits(t, at(10), at(1000), at(20))
@@ -388,7 +348,7 @@ func TestErasedVisitorHasNoDay(t *testing.T) {
 	r := newReceiver(t, nil)
 	w.add(r.URL)
 	w.come(1)
-	w.exec(`DELETE FROM visitors`)
+	w.Exec(w.t, `DELETE FROM visitors`)
 	w.send(0)
 	require.Eventually(t, func() bool { return len(r.ids(t)) == 1 }, dbtest.Patience, dbtest.Tick)
 	assert.Contains(t, r.calls[0].body, `"first_day":null`)
@@ -399,17 +359,17 @@ func TestWebhooksGoWithTheirTargets(t *testing.T) {
 	w := newWorld(t)
 	w.come(3)
 	for _, page := range []string{"http://a.example/x", "a.example/never", "(events)/signup"} {
-		_, target, _, err := w.admin.AddWebhook(t.Context(), "blog", "", page, "https://hook.example/", false)
+		_, target, _, err := w.Admin.AddWebhook(t.Context(), "blog", "", page, "https://hook.example/", false)
 		require.NoError(t, err)
 		require.Contains(t, page, target)
 	}
 	w.add("http://127.0.0.1/")
 	left := func() (uris []string) {
-		return dbtest.Column[string](t, dbtest.Connect(t, w.address), `SELECT uri FROM webhooks ORDER BY uri`)
+		return desk.Column[string](t, w.Desk, `SELECT uri FROM webhooks ORDER BY uri`)
 	}
-	require.NoError(t, w.admin.DeletePage(t.Context(), "blog", "a.example/x"))
+	require.NoError(t, w.Admin.DeletePage(t.Context(), "blog", "a.example/x"))
 	assert.Equal(t, []string{"(events)/signup", "a.example", "a.example/never"}, left())
-	require.NoError(t, w.admin.DeleteApp(t.Context(), "blog"))
+	require.NoError(t, w.Admin.DeleteApp(t.Context(), "blog"))
 	assert.Empty(t, left())
 }
 
@@ -419,14 +379,14 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	r := newReceiver(t, nil)
 	byName := strings.Replace(r.URL, "127.0.0.1", "localhost", 1)
 	for _, url := range []string{r.URL, byName} {
-		_, _, _, err := w.admin.AddWebhook(t.Context(), "blog", "a.example", "", url, false)
+		_, _, _, err := w.Admin.AddWebhook(t.Context(), "blog", "a.example", "", url, false)
 		require.NoError(t, err)
 	}
 	w.come(1)
 	w.send(0)
 	require.Eventually(t, func() bool { return strings.Count(w.logged.String(), "no public address") == 2 }, dbtest.Patience, dbtest.Tick)
 	require.Empty(t, r.ids(t))
-	w.exec(`UPDATE webhooks SET private = true, try_at = now()`)
+	w.Exec(w.t, `UPDATE webhooks SET private = true, try_at = now()`)
 	w.awaitAllTaken()
 	require.Len(t, r.ids(t), 2)
 }

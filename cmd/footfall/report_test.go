@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +20,8 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -42,31 +40,24 @@ var testSecret = bytes.Repeat([]byte("s"), app.SecretBytes)
 // its URL.
 func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) {
 	t.Helper()
-	url = dbtest.New(t)
-	d := dbtest.Open(t, url, db.Options{})
+	o := desk.Options{Began: time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)}
+	o.Secret = testSecret
+	d := desk.On(t, dbtest.New(t), o)
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
-	if err := admin.NewAdmin(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
-		require.ErrorIs(t, err, db.ErrInstancesBehind)
-	}
-	var now atomic.Int64
-	now.Store(time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC).Unix())
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return time.Unix(now.Load(), 0) }, MaxWait: time.Minute}, Secret: testSecret})
-	require.NoError(t, err)
-	defer counting.Close()
+	require.NoError(t, admin.NewAdmin(d.DB, testSecret).AddApp(t.Context(), "demo", settings))
 	for _, v := range visits {
 		day, err := time.Parse("20060102", fmt.Sprint(v.day))
 		require.NoError(t, err)
-		now.Store(day.Add(12 * time.Hour).Unix())
+		d.Clock.Set(day.Add(12 * time.Hour))
 		request := counter.Request{App: "demo", URI: v.uri, IP: v.from}
 		if settings.Visitor != nil && *settings.Visitor == "id" {
 			request.IP, request.Visitor = "", v.from
 		}
-		_, err = counting.Visit(t.Context(), request)
-		require.NoError(t, err)
+		d.CountAs(t, request)
 	}
-	return url
+	return d.URL
 }
 
 // sixSteps and what came after them.

@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
-	"footfall/record"
 )
 
 // What an operator does: say for how long, look what would go, and let it go.
@@ -52,15 +50,11 @@ $`, dry)
 // countLongAgo counts for shop on two days, and on the second for another app too.
 func countLongAgo(t *testing.T, url string) {
 	t.Helper()
-	d := dbtest.Open(t, url, db.Options{})
 	for day, apps := range [][]string{{"shop"}, {"shop", "other"}} {
-		now := time.Date(2019, 6, 29+day, 12, 0, 0, 0, time.UTC)
-		counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})
-		require.NoError(t, err)
+		d := desk.On(t, url, desk.Options{Began: time.Date(2019, 6, 29+day, 12, 0, 0, 0, time.UTC)})
 		for _, app := range apps {
-			_, err := counting.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/"})
-			require.NoError(t, err)
+			d.CountAs(t, counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/"})
 		}
-		counting.Close()
+		d.Close()
 	}
 }

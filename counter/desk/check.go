@@ -46,7 +46,11 @@ const brokenTotals = `
 	SELECT format('%s: hot %s, its pages %s; uv %s, pages at most %s in all %s', s.uri, s.hot, sum(p.hot), s.uv, max(p.uv), sum(p.uv))
 	FROM proof s JOIN proof p ON p.site_id = s.id
 	GROUP BY s.id, s.uri, s.hot, s.uv, s.pv
-	HAVING s.hot <> sum(p.hot) OR s.uv NOT BETWEEN max(p.uv) AND sum(p.uv) OR s.pv NOT BETWEEN max(p.pv) AND sum(p.pv)`
+	HAVING s.hot <> sum(p.hot) OR s.uv NOT BETWEEN max(p.uv) AND sum(p.uv) OR s.pv NOT BETWEEN max(p.pv) AND sum(p.pv)
+UNION ALL
+SELECT format('%s: visits by nobody', v.page_id)
+FROM visits v LEFT JOIN visitors w USING (page_id, ip)
+WHERE w.ip IS NULL`
 
 // Where pages were deleted, it is not known of some visitors whether they were new on a day.
 const brokenDays = `

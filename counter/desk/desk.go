@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -105,18 +104,14 @@ type Desk struct {
 	Metrics *prometheus.Registry
 	Log     *dbtest.Log // from the level of a warning on; of the counter
 
-	pool struct { // what Tables returns
-		once sync.Once
-		*pgxpool.Pool
-	}
+	pool *pgxpool.Pool // of the test's own, which connects when it is asked
 }
 
 // On returns a desk on a database that is there, with a clock of its own unless the options have
 // one. Its filter has read the tables.
 func On(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
-	d := &Desk{URL: url, DB: dbtest.Open(t, url, o.DB), Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
-	d.Admin = admin.NewAdmin(d.DB, Secret)
+	d := Idle(t, url, o)
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(d.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
@@ -124,7 +119,10 @@ func On(t testing.TB, url string, o Options) *Desk {
 		o.Clock = d.Clock.Now
 	}
 	o.MaxWait, o.Calm = cmp.Or(o.MaxWait, time.Minute), !o.Upkeep
-	o.Options.Metrics, o.Secret = d.Metrics, Secret
+	o.Options.Metrics = d.Metrics
+	if o.Secret == nil {
+		o.Secret = Secret
+	}
 	var err error
 	d.Counter, err = counter.Open(context.Background(), d.DB, o.Options)
 	require.NoError(t, err)
@@ -132,6 +130,21 @@ func On(t testing.TB, url string, o Options) *Desk {
 	if o.Filter {
 		d.Warm(t)
 	}
+	return d
+}
+
+// Idle returns a desk on a database that has no counter.
+func Idle(t testing.TB, url string, o Options) *Desk {
+	t.Helper()
+	d := &Desk{URL: url, DB: dbtest.Open(t, url, o.DB), Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
+	d.Admin = admin.NewAdmin(d.DB, Secret)
+	cfg, err := pgxpool.ParseConfig(url)
+	require.NoError(t, err)
+	cfg.ConnConfig.RuntimeParams["search_path"] = db.Schema
+	cfg.MaxConns = 20 // a test may hold several, and locks on them
+	d.pool, err = pgxpool.NewWithConfig(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(d.pool.Close)
 	return d
 }
 
@@ -173,31 +186,19 @@ func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 	return a
 }
 
+// Tables is Conn for statements that need no session of their own.
+func (d *Desk) Tables() *pgxpool.Pool { return d.pool }
+
 // Conn is a connection of the test's own, past everything of Footfall's but the schema.
 func (d *Desk) Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	return dbtest.Connect(t, d.URL)
 }
 
-// Tables is Conn for statements that need no session of their own.
-func (d *Desk) Tables(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	d.pool.once.Do(func() {
-		cfg, err := pgxpool.ParseConfig(d.URL)
-		require.NoError(t, err)
-		cfg.ConnConfig.RuntimeParams["search_path"] = db.Schema
-		cfg.MaxConns = 20 // a test may hold several, and locks on them
-		d.pool.Pool, err = pgxpool.NewWithConfig(context.Background(), cfg)
-		require.NoError(t, err)
-		t.Cleanup(d.pool.Close)
-	})
-	return d.pool.Pool
-}
-
 // Exec runs a statement.
 func (d *Desk) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	_, err := d.Tables(t).Exec(context.Background(), sql, args...)
+	_, err := d.pool.Exec(context.Background(), sql, args...)
 	require.NoError(t, err, sql)
 }
 
@@ -210,13 +211,13 @@ func (d *Desk) One(t testing.TB, sql string, args ...any) int64 {
 // Column returns the rows of a query of one column.
 func Column[T any](t testing.TB, d *Desk, sql string, args ...any) []T {
 	t.Helper()
-	return dbtest.Column[T](t, d.Tables(t), sql, args...)
+	return dbtest.Column[T](t, d.pool, sql, args...)
 }
 
 // Table is what a query gives, a line of text each.
 func (d *Desk) Table(t testing.TB, sql string, args ...any) (lines []string) {
 	t.Helper()
-	rows, err := d.Tables(t).Query(context.Background(), sql, args...)
+	rows, err := d.pool.Query(context.Background(), sql, args...)
 	require.NoError(t, err, sql)
 	lines, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 		values, err := row.Values()

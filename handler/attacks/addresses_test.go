@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/assert"
+
+	"footfall/counter/desk"
 )
 
 // claims are ways in which clients and proxies say who comes. What stands in X-Forwarded-For has a
@@ -149,7 +151,7 @@ var addressAttacks = []attack{
 func trailer(w *world) {
 	before := w.tables()
 	a := w.raw(w.public[proxied], http.MethodPost,
-		"POST /visit HTTP/1.1\r\nHost: a\r\nUser-Agent: "+browser+"\r\nConnection: close\r\nContent-Type: application/json\r\n"+
+		"POST /visit HTTP/1.1\r\nHost: a\r\nUser-Agent: "+desk.Browser+"\r\nConnection: close\r\nContent-Type: application/json\r\n"+
 			"Trailer: X-Forwarded-For\r\nTransfer-Encoding: chunked\r\n\r\n"+
 			"31\r\n"+`{"app":"shop","uri":"http://example.com/trailer"}`+"\r\n0\r\nX-Forwarded-For: 203.0.113.5\r\n\r\n")
 	assert.Equal(w.t, http.StatusOK, a.status, a.body)

@@ -63,7 +63,7 @@ func TestAttacks(t *testing.T) {
 					a.make(w.of(t))
 				})
 			}
-			w.of(t).checkTables()
+			w.Check(t)
 			w.of(t).checkSilence()
 		})
 	}

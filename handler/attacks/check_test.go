@@ -2,49 +2,15 @@ package attacks
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// checkTables holds the promises on totals against the tables, whatever the attacks were.
-func (w *world) checkTables() {
-	w.t.Helper()
-	rows, err := w.conn.Query(context.Background(), `
-		WITH proof AS (
-			SELECT p.id, p.app_id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
-			       v.visitors + coalesce(e.visitors, 0) AS visitors, greatest(v.last_rank, e.last_rank, 0) AS last_rank,
-			       d.days + coalesce(g.days, 0) AS days, d.strangers
-			FROM pages p
-			LEFT JOIN counters c ON c.page_id = p.id
-			CROSS JOIN LATERAL (SELECT count(*) AS visitors, max(rank) AS last_rank FROM visitors v WHERE v.page_id = p.id) v
-			CROSS JOIN LATERAL (SELECT count(*) AS visitors, max(rank) AS last_rank FROM erased_ranks v WHERE v.page_id = p.id) e
-			CROSS JOIN LATERAL (
-				SELECT count(*) AS days, count(*) FILTER (WHERE known.ip IS NULL) AS strangers
-				FROM visits v LEFT JOIN visitors known ON known.page_id = v.page_id AND known.ip = v.ip WHERE v.page_id = p.id
-			) d
-			CROSS JOIN LATERAL (SELECT sum(v.visitors) AS days FROM erased_visits v WHERE v.page_id = p.id) g
-		)
-		SELECT format('%s: pv %s uv %s hot %s, but %s visitors, last rank %s, %s days, %s by nobody', uri, pv, uv, hot, visitors, last_rank, days,
-			strangers)
-		FROM proof WHERE uv <> visitors OR uv <> last_rank OR pv <> days OR strangers > 0
-		UNION ALL
-		SELECT format('%s: hot %s, its pages %s; uv %s, pages at most %s in all %s', s.uri, s.hot, sum(p.hot), s.uv, max(p.uv), sum(p.uv))
-		FROM proof s JOIN proof p ON p.site_id = s.id
-		GROUP BY s.id, s.uri, s.hot, s.uv, s.pv
-		HAVING s.hot <> sum(p.hot) OR s.uv NOT BETWEEN max(p.uv) AND sum(p.uv) OR s.pv NOT BETWEEN max(p.pv) AND sum(p.pv)`)
-	require.NoError(w.t, err)
-	broken, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(w.t, err)
-	assert.Empty(w.t, broken)
-}
 
 // records are a log, once as text and once as JSON, which are written at any time.
 type records struct {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/counter/desk"
 )
 
 // patience is for a server that answers nothing.
@@ -48,7 +50,7 @@ func wire(request string) string {
 	head, body, hasBody := strings.Cut(request, "\n\n")
 	line, headers, _ := strings.Cut(head, "\n")
 	headers = "\n" + headers
-	usual := [][2]string{{"Host", "footfall.example"}, {"User-Agent", browser}, {"Connection", "close"}}
+	usual := [][2]string{{"Host", "footfall.example"}, {"User-Agent", desk.Browser}, {"Connection", "close"}}
 	if hasBody {
 		usual = append(usual, [2]string{"Content-Type", "application/json"}, [2]string{"Content-Length", strconv.Itoa(len(body))})
 	}

@@ -67,10 +67,10 @@ func floodOfPaths(w *world) {
 	assert.Equal(w.t, map[int]int{http.StatusOK: n}, got)
 	w.checkHeap(before)
 	const of = ` FROM pages p JOIN apps a ON a.id = p.app_id JOIN counters c ON c.page_id = p.id WHERE a.name = 'pathflood'`
-	assert.EqualValues(w.t, 101, w.number(`SELECT count(*)`+of), "the site, 99 pages and (other)")
-	assert.EqualValues(w.t, n, w.number(`SELECT c.hot`+of+` AND p.uri = 'example.com'`))
-	assert.EqualValues(w.t, n, w.number(`SELECT sum(c.hot)`+of+` AND p.site_id IS NOT NULL`))
-	assert.EqualValues(w.t, n-99, w.number(`SELECT c.hot`+of+` AND p.uri = 'example.com/(other)'`))
+	assert.EqualValues(w.t, 101, w.One(w.t, `SELECT count(*)`+of), "the site, 99 pages and (other)")
+	assert.EqualValues(w.t, n, w.One(w.t, `SELECT c.hot`+of+` AND p.uri = 'example.com'`))
+	assert.EqualValues(w.t, n, w.One(w.t, `SELECT sum(c.hot)`+of+` AND p.site_id IS NOT NULL`))
+	assert.EqualValues(w.t, n-99, w.One(w.t, `SELECT c.hot`+of+` AND p.uri = 'example.com/(other)'`))
 }
 
 func floodOfAddresses(w *world) {
@@ -98,7 +98,7 @@ func floodOfAddresses(w *world) {
 	w.checkHeap(before)
 	const of = ` FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = 'addressflood' AND p.uri = 'example.com'`
 	counted := n - n/crawler
-	assert.EqualValues(w.t, counted+1, w.number(`SELECT count(*)`+of), "the steady one is a visitor, too")
-	assert.Zero(w.t, w.number(`SELECT count(*)`+of+` AND v.ip << '2001:db9::/32'`), "crawlers")
+	assert.EqualValues(w.t, counted+1, w.One(w.t, `SELECT count(*)`+of), "the steady one is a visitor, too")
+	assert.Zero(w.t, w.One(w.t, `SELECT count(*)`+of+` AND v.ip << '2001:db9::/32'`), "crawlers")
 	assert.EqualValues(w.t, usualRequests+counted, w.tables()["addressflood example.com"].hot)
 }

@@ -152,9 +152,9 @@ func revokedKey(w *world) {
 	ctx := context.Background()
 	scopes := []app.Scope{app.ScopeAssert, app.ScopeRead}
 	var err error
-	w.words["old"], err = w.admin.AddKey(ctx, "shop", scopes)
+	w.words["old"], err = w.Admin.AddKey(ctx, "shop", scopes)
 	require.NoError(w.t, err)
-	w.words["new"], err = w.admin.AddKey(ctx, "shop", scopes)
+	w.words["new"], err = w.Admin.AddKey(ctx, "shop", scopes)
 	require.NoError(w.t, err)
 	for _, to := range []via{direct, second} {
 		for _, key := range []string{"{old}", "{new}"} {
@@ -162,7 +162,7 @@ func revokedKey(w *world) {
 		}
 	}
 	// Somebody who has nothing but the key can revoke it. The name alone would do as well.
-	require.NoError(w.t, w.admin.RevokeKey(ctx, "shop", w.words["old"]))
+	require.NoError(w.t, w.Admin.RevokeKey(ctx, "shop", w.words["old"]))
 	before := w.tables()
 	for _, to := range []via{direct, second, direct} {
 		for _, request := range keyed("{old}") {
@@ -175,7 +175,7 @@ func revokedKey(w *world) {
 	}
 	assert.Empty(w.t, w.tables().since(before))
 	for _, key := range []string{"old", "new"} {
-		assert.Zero(w.t, w.number(`SELECT count(*) FROM keys WHERE keys::text LIKE '%' || $1 || '%'`,
+		assert.Zero(w.t, w.One(w.t, `SELECT count(*) FROM keys WHERE keys::text LIKE '%' || $1 || '%'`,
 			w.words[key][strings.LastIndex(w.words[key][:20], "_"):]),
 			"no part of a key but its name is stored")
 	}

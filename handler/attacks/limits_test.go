@@ -171,13 +171,13 @@ func chosenLimits(w *world) {
 	assert.Equal(w.t, map[int]int{200: 20}, got)
 	assert.EqualValues(w.t, 20, now["fewpages example.com"].hot)
 	assert.EqualValues(w.t, 17, now["fewpages example.com/(other)"].hot)
-	assert.EqualValues(w.t, 5, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'fewpages'`))
+	assert.EqualValues(w.t, 5, w.One(w.t, `SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'fewpages'`))
 }
 
 func madeUpPaths(w *world) {
 	w.add("paths", app.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
 	pages := func() int64 {
-		return w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'paths' AND p.uri NOT LIKE '%(other)'`)
+		return w.One(w.t, `SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'paths' AND p.uri NOT LIKE '%(other)'`)
 	}
 	walk := func() {
 		got := w.flood(proxied, 100, func(i int) string {
@@ -204,7 +204,7 @@ func madeUpSites(w *world) {
 	got := w.flood(direct, 100, func(i int) string { return fmt.Sprintf("GET /visit?app=wilds&uri=http://w%d.wild.example/", i) })
 	assert.Equal(w.t, map[int]int{200: 100}, got)
 	now := w.tables()
-	assert.EqualValues(w.t, 12, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'wilds'`))
+	assert.EqualValues(w.t, 12, w.One(w.t, `SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'wilds'`))
 	assert.EqualValues(w.t, 95, now["wilds (other)"].hot)
 	assert.EqualValues(w.t, 95, now["wilds (other)/(other)"].hot)
 }

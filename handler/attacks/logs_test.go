@@ -95,10 +95,7 @@ func injectedRaw(w *world) {
 }
 
 func faults(w *world) {
-	exec := func(sql string) {
-		_, err := w.conn.Exec(context.Background(), sql)
-		require.NoError(w.t, err)
-	}
+	exec := func(sql string) { w.Exec(w.t, sql) }
 	const page = "http://example.com/secret-page"
 	requests := []string{
 		"GET /visit?app=demo&ip=198.51.100.77&uri=" + page, "GET /visit?app=shop&uri=" + page + from + "198.51.100.77",

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/assert"
+
+	"footfall/counter/desk"
 )
 
 func posts(bodies ...string) (requests []string) {
@@ -127,8 +129,8 @@ func notHTTP(w *world) {
 }
 
 func smuggled(w *world) {
-	const hidden = "GET /visit?app=shop&uri=http://example.com/hidden HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.5\r\nUser-Agent: " + browser + "\r\n\r\n"
-	const head = "POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nUser-Agent: " + browser + "\r\n"
+	const hidden = "GET /visit?app=shop&uri=http://example.com/hidden HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.5\r\nUser-Agent: " + desk.Browser + "\r\n\r\n"
+	const head = "POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nUser-Agent: " + desk.Browser + "\r\n"
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 	for _, bytes := range []string{
 		head + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n%s", len(chunked), chunked),

@@ -57,15 +57,15 @@ func erasedVisitor(w *world) {
 			w.counted(w.send(to, visitShop+"&ip="+ip+bearerOf+"{assert}"))
 		}
 	}
-	erased, err := w.admin.EraseVisitor(context.Background(), "shop", "203.0.113.2")
+	erased, err := w.Admin.EraseVisitor(context.Background(), "shop", "203.0.113.2")
 	require.NoError(w.t, err)
 	assert.EqualValues(w.t, 2, erased.Targets)
 	for _, to := range []via{direct, second} {
 		assert.Equal(w.t, "3 3 0 6", w.rankOf(to, "shop", "ip=203.0.113.2", "{read}"))
 		assert.Equal(w.t, "3 3 3 6", w.rankOf(to, "shop", "ip=203.0.113.3", "{read}"))
 	}
-	assert.Zero(w.t, w.number(`SELECT (SELECT count(*) FROM visitors WHERE ip = '203.0.113.2') + (SELECT count(*) FROM visits WHERE ip = '203.0.113.2')`))
-	assert.EqualValues(w.t, 2, w.number(`SELECT count(*) FROM erased_ranks WHERE rank = 2`))
+	assert.Zero(w.t, w.One(w.t, `SELECT (SELECT count(*) FROM visitors WHERE ip = '203.0.113.2') + (SELECT count(*) FROM visits WHERE ip = '203.0.113.2')`))
+	assert.EqualValues(w.t, 2, w.One(w.t, `SELECT count(*) FROM erased_ranks WHERE rank = 2`))
 
 	_, page := w.counted(w.send(second, visitShop+"&ip=203.0.113.2"+bearerOf+"{assert}"))
 	assert.Equal(w.t, "4 4 4 7", page, "somebody new")
@@ -82,7 +82,7 @@ func erasedID(w *world) {
 		w.counted(w.send(to, visitIDs+"alice"+bearerOf+"{ids}"))
 		w.counted(w.send(to, visitIDs+"bob"+bearerOf+"{ids}"))
 	}
-	_, err := w.admin.EraseVisitor(context.Background(), "ids", "alice")
+	_, err := w.Admin.EraseVisitor(context.Background(), "ids", "alice")
 	require.NoError(w.t, err)
 	for _, to := range []via{direct, second} {
 		assert.Equal(w.t, "2 2 0 4", w.rankOf(to, "ids", "visitor=alice", "{ids}"))
@@ -101,7 +101,7 @@ func deletedPage(w *world) {
 		w.counted(w.send(to, demo+"1"))
 		w.counted(w.send(to, demo+"2"))
 	}
-	require.NoError(w.t, w.admin.DeletePage(context.Background(), "demo", w.expand("{uri}")))
+	require.NoError(w.t, w.Admin.DeletePage(context.Background(), "demo", w.expand("{uri}")))
 	for _, to := range []via{direct, second} {
 		_, page := w.counted(w.send(to, "GET /counts?app=demo&uri={uri}&ip=203.0.113.1"))
 		assert.Equal(w.t, "0 0 0 0", page)
@@ -120,7 +120,7 @@ func deletedApp(w *world) {
 	for _, to := range []via{direct, second} {
 		w.counted(w.send(to, "GET /visit?app=blog&uri={uri}&ip=203.0.113.1"+bearerOf+"{foreign}"))
 	}
-	require.NoError(w.t, w.admin.DeleteApp(context.Background(), "blog"))
+	require.NoError(w.t, w.Admin.DeleteApp(context.Background(), "blog"))
 	before := w.tables()
 	for _, to := range []via{direct, second} {
 		for _, request := range []string{
@@ -149,12 +149,12 @@ func hashedVisitors(w *world) {
 			assert.Equal(w.t, []string{"1 1 1 1", "2 2 2 2", "2 2 1 3"}[i], page)
 		}
 		assert.EqualValues(w.t, 4,
-			w.number(`SELECT count(*) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = $1 AND v.ip << 'fd00::/8'`, app))
+			w.One(w.t, `SELECT count(*) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = $1 AND v.ip << 'fd00::/8'`, app))
 	}
-	assert.Zero(w.t, w.number(`
+	assert.Zero(w.t, w.One(w.t, `
 		SELECT (SELECT count(*) FROM visitors WHERE ip << '198.51.100.0/24') + (SELECT count(*) FROM visits WHERE ip << '198.51.100.0/24')
 		     + (SELECT count(*) FROM pages WHERE uri LIKE '%198.51%') + (SELECT count(*) FROM keys WHERE keys::text LIKE '%198.51%')`))
-	assert.Zero(w.t, w.number(`
+	assert.Zero(w.t, w.One(w.t, `
 		SELECT count(*)
 		FROM visitors v JOIN pages p ON p.id = v.page_id
 		JOIN visitors w USING (ip) JOIN pages q ON q.id = w.page_id AND q.app_id <> p.app_id
@@ -165,18 +165,18 @@ func dailyVisitors(w *world) {
 	w.page++
 	const request = "GET /visit?app=daily&uri={uri}" + from + "198.51.100.20"
 	w.counted(w.send(proxied, request))
-	first := w.now.Load()
+	first := w.Clock.Now()
 	w.pass(24 * time.Hour)
 	_, page := w.counted(w.send(proxied, request))
 	assert.Equal(w.t, "2 2 2 2", page, "somebody else")
 	erase := func() int64 {
-		erased, err := w.admin.EraseVisitor(context.Background(), "daily", "198.51.100.20")
+		erased, err := w.Admin.EraseVisitor(context.Background(), "daily", "198.51.100.20")
 		require.NoError(w.t, err)
 		return erased.Targets
 	}
 	// What upkeep does when a day is over: with its key goes the way from the address to that day's
 	// visitor.
-	_, err := w.conn.Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(*first, time.UTC))
+	_, err := w.Tables().Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(first, time.UTC))
 	require.NoError(w.t, err)
 	assert.EqualValues(w.t, 2, erase(), "at the site and the page, on the second day")
 	assert.Zero(w.t, erase(), "the first day's is nobody's, even for somebody who has the secret")

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,21 +15,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/handler"
-	"footfall/record"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-const (
-	browser       = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-	skippedHeader = "Footfall-Skipped"
-)
+const skippedHeader = "Footfall-Skipped"
 
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
@@ -55,15 +48,12 @@ type world struct {
 
 // premises are the world beside the test that is under way.
 type premises struct {
-	database string
-	conn     *pgx.Conn
-	admin    *admin.Admin
-	now      atomic.Pointer[time.Time]
-	public   [vias]string // base URLs
-	private  [vias]string // of the admin listeners
-	log      *records
-	words    map[string]string // what {word} stands for
-	page     int               // the number of {page}, in {uri}
+	*desk.Desk              // of the first instance
+	public     [vias]string // base URLs
+	private    [vias]string // of the admin listeners
+	log        *records
+	words      map[string]string // what {word} stands for
+	page       int               // the number of {page}, in {uri}
 }
 
 // of is the world for another test.
@@ -94,50 +84,27 @@ var attacked = map[string]app.Settings{
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ctx := context.Background()
-	secret := app.Secret("thirty-two bytes that are secret")
 	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
-	w.database = dbtest.Made(t, "attacked", noon, func(d *db.DB) {
-		for name, settings := range attacked {
-			require.NoError(t, admin.NewAdmin(d, secret).AddApp(ctx, name, settings))
-		}
-	})
-	w.now.Store(&noon)
-	d := dbtest.Open(t, w.database, db.Options{})
-	w.conn = dbtest.Connect(t, w.database)
-
-	w.admin = admin.NewAdmin(d, secret)
-	first, registry := w.instance(secret)
-	other, otherRegistry := w.instance(secret)
-	w.listen(direct, first, registry, nil, "")
-	w.listen(proxied, first, prometheus.NewRegistry(), []string{"127.0.0.0/8"}, "")
-	w.listen(named, first, prometheus.NewRegistry(), []string{"127.0.0.0/8"}, "X-Real-Ip")
-	w.listen(second, other, otherRegistry, nil, "")
+	// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted
+	// for.
+	o := desk.Options{Began: noon, Apps: attacked, Upkeep: true}
+	o.Log, o.MaxWait, o.Filter, o.FilterMemory, o.Memory = w.log.logger(), patience, true, 8<<20, 8<<20
+	w.Desk = desk.Open(t, o)
+	o.Clock = w.Clock.Now
+	other := desk.On(t, w.URL, o)
+	w.listen(direct, w.Desk, w.Metrics, nil, "")
+	w.listen(proxied, w.Desk, prometheus.NewRegistry(), []string{"127.0.0.0/8"}, "")
+	w.listen(named, w.Desk, prometheus.NewRegistry(), []string{"127.0.0.0/8"}, "X-Real-Ip")
+	w.listen(second, other, other.Metrics, nil, "")
 	w.makeKeys()
 	return w
 }
 
-func (w *world) instance(secret app.Secret) (*counter.Counter, *prometheus.Registry) {
-	w.t.Helper()
-	d := dbtest.Open(w.t, w.database, db.Options{})
-	registry := prometheus.NewRegistry()
-	counting, err := counter.Open(context.Background(), d, counter.Options{Secret: secret, Options: record.Options{
-		Log: w.log.logger(), Metrics: registry, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
-		Clock: func() time.Time { return *w.now.Load() },
-		// That a busy machine turns visits away is tested elsewhere; here all that are sent are
-		// accounted for.
-		MaxWait: patience,
-	}})
-	require.NoError(w.t, err)
-	w.t.Cleanup(counting.Close)
-	return counting, registry
-}
-
-func (w *world) listen(at via, counting *counter.Counter, registry *prometheus.Registry, trusted []string, header string) {
+func (w *world) listen(at via, on *desk.Desk, registry *prometheus.Registry, trusted []string, header string) {
 	w.t.Helper()
 	proxies, faults := handler.NewProxies(trusted, header)
 	require.Empty(w.t, faults)
-	public, private := handler.Servers(counting, handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies})
+	public, private := handler.Servers(on.Counter, handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies})
 	w.public[at], w.private[at] = w.serve(public), w.serve(private)
 }
 
@@ -155,7 +122,7 @@ func (w *world) serve(server *http.Server) string {
 func (w *world) makeKeys() {
 	w.t.Helper()
 	key := func(app string, scopes ...app.Scope) string {
-		made, err := w.admin.AddKey(context.Background(), app, scopes)
+		made, err := w.Admin.AddKey(context.Background(), app, scopes)
 		require.NoError(w.t, err)
 		return made
 	}
@@ -187,21 +154,13 @@ func (w *world) expand(text string) string {
 
 // pass lets time pass.
 func (w *world) pass(d time.Duration) {
-	later := w.now.Load().Add(d)
-	w.now.Store(&later)
+	w.Clock.Set(w.Clock.Now().Add(d))
 }
 
 // add adds an app.
 func (w *world) add(app string, s app.Settings) {
 	w.t.Helper()
-	require.NoError(w.t, w.admin.AddApp(context.Background(), app, s))
-}
-
-// number is what a query that counts gives.
-func (w *world) number(sql string, arguments ...any) (n int64) {
-	w.t.Helper()
-	require.NoError(w.t, w.conn.QueryRow(context.Background(), sql, arguments...).Scan(&n))
-	return n
+	require.NoError(w.t, w.Admin.AddApp(context.Background(), app, s))
 }
 
 // tables is what is stored of each target.
@@ -216,7 +175,7 @@ type row struct {
 
 func (w *world) tables() tables {
 	w.t.Helper()
-	rows, err := w.conn.Query(context.Background(), `
+	rows, err := w.Tables().Query(context.Background(), `
 		SELECT a.name || ' ' || p.uri, p.site_id IS NULL, coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0),
 		       ARRAY(SELECT host(v.ip) FROM visitors v WHERE v.page_id = p.id ORDER BY v.rank),
 		       ARRAY(SELECT v.day_id || ' ' || host(v.ip) FROM visits v WHERE v.page_id = p.id ORDER BY 1)
@@ -235,7 +194,7 @@ func (w *world) tables() tables {
 
 // since tells what was added: a line for each page, with its new visitors, and ×n where so many
 // visits made them. It is empty where nothing at all has changed; that sites fit their pages is for
-// checkTables to tell.
+// Check to tell.
 func (now tables) since(before tables) string {
 	var lines []string
 	for _, target := range slices.Sorted(maps.Keys(now)) {

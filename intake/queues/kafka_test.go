@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 )
 
@@ -44,11 +45,11 @@ func TestMessagesThatAreGone(t *testing.T) {
 	for _, m := range visits(1, 100)[20:] {
 		w.note(m)
 	}
-	w.refused = len(w.rows("SELECT source FROM footfall.refused")) + 1 // the gap
+	w.refused = len(desk.Column[string](w.t, w.Desk, "SELECT source FROM footfall.refused")) + 1 // the gap
 	w.send(0, later[50:]...)
 	assert.Contains(t, w.consumeAll().log.String(), "messages=50")
 	assert.Equal(t, []string{"100: the queue no longer has the messages from here up to 149, which were not counted: it kept them for too short a time"},
-		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
+		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
 // A topic is deleted, and made anew under its name: its offsets begin at 0 again.
@@ -104,7 +105,7 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	w.send(0, visits(1, 200)...)
 	c := w.consume()
 	require.Eventually(t, func() bool {
-		return len(w.rows("SELECT part FROM footfall.positions WHERE next = 200")) == 1
+		return len(desk.Column[string](w.t, w.Desk, "SELECT part FROM footfall.positions WHERE next = 200")) == 1
 	}, dbtest.Patience, dbtest.Tick)
 	c.stop()
 	asks := make(chan struct{}, 1)
@@ -139,7 +140,7 @@ func TestClusterWithoutAnID(t *testing.T) {
 	}
 	w.send(0, visits(1, 100)...)
 	w.consume().endsWith("name the cluster with ?cluster=")
-	assert.Empty(t, w.rows("SELECT part FROM footfall.positions"))
+	assert.Empty(t, desk.Column[string](w.t, w.Desk, "SELECT part FROM footfall.positions"))
 	of("one")
 	w.consumeAll()
 
@@ -160,7 +161,7 @@ func TestClusterThatIsBeingStarted(t *testing.T) {
 	c := w.consume()
 	c.says("has no id yet")
 	c.stop()
-	assert.Empty(t, w.rows("SELECT part FROM footfall.positions"))
+	assert.Empty(t, desk.Column[string](w.t, w.Desk, "SELECT part FROM footfall.positions"))
 }
 
 // A consumer that reads is not let in any more, and later again: it waits, and goes on.
@@ -277,7 +278,7 @@ func TestPackedBatches(t *testing.T) {
 	w.send(0, visits(9, 50)...)
 	w.finish(c)
 	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make smaller ones"},
-		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
+		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
 // A partition has fewer messages than were counted. Whether what comes next was counted nobody can
@@ -287,7 +288,7 @@ func TestTruncatedPartition(t *testing.T) {
 	w := newWorld(t)
 	w.send(0, visits(1, 100)...)
 	w.consumeAll()
-	w.exec("UPDATE footfall.positions SET next = 150 WHERE part = '0'")
+	w.Exec(w.t, "UPDATE footfall.positions SET next = 150 WHERE part = '0'")
 	for _, partitions := range []string{"", "0"} {
 		w.consumePartitions(partitions).endsWith("partition 0 of topic visits ends at offset 100, but was counted up to 150")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 )
 
@@ -133,7 +134,7 @@ func TestStreamThatIsPurgedAndMadeAnew(t *testing.T) {
 	c = n.consume()
 	n.isCounted()
 	n.counts()
-	assert.Equal(t, []string{"101"}, n.rows("SELECT position::text FROM footfall.refused WHERE beginning = ''"))
+	assert.Equal(t, []string{"101"}, desk.Column[string](n.t, n.Desk, "SELECT position::text FROM footfall.refused WHERE beginning = ''"))
 
 	require.NoError(t, js.DeleteStream(t.Context(), "visits"))
 	n.make(jetstream.StreamConfig{Name: "visits", Subjects: []string{"visits"}})
@@ -175,7 +176,7 @@ func TestRefusedByTheServer(t *testing.T) {
 	c := n.consume()
 	n.isCounted()
 	c.stop()
-	n.exec("UPDATE footfall.positions SET next = 50")
+	n.Exec(n.t, "UPDATE footfall.positions SET next = 50")
 	n.consume().endsWith("ends at sequence 10, but was counted up to 49")
 }
 

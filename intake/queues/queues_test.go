@@ -21,9 +21,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"footfall/admin"
-	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -35,8 +34,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // world is a database whose app blog counts blog.example, and a queue of visits: the topic of a
 // broker, with three partitions, unless a test has another one.
 type world struct {
+	*desk.Desk
 	t      *testing.T
-	url    string
 	broker *kfake.Cluster
 	conns  *connections
 	queue  string // its address, with HOST for the servers
@@ -84,9 +83,8 @@ func newWorld(t *testing.T, options ...kfake.Opt) *world {
 func newTables(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
-	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}}))
-	})
+	o := desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Sites: []string{"blog.example"}}}}
+	w.Desk = desk.Idle(t, desk.Database(t, o), o)
 	return w
 }
 
@@ -251,20 +249,17 @@ func (w *world) consumePartitions(partitions string) *consumer {
 	return w.consumeBy(w.connect(w.queue, partitions))
 }
 
-func (w *world) consumeBy(connect Connect) *consumer { return w.consumeOn(w.url, connect) }
+func (w *world) consumeBy(connect Connect) *consumer { return w.consumeOn(w.URL, connect) }
 
 // consumeOn starts a consumer on a way to the database.
 func (w *world) consumeOn(url string, connect Connect) *consumer {
 	w.t.Helper()
-	tables, shown := dbtest.Open(w.t, url, db.Options{Writers: record.Connections()}), prometheus.NewRegistry()
-	counting, err := counter.Open(w.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute, Metrics: shown}})
-	require.NoError(w.t, err)
-	w.t.Cleanup(counting.Close)
+	counting := desk.On(w.t, url, desk.Options{Real: true, DB: db.Options{Writers: record.Connections()}})
 	ctx, end := context.WithCancel(w.t.Context())
-	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, shown}
+	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, counting.Metrics}
 	w.t.Cleanup(end)
 	go func() {
-		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
+		c.ended <- Run(ctx, counting.Counter, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
 	}()
 	return c
 }
@@ -296,29 +291,10 @@ func (c *consumer) says(words string) {
 	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), words) }, dbtest.Patience, dbtest.Tick)
 }
 
-func (w *world) conn() *pgx.Conn {
-	w.t.Helper()
-	return dbtest.Connect(w.t, w.url)
-}
-
-// rows are the rows of a query.
-func (w *world) rows(sql string) []string {
-	w.t.Helper()
-	conn := w.conn()
-	defer conn.Close(context.Background()) // some ask again and again
-	return dbtest.Column[string](w.t, conn, sql)
-}
-
-func (w *world) exec(sql string, args ...any) {
-	w.t.Helper()
-	_, err := w.conn().Exec(w.t.Context(), sql, args...)
-	require.NoError(w.t, err)
-}
-
 // isCounted waits until the queue has been counted up to its end.
 func (w *world) isCounted() {
 	w.t.Helper()
-	conn := w.conn()
+	conn := w.Conn(w.t)
 	name, ends := w.ends()
 	require.Eventually(w.t, func() bool {
 		rows, err := conn.Query(w.t.Context(), "SELECT part, next FROM footfall.positions WHERE source LIKE '%' || $1", name)
@@ -349,10 +325,9 @@ func (w *world) counts() {
 	refused := w.refused
 	w.mu.Unlock()
 	slices.Sort(want)
-	assert.Equal(w.t, want, w.rows(`SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM footfall.pages JOIN footfall.counters ON page_id = id ORDER BY 1`))
-	assert.Equal(w.t, []string{fmt.Sprint(refused)}, w.rows("SELECT count(*)::text FROM footfall.refused"))
-	tables := dbtest.Open(w.t, w.url, db.Options{})
-	proof, err := verify.Run(w.t.Context(), tables, verify.Options{})
+	assert.Equal(w.t, want, desk.Column[string](w.t, w.Desk, `SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM footfall.pages JOIN footfall.counters ON page_id = id ORDER BY 1`))
+	assert.Equal(w.t, []string{fmt.Sprint(refused)}, desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.refused"))
+	proof, err := verify.Run(w.t.Context(), w.DB, verify.Options{})
 	require.NoError(w.t, err)
 	require.Zero(w.t, proof.Violations)
 }
@@ -400,8 +375,10 @@ func TestMessagesBringTags(t *testing.T) {
 	w.send(0, message{page: "/", visitor: "192.0.2.1", at: at,
 		text: `{"uri":"http://blog.example/?utm_campaign=May","ip":"192.0.2.1","referrer":"https://news.example/1","language":"de","country":"AT"}`})
 	w.consumeAll()
-	require.Eventually(t, func() bool { return w.rows("SELECT count(*)::text FROM footfall.tag_news")[0] == "0" }, dbtest.Patience, dbtest.Tick)
-	assert.Equal(t, []string{"campaign may 1", "country AT 1", "hour 23 1", "language de 1", "source news.example 1"}, w.rows(`
+	require.Eventually(t, func() bool {
+		return desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.tag_news")[0] == "0"
+	}, dbtest.Patience, dbtest.Tick)
+	assert.Equal(t, []string{"campaign may 1", "country AT 1", "hour 23 1", "language de 1", "source news.example 1"}, desk.Column[string](w.t, w.Desk, `
 		SELECT concat_ws(' ', t.name, value, pv) COLLATE "C" FROM footfall.tag_days JOIN footfall.tags AS t ON t.id = tag_id
 		JOIN footfall.pages AS p ON p.id = page_id WHERE uri = 'blog.example' ORDER BY 1`))
 }
@@ -577,7 +554,7 @@ func TestBrokerGoesAway(t *testing.T) {
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	network, through := dbtest.NewNetwork(t, w.url)
+	network, through := dbtest.NewNetwork(t, w.URL)
 	c := w.consumeOn(through, w.connect(w.queue, ""))
 	for round := range uint64(5) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
@@ -590,7 +567,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 	c.says("waits")
 	stands := func() float64 { return c.metric("footfall_queue_stands_seconds")[""] }
 	require.Eventually(t, func() bool { return stands() > 1 }, dbtest.Patience, dbtest.Tick)
-	network.LeadTo(w.url)
+	network.LeadTo(w.URL)
 	w.isCounted()
 	require.Eventually(t, func() bool { return stands() == 0 }, dbtest.Patience, dbtest.Tick)
 	visits := c.metric("footfall_visits_total")

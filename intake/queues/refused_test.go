@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
-	"footfall/db"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 )
 
@@ -47,7 +46,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		message{text: good.text, at: time.UnixMilli(-1)}) // as old producers have it
 	w.send(0, messages...)
 	c := w.consumeAll()
-	kept := strings.Join(w.rows("SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
+	kept := strings.Join(desk.Column[string](w.t, w.Desk, "SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
 	t.Log(kept)
 	for _, secret := range []string{"alice", "203.0.113", "203%2E0", "3fff"} {
 		assert.NotContains(t, kept, secret)
@@ -86,7 +85,7 @@ func TestClockOfAProducerIsAhead(t *testing.T) {
 		c := w.consumeAll()
 		assert.Equal(t, map[string]float64{"": ahead}, c.metric("footfall_queue_ahead_total"))
 		assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
-		days := w.rows(`SELECT DISTINCT day_id::text FROM footfall.visits`)
+		days := desk.Column[string](w.t, w.Desk, `SELECT DISTINCT day_id::text FROM footfall.visits`)
 		require.NotEmpty(t, days)
 		for _, day := range days { // two, if midnight comes meanwhile
 			assert.GreaterOrEqual(t, day, began.UTC().Format("20060102"))
@@ -129,9 +128,9 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 	w.isCounted()
 	c.stop()
 	assert.Equal(t, []string{"0 1500 2499 1000", "1 0 9 10"},
-		w.rows("SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY part ORDER BY part"))
-	w.exec("UPDATE footfall.refused SET refused_at = now() - interval '7 days 1 minute' WHERE part = '1'")
-	forgotten, err := dbtest.Open(t, w.url, db.Options{}).ForgetRefused(t.Context())
+		desk.Column[string](w.t, w.Desk, "SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY part ORDER BY part"))
+	w.Exec(w.t, "UPDATE footfall.refused SET refused_at = now() - interval '7 days 1 minute' WHERE part = '1'")
+	forgotten, err := w.DB.ForgetRefused(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 10, forgotten)
 }
@@ -140,7 +139,7 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 func TestHeldAppIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	hold := w.conn()
+	hold := w.Conn(w.t)
 	tx, err := hold.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT footfall.hold_app_days(id) FROM footfall.apps WHERE name = 'blog'")
@@ -160,11 +159,11 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	w.send(0, visits(1, 100)...)
 	c := w.consume()
 	w.isCounted()
-	assert.NotEqual(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
-	admin := admin.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil)
+	assert.NotEqual(t, []string{"0"}, desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.refused"))
+	admin := w.Admin
 	_, err := admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
+	assert.Equal(t, []string{"0"}, desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.refused"))
 	queues, err := admin.Queues(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, queues, partitions)
@@ -172,11 +171,11 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 
 	w.send(0, visits(3, 100)...)
 	w.isCounted()
-	assert.NotEqual(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
+	assert.NotEqual(t, []string{"0"}, desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.refused"))
 	require.NoError(t, admin.DeleteApp(t.Context(), "blog"))
 	w.send(0, visits(2, 100)...)
 	c.endsWith("blog")
-	assert.Equal(t, []string{"0 0"}, w.rows("SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
+	assert.Equal(t, []string{"0 0"}, desk.Column[string](w.t, w.Desk, "SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
 	w.consume().endsWith("blog")
 }
 
@@ -186,11 +185,11 @@ func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, part := range []string{"1", "0"} {
-		w.exec(`INSERT INTO footfall.positions (app_id, source, part, next) SELECT id, 'queue', $1, 1000 FROM footfall.apps`, part)
-		w.exec(`SELECT footfall.refuse_messages(id, 'queue', $1, array_agg(n), array_agg(''::text), array_agg(''::text)) FROM footfall.apps, generate_series(0, 999) AS n GROUP BY id`, part)
+		w.Exec(w.t, `INSERT INTO footfall.positions (app_id, source, part, next) SELECT id, 'queue', $1, 1000 FROM footfall.apps`, part)
+		w.Exec(w.t, `SELECT footfall.refuse_messages(id, 'queue', $1, array_agg(n), array_agg(''::text), array_agg(''::text)) FROM footfall.apps, generate_series(0, 999) AS n GROUP BY id`, part)
 	}
-	w.exec("ANALYZE footfall.refused")
-	batch, err := w.conn().Begin(t.Context())
+	w.Exec(w.t, "ANALYZE footfall.refused")
+	batch, err := w.Conn(w.t).Begin(t.Context())
 	require.NoError(t, err)
 	refuse := func(part string) {
 		_, err := batch.Exec(t.Context(), `SELECT footfall.move_position(id, 'queue', $1, 1000, 1001), footfall.refuse_messages(id, 'queue', $1, '{1000}', '{""}', '{""}') FROM footfall.apps`, part)
@@ -199,12 +198,12 @@ func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	refuse("0")
 	erased := make(chan error, 1)
 	go func() {
-		_, err := admin.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil).EraseVisitor(t.Context(), "blog", "192.0.2.1")
+		_, err := w.Admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
 		erased <- err
 	}()
-	dbtest.AwaitWaiting(t, w.conn(), 1)
+	dbtest.AwaitWaiting(t, w.Conn(w.t), 1)
 	refuse("1")
 	require.NoError(t, batch.Commit(t.Context()))
 	require.NoError(t, <-erased)
-	assert.Empty(t, w.rows("SELECT part FROM footfall.refused"))
+	assert.Empty(t, desk.Column[string](w.t, w.Desk, "SELECT part FROM footfall.refused"))
 }

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -26,46 +25,27 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// desk counts for the app demo on a database of its own.
-type desk struct {
-	t       *testing.T
-	url     string
-	counter *counter.Counter
-	asks    *pgx.Conn
+// house is a desk that counts for the app demo.
+type house struct {
+	*desk.Desk
+	t *testing.T
 }
 
-func newDesk(t *testing.T) *desk {
+func newHouse(t *testing.T) *house {
 	t.Helper()
-	d := &desk{t: t}
-	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
-		ever, open := 0, "open"
-		require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}))
-	})
-	d.counter, d.asks = d.open(), dbtest.Connect(t, d.url)
+	ever, open := 0, app.AccessOpen
+	d := &house{t: t}
+	o := desk.Options{Real: true, Apps: map[string]app.Settings{"demo": {Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}}}
+	o.DB = db.Options{Writers: record.Connections(), StatementTimeout: 5 * time.Second}
+	d.Desk = desk.Open(t, o)
 	return d
 }
 
-func (d *desk) open() *counter.Counter { return d.openAt(d.url, 5*time.Second) }
+func (d *house) open() *counter.Counter { return d.openAt(d.URL, 5*time.Second) }
 
-func (d *desk) openAt(url string, statementTimeout time.Duration) *counter.Counter {
+func (d *house) openAt(url string, statementTimeout time.Duration) *counter.Counter {
 	d.t.Helper()
-	tables := dbtest.Open(d.t, url, db.Options{Writers: record.Connections(), StatementTimeout: statementTimeout})
-	c, err := counter.Open(d.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
-	require.NoError(d.t, err)
-	d.t.Cleanup(c.Close)
-	return c
-}
-
-func (d *desk) exec(sql string, args ...any) {
-	d.t.Helper()
-	_, err := dbtest.Connect(d.t, d.url).Exec(context.Background(), sql, args...)
-	assert.NoError(d.t, err)
-}
-
-// one reads one number.
-func (d *desk) one(sql string) int64 {
-	d.t.Helper()
-	return dbtest.Column[int64](d.t, d.asks, sql)[0]
+	return desk.On(d.t, url, desk.Options{Real: true, DB: db.Options{Writers: record.Connections(), StatementTimeout: statementTimeout}}).Counter
 }
 
 // list is a source of two parts, whose entries count but for each fifth one, which is passed, and
@@ -86,7 +66,7 @@ type list struct {
 	judged func()    // called once, when entries have been judged and none is sent yet; nil: nothing is
 }
 
-func (d *desk) list(c *counter.Counter, length int64) *feed.Feed[string] {
+func (d *house) list(c *counter.Counter, length int64) *feed.Feed[string] {
 	d.t.Helper()
 	l := &list{counter: c, app: "demo", length: length, settled: map[string]int{}, fates: map[feed.Fate]int{}}
 	f := &feed.Feed[string]{Source: l, Retry: feed.NewRetry(func(string, error) {}, 0, feed.IsAway)}
@@ -182,14 +162,14 @@ func kinds(length int64) (counts, refused int64) {
 // which goes away in the middle: every entry counts once, and is kept once where it is refused.
 func TestEachEntryCountsOnce(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newHouse(t)
 	length := int64(dbtest.LongOrShort(20_000, 1000))
 	leaves, leave := context.WithCancel(t.Context())
 	feeds := []*feed.Feed[string]{d.list(d.open(), length), d.list(d.open(), length), d.list(d.open(), length)}
 	kills := dbtest.LongOrShort(1000, 30)
 	var ended atomic.Int64
 	var killing, reading sync.WaitGroup
-	conn := dbtest.Connect(t, d.url)
+	conn := d.Conn(t)
 	killing.Go(func() {
 		for range kills {
 			var killed int64
@@ -217,9 +197,9 @@ func TestEachEntryCountsOnce(t *testing.T) {
 	killing.Wait()
 
 	counts, refused := kinds(length)
-	assert.Equal(t, counts, d.one(`SELECT sum(hot)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
-	assert.Equal(t, min(refused, 2000), d.one(`SELECT count(*) FROM refused`), "so many are kept of a part")
-	assert.Equal(t, 2*length, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
+	assert.Equal(t, counts, d.One(d.t, `SELECT sum(hot)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.Equal(t, min(refused, 2000), d.One(d.t, `SELECT count(*) FROM refused`), "so many are kept of a part")
+	assert.Equal(t, 2*length, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 	others := 0
 	for _, f := range feeds {
 		l := f.Source.(*list)
@@ -235,58 +215,58 @@ func TestEachEntryCountsOnce(t *testing.T) {
 // fault is what happens to a feed. What it returns ends the fault, once the feed waits for that, or
 // has failed.
 type fault struct {
-	judged func(d *desk) (end func())                                     // when entries were judged, and before they are sent
-	sent   func(d *desk, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
-	at     time.Time                                                      // when the visits were
-	none   bool                                                           // of the visits counts
-	idle   bool                                                           // nothing of part 1 counts
-	fails  string                                                         // the feed, with this
+	judged func(d *house) (end func())                                     // when entries were judged, and before they are sent
+	sent   func(d *house, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
+	at     time.Time                                                       // when the visits were
+	none   bool                                                            // of the visits counts
+	idle   bool                                                            // nothing of part 1 counts
+	fails  string                                                          // the feed, with this
 }
 
 var faults = map[string]fault{
-	"killed before the commit": {sent: func(d *desk, _ *dbtest.Network, waiting []int32) func() {
-		d.exec(`SELECT pg_terminate_backend($1)`, waiting[0])
+	"killed before the commit": {sent: func(d *house, _ *dbtest.Network, waiting []int32) func() {
+		d.Exec(d.t, `SELECT pg_terminate_backend($1)`, waiting[0])
 		return nil
 	}},
-	"the answer is lost": {sent: func(_ *desk, n *dbtest.Network, _ []int32) func() { n.Cut(); return nil }},
-	"the database is away": {sent: func(d *desk, n *dbtest.Network, _ []int32) func() {
+	"the answer is lost": {sent: func(_ *house, n *dbtest.Network, _ []int32) func() { n.Cut(); return nil }},
+	"the database is away": {sent: func(d *house, n *dbtest.Network, _ []int32) func() {
 		n.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
 		n.Cut()
-		return func() { n.LeadTo(d.url) }
+		return func() { n.LeadTo(d.URL) }
 	}},
-	"another reader": {judged: func(d *desk) func() {
+	"another reader": {judged: func(d *house) func() {
 		assert.NoError(d.t, d.list(d.open(), faultsLength-1).Run(d.t.Context()))
 		return nil
 	}},
-	"another reader of a part without visits": {idle: true, judged: func(d *desk) func() {
-		d.exec(`UPDATE positions SET next = $1 WHERE part = '1'`, faultsLength)
+	"another reader of a part without visits": {idle: true, judged: func(d *house) func() {
+		d.Exec(d.t, `UPDATE positions SET next = $1 WHERE part = '1'`, faultsLength)
 		return nil
 	}},
-	"the app is deleted": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
-		assert.NoError(d.t, admin.NewAdmin(dbtest.Open(d.t, d.url, db.Options{}), nil).DeleteApp(d.t.Context(), "demo"))
+	"the app is deleted": {fails: "it has just been deleted", none: true, judged: func(d *house) func() {
+		assert.NoError(d.t, d.Admin.DeleteApp(d.t.Context(), "demo"))
 		return nil
 	}},
-	"the positions are forgotten": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
-		d.exec(`DELETE FROM positions`)
+	"the positions are forgotten": {fails: "it has just been deleted", none: true, judged: func(d *house) func() {
+		d.Exec(d.t, `DELETE FROM positions`)
 		return nil
 	}},
-	"the app is changed": {judged: func(d *desk) func() {
+	"the app is changed": {judged: func(d *house) func() {
 		zone := "Asia/Tokyo"
-		assert.NoError(d.t, admin.NewAdmin(dbtest.Open(d.t, d.url, db.Options{}), nil).SetApp(d.t.Context(), "demo", app.Settings{TZ: &zone}))
+		assert.NoError(d.t, d.Admin.SetApp(d.t.Context(), "demo", app.Settings{TZ: &zone}))
 		return nil
 	}},
-	"the app is locked": {at: time.Now().AddDate(0, 0, -3), judged: func(d *desk) func() {
-		holder := dbtest.Connect(d.t, d.url)
+	"the app is locked": {at: time.Now().AddDate(0, 0, -3), judged: func(d *house) func() {
+		holder := d.Conn(d.t)
 		_, err := holder.Exec(context.Background(), `BEGIN; SELECT hold_app_days(id) FROM apps`)
 		assert.NoError(d.t, err)
 		return func() { _ = holder.Close(context.Background()) }
 	}},
-	"the day becomes too old": {at: time.Now().AddDate(0, 0, -3), none: true, judged: func(d *desk) func() {
-		d.exec(`INSERT INTO visits_kept (app_id, from_day) SELECT id, to_char(now() - interval '1 day', 'YYYYMMDD')::int FROM apps`)
+	"the day becomes too old": {at: time.Now().AddDate(0, 0, -3), none: true, judged: func(d *house) func() {
+		d.Exec(d.t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, to_char(now() - interval '1 day', 'YYYYMMDD')::int FROM apps`)
 		return nil
 	}},
-	"the tables accept nobody": {fails: "a visit cannot be stored", none: true, judged: func(d *desk) func() {
-		d.exec(`ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (false) NOT VALID`)
+	"the tables accept nobody": {fails: "a visit cannot be stored", none: true, judged: func(d *house) func() {
+		d.Exec(d.t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (false) NOT VALID`)
 		return nil
 	}},
 }
@@ -308,8 +288,8 @@ func TestFaults(t *testing.T) {
 }
 
 func testFault(t *testing.T, is fault, patient bool) {
-	d := newDesk(t)
-	network, through := dbtest.NewNetwork(t, d.url)
+	d := newHouse(t)
+	network, through := dbtest.NewNetwork(t, d.URL)
 	far := d.openAt(through, 2*time.Second)
 	var end atomic.Value
 	begins := func(lift func()) {
@@ -334,7 +314,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 	release, from := func() {}, 0
 	if is.sent != nil {
 		require.NoError(t, d.list(far, 1).Run(t.Context())) // so that there are counters to lock
-		holder := dbtest.Connect(t, d.url)
+		holder := d.Conn(t)
 		_, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM counters FOR UPDATE`)
 		require.NoError(t, err)
 		from, release = 2, func() { _ = holder.Close(context.Background()) }
@@ -347,7 +327,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 	}
 	go func() { ended <- f.Run(t.Context()) }()
 	if is.sent != nil {
-		begins(is.sent(d, network, dbtest.AwaitWaiting(t, dbtest.Connect(t, d.url), 1)))
+		begins(is.sent(d, network, dbtest.AwaitWaiting(t, d.Conn(t), 1)))
 		release()
 	}
 	err := <-ended
@@ -375,8 +355,8 @@ func testFault(t *testing.T, is fault, patient bool) {
 	if is.idle {
 		counts /= 2
 	}
-	assert.Equal(t, counts, d.one(`SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
-	assert.EqualValues(t, 2*faultsLength, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
+	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.EqualValues(t, 2*faultsLength, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
 // What the inbox meets of these keeps none of its visits from being counted once, or else dropped.
@@ -392,16 +372,16 @@ func TestFaultsOfTheInbox(t *testing.T) {
 }
 
 func testInboxFault(t *testing.T, is fault) {
-	d := newDesk(t)
-	network, through := dbtest.NewNetwork(t, d.url)
+	d := newHouse(t)
+	network, through := dbtest.NewNetwork(t, d.URL)
 	hold := func(sql string) (release func()) {
-		holder := dbtest.Connect(t, d.url)
+		holder := d.Conn(t)
 		_, err := holder.Exec(t.Context(), sql)
 		require.NoError(t, err)
 		return func() { _ = holder.Close(context.Background()) }
 	}
 	come := func(n int, at string, later bool) {
-		_, err := d.counter.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
+		_, err := d.Counter.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
 		require.NoError(t, err)
 	}
 	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // nobody counts what is accepted
@@ -417,47 +397,47 @@ func testInboxFault(t *testing.T, is fault) {
 		come(0, "", false) // so that there are counters to lock
 		counts, release = counts+1, hold(`BEGIN; SELECT FROM counters FOR UPDATE`)
 	}
-	d.counter.Close()
+	d.Counter.Close()
 	if is.judged != nil {
 		end = is.judged(d)
 	}
 	d.openAt(through, 2*time.Second)
 	begin()
 	if is.sent != nil {
-		end = is.sent(d, network, dbtest.AwaitWaiting(t, dbtest.Connect(t, d.url), 1))
+		end = is.sent(d, network, dbtest.AwaitWaiting(t, d.Conn(t), 1))
 		release()
 	} else if end != nil {
-		require.Eventually(t, func() bool { return d.one(`SELECT count(*) FROM inbox_turns WHERE turn < 0`) == 1 }, dbtest.Patience, dbtest.Tick)
+		require.Eventually(t, func() bool { return d.One(d.t, `SELECT count(*) FROM inbox_turns WHERE turn < 0`) == 1 }, dbtest.Patience, dbtest.Tick)
 	}
 	if end != nil {
 		end()
 	}
-	require.Eventually(t, func() bool { return d.one(`SELECT sum(inbox_behind(id))::bigint FROM apps`) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return d.One(d.t, `SELECT sum(inbox_behind(id))::bigint FROM apps`) == 0 }, dbtest.Patience, dbtest.Tick)
 	if is.none {
 		counts = 0
 	}
-	assert.Equal(t, counts, d.one(`SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
 }
 
 // A feed whose time is over begins no further chunk, and says why.
 func TestFeedEndsInTime(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	f := d.list(d.counter, 500)
+	d := newHouse(t)
+	f := d.list(d.Counter, 500)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("its time is over")
 	f.Source.(*list).over = func() { cancel(over) }
 	require.ErrorIs(t, f.Run(ctx), over)
 	assert.Len(t, f.Source.(*list).settled, 50)
-	assert.EqualValues(t, 50, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
+	assert.EqualValues(t, 50, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
 // What was counted before the database went away is not sent again, also where nobody can look how
 // much that was: the positions have moved with it.
 func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	f := d.list(d.counter, 3)
+	d := newHouse(t)
+	f := d.list(d.Counter, 3)
 	l := f.Source.(*list)
 	entries, err := f.ReadChunk(t.Context())
 	require.ErrorIs(t, err, io.EOF)
@@ -474,10 +454,10 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 // counted.
 func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newHouse(t)
 	c := d.open()
 	f := d.list(c, 20)
-	require.NoError(t, d.list(d.counter, 20).Run(t.Context()))
+	require.NoError(t, d.list(d.Counter, 20).Run(t.Context()))
 	c.Close()
 	require.NoError(t, f.Run(t.Context()))
 	assert.Equal(t, 40, f.Source.(*list).others)
@@ -486,8 +466,8 @@ func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 // An app that is not there ends the feed.
 func TestFeedEndsWithoutItsApp(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	f := d.list(d.counter, 100)
+	d := newHouse(t)
+	f := d.list(d.Counter, 100)
 	f.Source.(*list).app = "nobody"
 	err := f.Run(t.Context())
 	verr, ok := errors.AsType[*visit.Error](err)
@@ -500,8 +480,8 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 // memory.
 func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	f := d.list(d.counter, 50_000)
+	d := newHouse(t)
+	f := d.list(d.Counter, 50_000)
 	l := f.Source.(*list)
 	l.idle, l.next[0], f.DryRun, f.Fill = true, l.length, true, true
 	before, largest := 0, 0
@@ -515,11 +495,11 @@ func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 // A dry run writes nothing, and says what would become of all.
 func TestDryRunSettlesEverything(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
-	f := d.list(d.counter, 100)
+	d := newHouse(t)
+	f := d.list(d.Counter, 100)
 	f.DryRun, f.Fill = true, true
 	require.NoError(t, f.Run(t.Context()))
 	counts, refused := kinds(100)
 	assert.Equal(t, map[feed.Fate]int{feed.Counted: int(counts), feed.Refused: int(refused), feed.Passes: 40}, f.Source.(*list).fates)
-	assert.Zero(t, d.one(`SELECT count(*) FROM counters`))
+	assert.Zero(t, d.One(d.t, `SELECT count(*) FROM counters`))
 }
