@@ -309,19 +309,17 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 }
 
 // CountAccepted counts the visits of an app that were accepted before, so that none of them comes
-// out of the inbox after what it was counted for is gone, and deletes their rows there, which have
-// addresses. It returns how many visits there were.
+// out of the inbox after what it was counted for is gone; their rows there, which have addresses, go
+// with that. It returns how many visits there were.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
-	err = a.read(ctx, app, func(_ queries, row *db.App) error { id = row.ID; return nil })
-	if err == nil {
-		visits, err = inbox.Behind(ctx, a.db, id)
-	}
+	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
+		id = row.ID
+		visits, err = q.InboxBehind(ctx, db.InboxBehindParams{App: id})
+		return err
+	})
 	if err == nil && visits > 0 {
 		visits, err = a.settle(ctx, id)
-	}
-	if err == nil {
-		err = a.inErasure(ctx, app, func(q queries, _ *db.App) error { return q.InboxDeleteCounted(ctx, id) })
 	}
 	return visits, wrap("count what is in the inbox", err)
 }

@@ -7,7 +7,6 @@ import (
 
 	"footfall/counter/app"
 	"footfall/db"
-	"footfall/inbox"
 	"footfall/visit"
 )
 
@@ -30,7 +29,7 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
 // so that no visit is missing in both.
 func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err error) {
-	if visits, err = inbox.Behind(ctx, c.db, a.ID); err != nil {
+	if visits, err = c.inbox.Behind(ctx, a.ID); err != nil {
 		return 0, visit.Unanswered(err)
 	}
 	return visits, nil

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -43,14 +42,6 @@ func (in *instance) keepWaiting(t *testing.T) (end func()) {
 	_, err := conn.Exec(context.Background(), `SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`)
 	require.NoError(t, err)
 	return func() { _ = conn.Close(context.Background()) }
-}
-
-// one reads one number from the tables.
-// emptied waits until the tables of the inbox are empty, too. It asks for no lock on them.
-func (in *instance) emptied(t *testing.T) {
-	t.Helper()
-	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM inbox_turns`) == 1 }, dbtest.Patience, dbtest.Tick, in.Log)
-	require.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
 func TestInboxCountsWhatWasAccepted(t *testing.T) {
@@ -84,7 +75,7 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "50 50 0 200 | 50 50 0 100", row(a))
 		assert.Zero(t, a.Behind)
-		in.emptied(t)
+		require.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 		in.Check(t)
 		assert.Equal(t, 200.0, in.Metric(t, "footfall_inbox_accepted_total"))
 		assert.Equal(t, 200.0, in.Metric(t, "footfall_inbox_drained_total"))
@@ -181,7 +172,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- erase() }()
 		require.Eventually(t, func() bool {
-			return in.One(t, `SELECT count(DISTINCT turn) FROM inbox_apps WHERE waiting > 0`) == 1
+			return in.One(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%InboxUncounted%'`) > 0
 		},
 			dbtest.Patience, dbtest.Tick)
 		select {
@@ -268,8 +259,7 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 			go func() { done <- c.command() }()
 			require.Eventually(t, func() bool {
 				return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
-					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-					AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox_turns')::bigint & 4294967295 AND mode = 'ExclusiveLock')`) > 0
+					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
 			}, dbtest.Patience, dbtest.Tick)
 			// Another command that changes an app would wait for this row, while it has what this
 			// one waits for.
@@ -305,7 +295,7 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 }
 
 // Somebody erases from an app for long: visits of others count meanwhile, though its own are before
-// them in every table, and its own as soon as it is free.
+// them, and its own as soon as it is free.
 func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -314,7 +304,7 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	held := in.Conn(t)
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
-	const rounds = 6 // more than there are tables
+	const rounds = 6
 	for round := range rounds {
 		end := in.keepWaiting(t)
 		for _, app := range []string{"held", "demo", "held"} {
@@ -333,14 +323,13 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	in.Check(t)
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
-	in.emptied(t)
+	in.Drained(t)
 	assert.Equal(t, int64(2*rounds), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE name = 'held' AND uri = 'a.example/'`))
 	in.Check(t)
 }
 
-// An app is held for so long that the tables have had many turns: they are emptied all the same,
-// and it fills a share of the inbox, so that others are never refused for its sake. When it is
-// free, all that was accepted counts once.
+// An app is held for so long that its visits fill a share of the inbox: others are never refused for
+// its sake. When it is free, all that was accepted counts once.
 func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
@@ -361,7 +350,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 				accepted++
 			}
 		}
-		for range 2 { // what was counted is cleared away a moment later: until then one may be asked to come again
+		for range 2 { // what was counted is seen to be gone a moment later: until then one may be asked to come again
 			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.Log)
 		}
 		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
@@ -383,54 +372,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	assert.Equal(t, int64(2*rounds), in.One(t, hot+`'demo'`))
 	require.Eventually(t, func() bool { return later("held") == nil }, dbtest.Patience, dbtest.Tick)
 	in.Drained(t)
-	in.emptied(t)
 	in.verified(t)
-	in.Check(t)
-}
-
-// What is put aside of an app keeps its numbers, day and time; of a row that was counted in part it is
-// the rest. Each visit is there once, and the table that it was in is emptied.
-func TestInboxPutsAside(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	open := "open"
-	require.NoError(t, in.Admin.AddApp(t.Context(), "locked", app.Settings{Access: &open}))
-	end := in.keepWaiting(t)
-	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2,a.example/3}', '{1,2,3}', '{20260627,20260628,20260629}', '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', '{a,"",b}', '{x,y}', '{1,0,2}')
-		FROM apps WHERE name = `
-	for range 2 {
-		in.Exec(t, put+`'locked'`)
-		in.Exec(t, put+`'demo'`)
-	}
-	turn := in.One(t, `SELECT turn_inbox()`)
-	id := in.One(t, `SELECT id FROM apps WHERE name = 'locked'`)
-	rows := in.list(t, `SELECT format('%s %s', number, received_at) FROM inbox ORDER BY number`)
-	move := func(rows, visits int64, aside string) { // as counting does
-		to := in.One(t, fmt.Sprintf(`SELECT min(number) + %d << 16 FROM inbox`, rows)) + visits
-		in.Exec(t, fmt.Sprintf(`SELECT move_inbox(%d, next, %d, '%s') FROM inbox_turns WHERE turn = %[1]d`, turn, to, aside))
-	}
-	move(0, 1, "{}") // one of the first row
-	move(1, 3, fmt.Sprintf("{%d}", id))
-	in.verified(t)
-	aside := fmt.Sprintf(`FROM inbox WHERE turn = -%d AND slot = 4`, id)
-	assert.Equal(t, rows[:1], in.list(t, `SELECT format('%s %s', number, received_at) `+aside))
-	assert.Equal(t, []string{`{2,3} {20260628,20260629} {192.0.2.2,192.0.2.3} {"",b} {x,y} {0,2}`}, in.list(t, `SELECT format('%s %s %s %s %s %s', pages, days, ips, ids, tag_sets, tag_places) `+aside))
-	assert.Equal(t, int64(5), in.One(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
-	assert.Equal(t, int64(3), in.One(t, `SELECT inbox_behind(1)`))
-	move(2, 3, fmt.Sprintf("{%d}", id)) // to what is there
-	move(3, 3, "{}")
-	in.verified(t)
-	assert.Equal(t, int64(5), in.One(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
-	assert.Equal(t, int64(5), in.One(t, `SELECT sum(visits) `+aside))
-	require.NoError(t, in.DB.InTx(t.Context(), func(q *db.Queries) error { return q.InboxDeleteCounted(t.Context(), int32(id)) })) //nolint:gosec // it is small
-	assert.Equal(t, int64(5), in.One(t, `SELECT sum(visits) `+aside), "none of them is counted")
-	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return in.One(t, `SELECT empty_inbox(0)`) == 1 }, dbtest.Patience, dbtest.Tick)
-	end()
-	in.Drained(t)
-	assert.Equal(t, []string{"a.example 4 3", "a.example/1 1 1", "a.example/2 2 1", "a.example/3 1 1"}, in.list(t, `
-		SELECT format('%s %s %s', p.uri, c.hot, c.uv) FROM counters AS c JOIN pages AS p ON p.id = c.page_id ORDER BY p.uri`))
-	in.emptied(t)
 	in.Check(t)
 }
 
@@ -472,7 +414,7 @@ func TestInboxKeepsTags(t *testing.T) {
 	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'later'`)
 	require.NoError(t, err)
 	some(false)
-	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM inbox WHERE turn < 0`) > 1 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM inbox`) > 1 }, dbtest.Patience, dbtest.Tick)
 	in.Clock.Set(in.Clock.Now().Add(30 * time.Hour))
 	some(false)
 	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
@@ -549,26 +491,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	in.Check(t)
 }
 
-// A million visits wait, and nobody counts: the open table is closed now and then, so that few rows
-// are looked at to know how many wait.
-func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	end := in.keepWaiting(t)
-	in.Exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
-	require.Eventually(t, func() bool {
-		return in.One(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0
-	}, dbtest.Patience, dbtest.Tick, in.Log)
-	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", Anybody: true})
-	require.NoError(t, err)
-	assert.Equal(t, int64(3001), a.Behind)
-	end()
-	in.Drained(t)
-	assert.Equal(t, "1 1 1 3002 | 1 1 1 3002", row(in.Count(t, "192.0.2.1", "http://a.example/")))
-}
-
-// A visitor is erased while no service runs: the address does not stay in what was read.
+// A visitor is erased while no service runs: what waits is counted, and the address does not stay.
 func TestErasingEmptiesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -582,8 +505,8 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
-// An address goes with its erasure, also from a table that is not emptied, since visits of an app
-// that is locked wait there in every turn; and of what is not counted yet nothing goes.
+// An address goes with its erasure, also where visits of an app that is locked wait before it; and of
+// what is not counted yet nothing goes.
 func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -614,63 +537,11 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	in.verified(t)
 	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
-	in.emptied(t)
+	in.Drained(t)
 	for i, app := range apps {
 		assert.Equal(t, accepted[i].Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = '`+app+`'`), app)
 	}
 	in.Check(t)
-}
-
-// A visitor is erased whose visits were put aside a moment ago, to be tried again in an hour: they
-// are counted first.
-func TestErasingTriesWhatWasPutAside(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	lock := in.Conn(t)
-	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
-	require.NoError(t, err)
-	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
-	var turn int64
-	require.Eventually(t, func() bool {
-		turn = in.One(t, `WITH rests AS (UPDATE inbox_turns SET try_at = now() + interval '1 hour' WHERE turn < 0 AND try_at > now() RETURNING turn) SELECT coalesce(min(turn), 0) FROM rests`)
-		return turn < 0
-	}, dbtest.Patience, dbtest.Tick, in.Log)
-	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
-	require.NoError(t, err)
-	in.later(t, counter.Request{IP: "192.0.2.8", URI: "http://a.example/"})
-	require.Eventually(t, func() bool { return in.One(t, `SELECT waiting FROM inbox_apps WHERE turn < 0`) == 2 }, dbtest.Patience, dbtest.Tick, "it joins them")
-	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
-	require.NoError(t, err)
-	assert.Equal(t, int64(2), erased.Targets)
-	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
-	in.Check(t)
-}
-
-// Somebody has deleted rows of visits that wait, or a backup lacks them: what came with and after
-// them counts, the log tells, and nobody waits for them.
-func TestInboxWhoseRowsAreGone(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	end := in.keepWaiting(t)
-	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
-	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
-	in.Exec(t, `DELETE FROM inbox WHERE ips = '{192.0.2.2}'`)
-	in.later(t, counter.Request{IP: "192.0.2.3", URI: "http://a.example/"})
-	end()
-	in.Drained(t)
-	assert.Contains(t, in.Log.String(), "rows of visits that waited in the inbox are gone")
-	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.Count(t, "192.0.2.4", "http://a.example/")))
-	in.emptied(t)
-
-	end = in.keepWaiting(t)
-	in.later(t, counter.Request{IP: "192.0.2.5", URI: "http://a.example/"})
-	in.Close()
-	require.Positive(t, in.One(t, `SELECT turn_inbox()`))
-	in.Exec(t, `DELETE FROM inbox`)
-	end()
-	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.4")
-	require.NoError(t, err)
 }
 
 // An inbox that has as many visits as it may refuses more; the service stays ready.
@@ -695,39 +566,14 @@ func TestInboxIsBounded(t *testing.T) {
 	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Visits are accepted without a pause, so that there is never nothing to count: tables that were
-// read to their end are emptied all the same.
-func TestInboxIsEmptiedBesideVisits(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("it takes all processors for seconds")
-	}
-	in := plain.newInstance(t, counter.Options{})
-	end := in.keepWaiting(t)
-	ctx, stop := context.WithCancel(t.Context())
-	var callers sync.WaitGroup
-	defer callers.Wait()
-	defer stop()
-	for caller := range 32 {
-		callers.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", n%200), URI: fmt.Sprintf("http://a.example/%d", caller)})
-			}
-		})
-	}
-	require.Eventually(t, func() bool { return in.One(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, dbtest.Patience, dbtest.Tick)
-	end()
-	require.Eventually(t, func() bool { return in.One(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, dbtest.Patience, dbtest.Tick, in.Log)
-}
-
-// A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits
-// count, and visitors are erased, all the same. The dump has what it began with.
+// A dump has a snapshot for as long as it lasts: visits count, and visitors are erased, all the same.
+// The dump has what it began with.
 func TestInboxBesideADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	dump, end := in.Conn(t), in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	_, err := dump.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE inbox, inbox_turns IN ACCESS SHARE MODE; SELECT FROM inbox`)
+	_, err := dump.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM inbox`)
 	require.NoError(t, err)
 	end()
 	const rounds = 12
@@ -743,45 +589,8 @@ func TestInboxBesideADump(t *testing.T) {
 	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, dump, `SELECT count(*) FROM inbox`))
 	_, err = dump.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
-	in.emptied(t)
+	in.Drained(t)
 	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.Count(t, "192.0.2.1", "http://a.example/")))
-}
-
-// A dump has its snapshot, and will soon lock the tables: what waits in its snapshot is there until
-// then, though it is counted meanwhile, or put aside. Otherwise it would have these visits nowhere.
-func TestInboxBesideADumpThatBegins(t *testing.T) {
-	t.Parallel()
-	for _, aside := range []string{"{}", "{1}"} {
-		t.Run(aside, func(t *testing.T) { t.Parallel(); inboxBesideADumpThatBegins(t, aside) })
-	}
-}
-
-func inboxBesideADumpThatBegins(t *testing.T, aside string) {
-	t.Helper()
-	in := plain.newInstance(t, counter.Options{})
-	defer in.keepWaiting(t)()
-	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
-	dump, err := in.Tables().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	require.NoError(t, err)
-	defer func() { _ = dump.Rollback(context.Background()) }()
-	inDump := func(sql string) (n int64) {
-		require.NoError(t, dump.QueryRow(t.Context(), sql).Scan(&n))
-		return n
-	}
-	require.Equal(t, int64(1), inDump(`SELECT inbox_behind(1)`))
-	in.Exec(t, `SELECT move_inbox(1, 0, (SELECT number << 16 FROM inbox) + 1, '`+aside+`')`)
-	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
-	_, err = dump.Exec(t.Context(), `SET application_name = 'pg_dump'`)
-	require.NoError(t, err)
-	dbtest.NeedSuperuser(t, in.Tables())
-	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO footfall_app`)
-	assert.Zero(t, in.One(t, `SELECT empty_inbox(3600)`), "by an owner who may not see since when")
-	in.Exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO CURRENT_USER`)
-	assert.Equal(t, int64(1), inDump(`SELECT count(*) FROM inbox`))
-	require.NoError(t, dump.Rollback(t.Context()))
-	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return in.One(t, `SELECT empty_inbox(3600)`) == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
 // What an instance leaves, the next start counts.
@@ -864,7 +673,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			for try := 0; try < 10 && turns == 0; try++ { // a slow machine needs longer to come there
 				_, err = holder.Exec(context.Background(), `SELECT pg_sleep(0.3)`)
 				assert.NoError(t, err)
-				assert.NoError(t, holder.QueryRow(context.Background(), `SELECT count(*) FROM inbox_turns WHERE turn < 0`).Scan(&turns))
+				assert.NoError(t, holder.QueryRow(context.Background(), `SELECT count(*) FROM inbox WHERE app_id = (SELECT id FROM apps WHERE name = 'held')`).Scan(&turns))
 			}
 			aside.Add(turns)
 			_, err = holder.Exec(context.Background(), fmt.Sprintf(`SELECT pg_sleep(0.1), `+hold, "unlock"))
@@ -887,51 +696,76 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	first.Check(t)
 }
 
-// Somebody who looked which table is open has not committed yet: it is closed after that, with what
-// they wrote, or not at all.
-func TestInboxIsClosedBehindWhoWrites(t *testing.T) {
+// Somebody has a number and has not committed yet: visits behind it count, and it counts when it comes.
+func TestInboxCountsWhoCommitsLate(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	end := in.keepWaiting(t)
-	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	writes := in.Conn(t)
 	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
 	require.NoError(t, err)
-	var turn int64
-	err = in.Tables().QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
-	require.ErrorContains(t, err, "55P03")
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	in.Drained(t)
 	_, err = writes.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), in.One(t, `SELECT turn_inbox()`))
-	assert.Equal(t, int64(2), in.One(t, `SELECT accepted FROM inbox_turns WHERE turn = 1`))
-	end()
 	in.Drained(t)
 	assert.Equal(t, "2 2 1 3 | 2 2 1 3", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Whoever counts a part of the inbox that somebody else has counted, too, counts nothing.
+// Whoever counts a row of the inbox that somebody else has counted, too, counts nothing; nor does
+// whoever has read it before the connection was lost: another server may answer now.
 func TestInboxIsCountedByOne(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	end := in.keepWaiting(t)
 	defer end()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
-	turn := in.One(t, `SELECT turn_inbox()`)
 	number := in.One(t, `SELECT number FROM inbox`)
 	v := record.Visit{App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
 		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, When: record.Past}
-	for _, wants := range []error{nil, record.ErrMoved} {
+	for read, wants := range []error{record.ErrMoved, nil, record.ErrMoved} {
 		r, err := record.Open(t.Context(), in.DB, record.Options{})
 		require.NoError(t, err)
-		at := &record.Position{Position: db.Position{Turn: turn}}
-		results := r.RecordChunk([]record.Step{{Visit: &v, Position: at, Next: number<<16 + 1}})
+		generation, err := r.Reading(t.Context())
+		require.NoError(t, err)
+		if read == 0 {
+			generation++
+		}
+		at := &record.Position{Position: db.Position{Row: number}, Read: generation}
+		results := r.RecordChunk([]record.Step{{Visit: &v, Position: at, Next: 1}})
 		r.Close()
 		assert.Equal(t, wants, results[0].Err)
-		require.NoError(t, r.FindPosition(t.Context(), at))
-		assert.Equal(t, number<<16+1, at.Next)
 	}
-	assert.Equal(t, int64(1), in.One(t, `SELECT taken FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, peer.String(), "http://a.example/")))
+}
+
+// A visitor is erased whose visits were passed by a moment ago, since the app was locked: they are
+// counted first, by whoever erases.
+func TestErasingTriesWhatIsPassedBy(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	lock := in.Conn(t)
+	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
+	require.NoError(t, err)
+	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
+	for range 3 {
+		require.Eventually(t, func() bool {
+			return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 1 AND NOT granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
+		}, dbtest.Patience, dbtest.Tick, in.Log)
+		require.Eventually(t, func() bool {
+			return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 1 AND NOT granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == 0
+		}, dbtest.Patience, dbtest.Tick, in.Log)
+	}
+	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	in.later(t, counter.Request{IP: "192.0.2.8", URI: "http://a.example/"})
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), erased.Targets)
+	in.Drained(t)
+	in.Check(t)
 }
 
 // A batch is held up, and the next one gathers behind it: its visits do not wait for their turn,

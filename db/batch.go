@@ -25,7 +25,8 @@ type Batch struct {
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
-	Moves    []Move // of the sources that the visits come from, in the order of their positions' keys
+	Moves    []Move          // of the sources that the visits come from, in the order of their positions' keys
+	Taken    InboxTakeParams // out of the inbox, in the order of their rows
 	PastDays PastDayColumns
 	Late     *LateColumns // nil: no visit is of a day before the last one of its site
 	// Claims are the ids of its visits that have one, each once. Write makes them before anything
@@ -122,6 +123,9 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	}
 	for i := range b.Moves {
 		b.Moves[i].queue(q)
+	}
+	if len(b.Taken.Numbers) > 0 {
+		q.Queue(InboxTake, b.Taken.Numbers, b.Taken.Froms, b.Taken.Untils)
 	}
 	t := &b.Targets
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {

@@ -39,6 +39,12 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	return fmt.Errorf("write to the inbox: %w", err)
 }
 
+// ReadInbox runs f with queries that find rows of the inbox by its indexes, however few rows there
+// seemed to be when they were planned: thousands come and go in a moment.
+func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
+	return d.look(ctx, "read the inbox", f)
+}
+
 // Add adds a past day of an app, unless it is there.
 func (c *PastDayColumns) Add(app, day int32) {
 	for i, d := range slices.Backward(c.Days) { // the last one, mostly

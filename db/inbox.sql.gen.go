@@ -12,57 +12,20 @@ import (
 )
 
 const InboxBehind = `-- name: InboxBehind :one
-SELECT inbox_behind($1)::bigint AS visits
+SELECT inbox_behind($1, $2)::bigint AS visits
 `
 
-// How many accepted visits of an app are not counted yet.
-func (q *Queries) InboxBehind(ctx context.Context, app int32) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxBehind, app)
+type InboxBehindParams struct {
+	App   int32
+	After int64
+}
+
+// How many accepted visits of an app are not counted yet, but for those of rows up to a number.
+func (q *Queries) InboxBehind(ctx context.Context, arg InboxBehindParams) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxBehind, arg.App, arg.After)
 	var visits int64
 	err := row.Scan(&visits)
 	return visits, err
-}
-
-const InboxClose = `-- name: InboxClose :one
-SELECT turn_inbox()::bigint AS turn
-`
-
-// Closes the table that is open, and opens another: the turn that has ended; 0: it has nothing.
-func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxClose)
-	var turn int64
-	err := row.Scan(&turn)
-	return turn, err
-}
-
-const InboxDeleteCounted = `-- name: InboxDeleteCounted :exec
-DELETE FROM inbox AS i
-USING inbox_turns AS t
-WHERE i.app_id = $1
-  AND i.slot = t.slot
-  AND i.turn = t.turn
-  AND i.number * 65536 + i.visits <= t.next
-`
-
-// Deletes the rows of an app that are before the positions. Nothing else deletes rows but of what
-// was put aside, and a table is not emptied while visits of any app wait there, or a dump reads it.
-// A dump keeps what its snapshot has.
-func (q *Queries) InboxDeleteCounted(ctx context.Context, app int32) error {
-	_, err := q.db.Exec(ctx, InboxDeleteCounted, app)
-	return err
-}
-
-const InboxEmpty = `-- name: InboxEmpty :one
-SELECT empty_inbox($1::integer)::integer AS emptied
-`
-
-// Empties the tables that were read to their end, if nobody uses them, and no transaction younger
-// than so many seconds has a snapshot in which they were not; how many.
-func (q *Queries) InboxEmpty(ctx context.Context, besideYoungerThan int32) (int32, error) {
-	row := q.db.QueryRow(ctx, InboxEmpty, besideYoungerThan)
-	var emptied int32
-	err := row.Scan(&emptied)
-	return emptied, err
 }
 
 const InboxHold = `-- name: InboxHold :exec
@@ -76,127 +39,65 @@ func (q *Queries) InboxHold(ctx context.Context) error {
 	return err
 }
 
-const InboxLook = `-- name: InboxLook :one
-SELECT o.turn, w.rows, w.visits, c.waiting::bigint AS waiting, c.aside::bigint AS aside, c.aside_apps::integer[] AS aside_apps,
-       (c.aside + (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t WHERE t.turn > 0))::bigint AS kept,
-       (o.accepted_before + w.visits)::bigint                                                           AS accepted,
-       coalesce(least(first.received_at, w.oldest), 'epoch')::timestamptz                               AS oldest
-FROM inbox_turns AS o
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(a.waiting), 0) AS waiting, coalesce(sum(a.waiting) FILTER (WHERE a.turn < 0), 0) AS aside,
-           coalesce(array_agg(a.app_id) FILTER (WHERE a.turn < 0), '{}') AS aside_apps
-    FROM inbox_apps AS a
-    WHERE a.waiting > 0
-) AS c
-CROSS JOIN LATERAL (
-    SELECT count(*)::bigint AS rows, coalesce(sum(i.visits), 0)::bigint AS visits, min(i.received_at) AS oldest
+const InboxLook = `-- name: InboxLook :many
+SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
+       (w.app_id IN (
+           SELECT l.objid::bigint
+           FROM pg_catalog.pg_locks AS l
+           JOIN pg_catalog.pg_database AS d ON d.oid = l.database AND d.datname = current_database()
+           WHERE l.locktype = 'advisory'
+             AND l.classid::bigint = hashtext('footfall.past_days')::bigint & 4294967295
+             AND l.objsubid = 2 -- of two numbers
+             AND l.mode = 'ExclusiveLock'
+             AND l.granted
+       ))::boolean AS is_locked
+FROM (
+    SELECT i.app_id, sum(i.visits - i.counted) AS visits, min(i.number) AS first, max(i.number) AS last
     FROM inbox AS i
-    WHERE i.slot = o.slot
-      AND i.turn = o.turn
+    WHERE i.number > $1
+    GROUP BY i.app_id
 ) AS w
-CROSS JOIN LATERAL (
-    SELECT min(r.received_at) AS received_at
-    FROM (
-        SELECT min(a.turn) AS turn FROM inbox_apps AS a WHERE a.waiting > 0 AND a.turn > 0
-        UNION ALL
-        SELECT a.turn FROM inbox_apps AS a WHERE a.waiting > 0 AND a.turn < 0
-    ) AS f
-    JOIN inbox_turns AS t ON t.turn = f.turn
-    CROSS JOIN LATERAL (
-        SELECT i.received_at
-        FROM inbox AS i
-        WHERE i.slot = t.slot
-          AND i.turn = t.turn
-          AND i.number >= t.next >> 16
-          AND i.number * 65536 + i.visits > t.next
-        ORDER BY i.number
-        LIMIT 1
-    ) AS r
-) AS first
-WHERE o.closed_at IS NULL
+JOIN inbox AS f ON f.number = w.first
+ORDER BY w.app_id
 `
 
 type InboxLookRow struct {
-	Turn      int64
-	Rows      int64
-	Visits    int64
-	Waiting   int64
-	Aside     int64
-	AsideApps []int32
-	Kept      int64
-	Accepted  int64
-	Oldest    time.Time
+	AppID    int32
+	Visits   int64
+	First    int64
+	Last     int64
+	Oldest   time.Time
+	IsLocked bool
 }
 
-// What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
-// turns wait, how many of them were put aside, and of which apps these are; how many visits the
-// tables hold that are closed, counted ones included; how many were ever accepted; and since when
-// the first visit waits (1970: none does). No row where none of its tables takes visits.
-func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
-	row := q.db.QueryRow(ctx, InboxLook)
-	var i InboxLookRow
-	err := row.Scan(
-		&i.Turn,
-		&i.Rows,
-		&i.Visits,
-		&i.Waiting,
-		&i.Aside,
-		&i.AsideApps,
-		&i.Kept,
-		&i.Accepted,
-		&i.Oldest,
-	)
-	return i, err
-}
-
-const InboxMove = `-- name: InboxMove :exec
-SELECT move_inbox($1, $2, $3, $4::integer[])
-`
-
-type InboxMoveParams struct {
-	Turn     int64
-	FromNext int64
-	ToNext   int64
-	Aside    []int32
-}
-
-// Moves the position in a turn, in the transaction that counts what is between, but for what some
-// apps have there, which is put aside. Fails with SQLSTATE FF004 when it stands elsewhere.
-func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
-	_, err := q.db.Exec(ctx, InboxMove,
-		arg.Turn,
-		arg.FromNext,
-		arg.ToNext,
-		arg.Aside,
-	)
-	return err
-}
-
-const InboxNext = `-- name: InboxNext :one
-SELECT next
-FROM inbox_turns
-WHERE turn = $1
-`
-
-// Where the position in a turn stands; no row if its table was emptied, or nothing of what was put
-// aside waits any more.
-func (q *Queries) InboxNext(ctx context.Context, turn int64) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxNext, turn)
-	var next int64
-	err := row.Scan(&next)
-	return next, err
-}
-
-const InboxPassLost = `-- name: InboxPassLost :one
-SELECT pass_lost_in_inbox($1)::bigint AS visits
-`
-
-// Passes by what waits in a closed turn, but of which no rows are left; how many visits.
-func (q *Queries) InboxPassLost(ctx context.Context, turn int64) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxPassLost, turn)
-	var visits int64
-	err := row.Scan(&visits)
-	return visits, err
+// What waits in rows behind a number, by app: how many visits, the numbers of the first row and of
+// the last one, when the first came, and whether the app is locked, so that nothing of it can be
+// counted now.
+func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
+	rows, err := q.db.Query(ctx, InboxLook, after)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InboxLookRow
+	for rows.Next() {
+		var i InboxLookRow
+		if err := rows.Scan(
+			&i.AppID,
+			&i.Visits,
+			&i.First,
+			&i.Last,
+			&i.Oldest,
+			&i.IsLocked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const InboxPut = `-- name: InboxPut :exec
@@ -221,8 +122,8 @@ type InboxPutParams struct {
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
-// Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun.
-// The arrays are one table, but uris and tag_sets.
+// Writes visits of an app, in a transaction that BatchBegin has begun. The arrays are one table, but
+// uris and tag_sets.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -242,39 +143,36 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 }
 
 const InboxRead = `-- name: InboxRead :many
-SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
+SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
        coalesce(r.tag_places, '{}')::smallint[] AS tag_places,
-       (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so
 FROM (
-    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, i.tag_sets, i.tag_places, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.number, i.received_at, i.app_id, i.visits, i.counted, i.ipv6_prefix, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, i.tag_sets, i.tag_places, sum(i.visits - i.counted) OVER (ORDER BY i.number) - (i.visits - i.counted) AS before
     FROM inbox AS i
-    JOIN inbox_turns AS t ON t.turn = i.turn
-    WHERE i.slot = $1
-      AND i.turn = $2
-      AND i.number >= $3
-      AND i.number * 65536 + i.visits > t.next
+    WHERE i.number > $1
+      AND i.app_id <> ALL ($2::integer[])
+      AND $3::integer IN (0, i.app_id)
     ORDER BY i.number
-    LIMIT 1000
+    LIMIT 4000
 ) AS r
-LEFT JOIN inbox_apps AS s  ON s.turn = -r.app_id AND s.app_id = r.app_id AND s.waiting > 0 AND r.turn > 0
-LEFT JOIN apps AS a        ON a.id = r.app_id AND a.deleted_at IS NULL
-                              AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
+LEFT JOIN apps AS a ON a.id = r.app_id AND a.deleted_at IS NULL
+                       AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
 WHERE r.before < $4::bigint
 ORDER BY r.number
 `
 
 type InboxReadParams struct {
-	Slot       int16
-	Turn       int64
-	FromNumber int64
-	Visits     int64
+	After  int64
+	ButFor []int32
+	OfApp  int32
+	Visits int64
 }
 
 type InboxReadRow struct {
 	Number     int64
+	Counted    int32
 	AppID      int32
 	Tz         string
 	Visitor    string
@@ -287,19 +185,16 @@ type InboxReadRow struct {
 	Ids        []string
 	TagSets    []string
 	TagPlaces  []int16
-	IsAside    bool
 	CountsSo   bool
 }
 
-// The next rows of a closed turn from its position on, as many as have about so many visits, at
-// least one; with whether their app has visits put aside, and whether it still tells days and
-// visitors apart as it did. The first number only says where to look: no row before it is behind
-// the position.
+// The next rows behind a number, as many as have about so many visits, at least one: of one app, or
+// (0) of all but some; with whether their app still tells days and visitors apart as it did.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
-		arg.Slot,
-		arg.Turn,
-		arg.FromNumber,
+		arg.After,
+		arg.ButFor,
+		arg.OfApp,
 		arg.Visits,
 	)
 	if err != nil {
@@ -311,6 +206,7 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 		var i InboxReadRow
 		if err := rows.Scan(
 			&i.Number,
+			&i.Counted,
 			&i.AppID,
 			&i.Tz,
 			&i.Visitor,
@@ -323,7 +219,6 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.Ids,
 			&i.TagSets,
 			&i.TagPlaces,
-			&i.IsAside,
 			&i.CountsSo,
 		); err != nil {
 			return nil, err
@@ -336,84 +231,49 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 	return items, nil
 }
 
-const InboxRest = `-- name: InboxRest :exec
-UPDATE inbox_turns AS t
-SET try_at = now() + least(greatest(now() - t.closed_at, interval '1 second'), make_interval(secs => $1))
-WHERE t.turn = $2
-  AND t.turn < 0
+const InboxTake = `-- name: InboxTake :exec
+SELECT take_from_inbox($1::bigint[], $2::integer[], $3::integer[])
 `
 
-type InboxRestParams struct {
-	Most float64
-	Turn int64
+type InboxTakeParams struct {
+	Numbers []int64
+	Froms   []int32
+	Untils  []int32
 }
 
-// Lets visits that were put aside wait for as long again as they have, from a second up to so many.
-func (q *Queries) InboxRest(ctx context.Context, arg InboxRestParams) error {
-	_, err := q.db.Exec(ctx, InboxRest, arg.Most, arg.Turn)
+// Takes visits out, in the transaction that counts them: of each row those from one place to
+// another, which is its end but in the last row. The arrays are one table, in order of the numbers.
+// Fails with SQLSTATE FF004 unless all of them are there.
+func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
+	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err
-}
-
-const InboxTrySoon = `-- name: InboxTrySoon :exec
-UPDATE inbox_turns AS t
-SET try_at = now() + interval '1 second'
-WHERE -t.turn = $1::integer
-  AND t.try_at > now() + interval '1 second'
-`
-
-// Has what was put aside of an app tried in a second, however long it was to wait.
-func (q *Queries) InboxTrySoon(ctx context.Context, app int32) error {
-	_, err := q.db.Exec(ctx, InboxTrySoon, app)
-	return err
-}
-
-const InboxTurnNext = `-- name: InboxTurnNext :one
-SELECT t.turn, t.slot, t.next
-FROM inbox_turns AS t
-WHERE t.turn <= $1
-  AND t.try_at <= now()
-  AND EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = t.turn AND a.waiting > 0)
-ORDER BY t.turn
-LIMIT 1
-`
-
-type InboxTurnNextRow struct {
-	Turn int64
-	Slot int16
-	Next int64
-}
-
-// The closed turn up to one that is to be counted next: visits that were put aside, if it is time to
-// try them again, or the first turn in which any wait; no row: none.
-func (q *Queries) InboxTurnNext(ctx context.Context, until int64) (InboxTurnNextRow, error) {
-	row := q.db.QueryRow(ctx, InboxTurnNext, until)
-	var i InboxTurnNextRow
-	err := row.Scan(&i.Turn, &i.Slot, &i.Next)
-	return i, err
 }
 
 const InboxUncounted = `-- name: InboxUncounted :one
-SELECT coalesce(sum(a.waiting) FILTER (WHERE a.app_id = $1), 0)::bigint AS of_app,
-       coalesce(sum(a.waiting), 0)::bigint                               AS of_all
-FROM inbox_apps AS a
-WHERE a.waiting > 0
-  AND a.turn <= $2
+SELECT coalesce(sum(i.visits - i.counted), 0)::bigint              AS visits,
+       coalesce(max(i.number), 0)::bigint                          AS last,
+       coalesce((SELECT min(f.number) FROM inbox AS f), 0)::bigint AS first
+FROM inbox AS i
+WHERE i.app_id = $1
+  AND i.number <= $2
 `
 
 type InboxUncountedParams struct {
-	App  int32
-	Turn int64
+	App   int32
+	Until int64
 }
 
 type InboxUncountedRow struct {
-	OfApp int64
-	OfAll int64
+	Visits int64
+	Last   int64
+	First  int64
 }
 
-// How many visits wait in closed turns up to one, or were put aside: of an app, and of all.
+// How many visits of an app wait in rows up to a number; the number of the last one of these; and
+// that of the first row that waits of any app, which grows as these are counted.
 func (q *Queries) InboxUncounted(ctx context.Context, arg InboxUncountedParams) (InboxUncountedRow, error) {
-	row := q.db.QueryRow(ctx, InboxUncounted, arg.App, arg.Turn)
+	row := q.db.QueryRow(ctx, InboxUncounted, arg.App, arg.Until)
 	var i InboxUncountedRow
-	err := row.Scan(&i.OfApp, &i.OfAll)
+	err := row.Scan(&i.Visits, &i.Last, &i.First)
 	return i, err
 }

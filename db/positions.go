@@ -16,7 +16,7 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
-	Turn         int64 // of the inbox, for all apps; 0: it is of another source
+	Row          int64 // of the inbox, whatever its app; 0: it is of another source
 
 	// Of a log, which has no other name: its id, and by which look at it its bytes are known.
 	Log, Look int64
@@ -24,15 +24,13 @@ type Position struct {
 
 // Compare tells which of two positions comes first, in the order in which a batch moves them.
 func (p Position) Compare(q Position) int {
-	return cmp.Or(cmp.Compare(p.Turn, q.Turn), cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part),
-		cmp.Compare(p.Log, q.Log))
+	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part), cmp.Compare(p.Log, q.Log))
 }
 
 // Move moves a position with a batch. It fails with FaultMoved if the position is not at From.
 type Move struct {
 	Position
 	From, To int64
-	Aside    []int32   // apps whose visits in the inbox, of those that it passes, are put aside
 	Refused  []Refusal // messages that it passes
 	// Uncounted has a 0 or a 1 for each item of a call between From and To: 1 where it is not counted.
 	Uncounted []byte
@@ -55,10 +53,6 @@ type Refusal struct {
 }
 
 func (m *Move) queue(q *pgx.Batch) {
-	if m.Turn != 0 {
-		q.Queue(InboxMove, m.Turn, m.From, m.To, m.Aside)
-		return
-	}
 	if m.Position.Log != 0 {
 		mark := m.Log()
 		q.Queue(LogMove, m.App, m.Position.Log, m.Look, m.From, m.To, mark.Hash, mark.Lines, mark.LastAt, mark.Tail, mark.AfterLines)
@@ -111,12 +105,9 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
-		switch {
-		case p.Turn != 0:
-			next, err = q.InboxNext(ctx, p.Turn)
-		case p.Log != 0:
+		if p.Log != 0 {
 			next, err = q.LogCounted(ctx, LogCountedParams{ID: p.Log, Look: p.Look})
-		default:
+		} else {
 			next, err = q.PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
 		}
 		if err == nil {

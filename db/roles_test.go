@@ -126,41 +126,27 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	letGo(t, d, owner)
 }
 
-// serveInbox accepts visits, of which one app's are counted, as far as the position knows, and
-// another's are put aside, and clears away what can be.
+// serveInbox accepts visits, and takes them out.
 func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx, q := t.Context(), d.Queries()
-	visit := db.InboxPutParams{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64, Uris: []string{"example.org/x"}, Pages: []int32{1},
-		Days: []int32{today}, NewPages: []int32{0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
-	counted, locked := visit, visit
-	counted.App, locked.App = 1, query[int32](t, owner, `SELECT id FROM apps WHERE name = 'second'`)
-	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{counted, locked}, db.PastDayColumns{}))
-	turn, err := q.InboxClose(ctx)
+	visit := db.InboxPutParams{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64, Uris: []string{"example.org/x"}, Pages: []int32{1, 1},
+		Days: []int32{today, today}, NewPages: []int32{0, 0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}}
+	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{visit}, db.PastDayColumns{}))
+	rows, err := q.InboxRead(ctx, db.InboxReadParams{ButFor: []int32{}, Visits: 10})
 	require.NoError(t, err)
-	next, err := q.InboxTurnNext(ctx, turn)
+	require.Len(t, rows, 1)
+	require.NoError(t, q.InboxTake(ctx, db.InboxTakeParams{Numbers: []int64{rows[0].Number}, Froms: []int32{0}, Untils: []int32{1}}))
+	exec(t, owner, `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
+	now, err := q.InboxLook(ctx, 0)
 	require.NoError(t, err)
-	require.Equal(t, turn, next.Turn)
-	rows, err := q.InboxRead(ctx, db.InboxReadParams{Slot: next.Slot, Turn: turn, Visits: 10})
-	require.NoError(t, err)
-	require.Len(t, rows, 2)
-	require.NoError(t, q.InboxMove(ctx, db.InboxMoveParams{Turn: turn, ToNext: rows[1].Number<<16 + 1, Aside: []int32{locked.App}}))
-	now, err := q.InboxLook(ctx)
-	require.NoError(t, err)
-	require.Equal(t, []int32{locked.App}, now.AsideApps)
-	require.NoError(t, q.InboxRest(ctx, db.InboxRestParams{Turn: -int64(locked.App), Most: 3600}))
-	require.NoError(t, q.InboxTrySoon(ctx, locked.App))
-	exec(t, owner, `DELETE FROM inbox`)
-	lost, err := q.InboxPassLost(ctx, -int64(locked.App))
-	require.NoError(t, err)
-	require.Equal(t, int64(1), lost)
-	behind, err := q.InboxBehind(ctx, locked.App)
+	require.Equal(t, []db.InboxLookRow{{AppID: 1, Visits: 1, First: rows[0].Number, Last: rows[0].Number, Oldest: now[0].Oldest, IsLocked: true}}, now)
+	exec(t, owner, `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, q.InboxTake(ctx, db.InboxTakeParams{Numbers: []int64{rows[0].Number}, Froms: []int32{1}, Untils: []int32{2}}))
+	behind, err := q.InboxBehind(ctx, db.InboxBehindParams{App: 1})
 	require.NoError(t, err)
 	require.Zero(t, behind)
-	_, err = q.InboxClose(ctx)
+	_, err = q.InboxUncounted(ctx, db.InboxUncountedParams{App: 1})
 	require.NoError(t, err)
-	emptied, err := q.InboxEmpty(ctx, 0)
-	require.NoError(t, err)
-	require.Equal(t, int32(1), emptied)
 }
 
 // serveVisits counts, deletes ids of batches, and reads what was counted.
@@ -247,9 +233,8 @@ var notForTheService = []string{
 	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`, `DELETE FROM day_keys`, `TRUNCATE day_keys`,
 	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 0)`, `DELETE FROM erased_visitors`, `SELECT FROM erased_ranks`, `SELECT erase_ranks('{2}', '{1}')`,
 	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`, `DELETE FROM erased_visits`,
-	`UPDATE inbox SET visits = 2`, `DELETE FROM inbox`, `TRUNCATE inbox`, `TRUNCATE inbox_0`, `SELECT FROM inbox_0`,
-	`UPDATE inbox_turns SET slot = 1`, `UPDATE inbox_turns SET next = 9`, `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (9, 1, now())`, `DELETE FROM inbox_turns`,
-	`UPDATE inbox_apps SET taken = 9`, `DELETE FROM inbox_aside`, `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (1, 1, 1)`, `DELETE FROM inbox_apps`,
+	`UPDATE inbox SET visits = 2`, `UPDATE inbox SET counted = 1`, `DELETE FROM inbox`, `TRUNCATE inbox`,
+
 	`SELECT merge_sketches(2, 3)`, `SELECT drop_functions()`, `SELECT note_functions('')`,
 	`UPDATE visits_kept SET from_day = 20190701`, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190701)`, `DELETE FROM visits_kept`,
 	`INSERT INTO closed_days (day_id) VALUES (20190629)`, `DELETE FROM closed_days`, `DELETE FROM tops`,

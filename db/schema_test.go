@@ -244,19 +244,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = '\x01'`},
 	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = ''`},
 
-	{"inbox_turns_pkey", `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (1, 1, now())`},
-	{"inbox_turns_have_a_table", `UPDATE inbox_turns SET slot = 4`},
-	{"inbox_turns_have_a_table", `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (-1, 0, now())`},
-	{"inbox_turns_have_a_table", `INSERT INTO inbox_turns (turn, slot) VALUES (-1, 4)`},
-	{"inbox_turns_are_added_up_at_last", `UPDATE inbox_turns SET accepted = 1`},
-	{"inbox_turns_are_added_up_at_last", `UPDATE inbox_turns SET closed_at = now(), accepted = -1`},
-	{"inbox_turns_one_is_open", `INSERT INTO inbox_turns (turn, slot) VALUES (2, 1)`},
-	{"inbox_apps_pkey", `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (1, 1, 1), (1, 1, 1)`},
-	{"inbox_apps_take_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, taken) VALUES (1, 1, 1, -1)`},
-	{"inbox_apps_take_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, taken) VALUES (1, 1, 1, 2)`},
-	{"inbox_apps_turn_fkey", `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (2, 1, 1)`},
-	{"inbox_0_pkey", `INSERT INTO inbox (slot, turn, number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-		SELECT slot, turn, number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips FROM inbox`},
+	{"inbox_pkey", `INSERT INTO inbox (number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips) OVERRIDING SYSTEM VALUE
+		SELECT number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips FROM inbox`},
+	{"inbox_rows_wait", `UPDATE inbox SET counted = 1`},
+	{"inbox_rows_wait", `UPDATE inbox SET counted = -1`},
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET visits = 0`},
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET days = '{20260629,20260629}'`},
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET ids = '{}'`},
@@ -320,8 +311,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
 	exec(t, conn, `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`)
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
-	exec(t, conn, `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-		VALUES (0, 1, 1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
+	exec(t, conn, `INSERT INTO inbox (app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
+		VALUES (1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
 	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0)`)
 	exec(t, conn, `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`)
 	exec(t, conn, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) VALUES (1, 1, 0, 1, sha256('a'))`)

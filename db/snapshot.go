@@ -34,19 +34,9 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 // partition of visits is dropped meanwhile; whoever wants to drop one gets their turn before the
 // next snapshot is taken.
 func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
-	return s.take(ctx, f, (*Queries).SnapshotGate, (*Queries).SnapshotHold)
-}
-
-// TakeOfInbox does so for queries that read the inbox: no table of it is emptied meanwhile.
-func (s *Snapshots) TakeOfInbox(ctx context.Context, f func(tx Tx) error) error {
-	return s.take(ctx, f, (*Queries).SnapshotHoldInbox)
-}
-
-// take takes locks before the snapshot.
-func (s *Snapshots) take(ctx context.Context, f func(tx Tx) error, locks ...func(*Queries, context.Context) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {
-		for _, lock := range locks {
+		for _, lock := range []func(*Queries, context.Context) error{(*Queries).SnapshotGate, (*Queries).SnapshotHold} {
 			if err := lock(New(tx), ctx); err != nil {
 				return fmt.Errorf("take a snapshot: %w", err)
 			}

@@ -34,17 +34,6 @@ func (q *Queries) SnapshotHold(ctx context.Context) error {
 	return err
 }
 
-const SnapshotHoldInbox = `-- name: SnapshotHoldInbox :exec
-LOCK TABLE inbox IN ACCESS SHARE MODE
-`
-
-// Keeps tables of the inbox from being emptied until the transaction ends: what a snapshot has
-// there would be gone from it, too.
-func (q *Queries) SnapshotHoldInbox(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, SnapshotHoldInbox)
-	return err
-}
-
 const SnapshotHolders = `-- name: SnapshotHolders :many
 SELECT h.holder::text                              AS holder,
        h.ending::text                              AS ending,

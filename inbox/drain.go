@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math"
+	"slices"
 	"time"
 
 	"footfall/db"
@@ -15,23 +14,15 @@ import (
 )
 
 const (
-	// lookEvery is how often the tables are looked at though nobody has said that visits came:
+	// lookEvery is how often the table is looked at, at most, though nobody has said that visits came:
 	// another instance may have written some, or have been killed while it counted.
 	lookEvery = time.Second
 	// restFor is the pause between two rounds, so that each has more than a few visits.
 	restFor = 100 * time.Millisecond
-	// emptyEvery is how long tables that were read to their end stay as they are where visits come
-	// without a pause.
-	emptyEvery = time.Second
-	// dumpsLock is how long after its snapshot a dump has surely locked all tables.
-	dumpsLock = 10 * time.Second
-	// fewVisits are not worth closing the open table at once for those that came meanwhile.
-	fewVisits = 500
-	// openRows bounds the rows of the open table: with so many it is closed, even while visits of
-	// earlier turns still wait.
-	openRows = 1000
-	// restsAtMost is how long visits that were put aside wait at most before they are tried again,
-	// in times that a statement may take: for so long the others wait whenever they are.
+	// readVisits is about how many visits are read at once.
+	readVisits = 8000
+	// restsAtMost is how long visits of an app that cannot be counted wait at most before they are
+	// tried again, in times that a statement may take: for so long the others wait whenever they are.
 	restsAtMost = 6
 	// In a burst of visits each chunk waits, for yieldAtMost, so that they are taken in first, and
 	// has only one visit in burstPart of what it has otherwise. Once a visit has waited for longer
@@ -42,26 +33,34 @@ const (
 	yieldLooks  = 5 * time.Millisecond
 )
 
-// drainer counts what is in the inbox.
+// drainer counts what is in the inbox. One goroutine uses it, but for its view.
 type drainer struct {
 	db       *db.DB
 	recorder *record.Recorder
 	writer   *writer // nil: this process writes nothing
 	log      *slog.Logger
 	metrics  *metrics
+	view     *view
 
-	emptied time.Time // when tables were emptied last
+	aside map[int32]*rest // apps whose visits cannot be counted for now, and are passed by
+	small bool            // the next chunk is to be: visits come in a burst
 }
 
+// rest is for how long visits of an app are passed by.
+type rest struct{ since, until time.Time }
+
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
-	return &drainer{db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m}
+	return &drainer{
+		db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m,
+		view: &view{db: d, writer: w, metrics: m}, aside: map[int32]*rest{},
+	}
 }
 
 // run counts what comes until ctx ends.
 func (d *drainer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
-		err := d.round(ctx)
+		_, err := d.db.Alone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
 		if err != nil && ctx.Err() == nil && !failing {
 			d.log.Warn("the inbox is not counted for now; it is tried again", "in", lookEvery, "error", err)
 		}
@@ -77,105 +76,90 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// round looks at the inbox, and counts what is there unless another instance does. Should the
-// connection be lost that keeps others from it, the positions still see to it that each visit
-// counts once.
-func (d *drainer) round(ctx context.Context) error {
-	now, err := d.look(ctx)
-	if err != nil || now.Visits+now.Kept == 0 {
-		return err
-	}
-	_, err = d.db.Alone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
-	return err
-}
-
-// watch looks at the inbox every second until ctx ends, also while this instance or another one
-// counts for long what is there. It bounds the rows of the open table, each of which has to be read
-// whenever somebody asks how much waits.
-func (d *drainer) watch(ctx context.Context) {
-	for pause.For(ctx, lookEvery) == nil {
-		// Whoever counts tells of errors, and tries both again.
-		if now, err := d.look(ctx); err == nil && now.Rows >= openRows {
-			_, _ = d.close(ctx)
-		}
-	}
-}
-
-// look returns what is in the inbox.
-func (d *drainer) look(ctx context.Context) (now db.InboxLookRow, err error) {
-	var mine int64
-	if d.writer != nil {
-		mine = d.writer.mine.Load()
-	}
-	err = read(ctx, d.db, func(q *db.Queries) (err error) { now, err = q.InboxLook(ctx); return err })
-	if errors.Is(err, db.ErrNoRows) {
-		err = errors.New("none of its tables is open")
-	}
-	if err != nil {
-		return now, fmt.Errorf("look at the inbox: %w", err)
-	}
-	if d.writer != nil {
-		d.writer.saw(&now, mine)
-	}
-	d.metrics.show(&now, d.db.ClockOffset())
-	return now, nil
-}
-
-// drain counts what is in the closed tables, closes the open one and counts that, and so on as long
-// as there is much. It empties the tables at the end, and now and then where visits come all the
-// time.
+// drain counts what is to be tried again, an app at a time, and then all others. Should the
+// connection be lost that keeps other instances from it, each visit still counts once.
 func (d *drainer) drain(ctx context.Context) error {
-	for first := true; ; first = false {
-		taken, err := d.countUntil(ctx, math.MaxInt64)
-		closed := int64(0)
-		if err == nil && (first || taken >= fewVisits) {
-			closed, err = d.close(ctx)
+	for app, r := range d.aside {
+		if time.Now().Before(r.until) {
+			continue
 		}
-		if time.Since(d.emptied) > emptyEvery {
-			err = errors.Join(err, d.clear(ctx))
-			d.emptied = time.Now()
-		}
-		if closed == 0 || err != nil {
-			_, failed := d.look(ctx)
-			return errors.Join(err, failed)
+		if err := d.count(ctx, app); err != nil {
+			return err
 		}
 	}
+	return d.count(ctx, 0)
 }
 
-// close closes the table that takes visits, if it has any.
-func (d *drainer) close(ctx context.Context) (turn int64, err error) {
-	for try := 1; ; try++ {
-		err = read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxClose(ctx); return err })
-		if db.FaultOf(err) != db.FaultBusy || try == busyTries || !pause.Again(ctx, try) {
-			return turn, err
+// count counts what waits of one app, or (0) of all but those that are passed by. It begins anew now
+// and then: a row whose number is smaller may have committed since.
+func (d *drainer) count(ctx context.Context, of int32) error {
+	var began time.Time
+	var after int64
+	for ctx.Err() == nil {
+		if time.Since(began) > lookEvery {
+			after, began = d.view.from(of, d.aside), time.Now()
 		}
-	}
-}
-
-// countUntil counts the closed turns up to one, in their order, and what was put aside and is to be
-// tried again. It returns how many visits it has taken out.
-func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err error) {
-	for {
-		var turn db.InboxTurnNextRow
-		err := read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxTurnNext(ctx, until); return err })
-		switch {
-		case errors.Is(err, db.ErrNoRows):
-			return taken, nil
-		case err != nil:
-			return taken, err
-		}
-		some, err := d.count(ctx, turn)
-		taken += some
+		rows, err := d.read(ctx, of, after)
 		if err != nil {
-			return taken, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err)
+			return err
+		}
+		if len(rows) == 0 {
+			delete(d.aside, of)
+			return nil
+		}
+		after = rows[len(rows)-1].Number
+		switch err := d.record(ctx, of, rows); {
+		case errors.Is(err, errAside):
+			return nil
+		case errors.Is(err, errReadAnew):
+			began = time.Time{}
+			if err := pause.For(ctx, restFor); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
 		}
 	}
+	return ctx.Err()
 }
 
-// clear empties the tables that were read to their end.
-func (d *drainer) clear(ctx context.Context) error {
-	seconds := int32(dumpsLock.Seconds())
-	return read(ctx, d.db, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx, seconds); return err })
+// read reads the next rows behind a number.
+func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error) {
+	generation, err := d.recorder.Reading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ask := db.InboxReadParams{After: after, OfApp: of, Visits: readVisits, ButFor: []int32{}}
+	if of == 0 {
+		for app := range d.aside {
+			ask.ButFor = append(ask.ButFor, app)
+		}
+	}
+	var found []db.InboxReadRow
+	within, done := d.db.InTime(ctx)
+	defer done()
+	err = d.db.ReadInbox(within, func(q *db.Queries) (err error) { found, err = q.InboxRead(within, ask); return err })
+	rows := make([]row, len(found))
+	for i, r := range found {
+		at := record.Position{Position: db.Position{Row: r.Number}, Next: int64(r.Counted), Read: generation}
+		rows[i] = row{InboxReadRow: r, position: &at, next: int64(r.Counted)}
+	}
+	return rows, err
+}
+
+// putAside passes by what waits of an app: for a second, and then for as long again as it has been.
+// why is "" where the app is locked, as is normal.
+func (d *drainer) putAside(app int32, why error) {
+	now := time.Now()
+	r, again := d.aside[app]
+	if !again {
+		d.aside[app] = &rest{now, now.Add(time.Second)}
+		return
+	}
+	r.until = now.Add(min(max(now.Sub(r.since), time.Second), restsAtMost*d.db.StatementTimeout()))
+	if why != nil {
+		d.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", app, "error", why)
+	}
 }
 
 // yield makes room for visits that wait to be written, here or to be counted. It returns whether
@@ -190,4 +174,13 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 		}
 	}
 	return false
+}
+
+// appsOf are the apps of some entries.
+func appsOf(entries []entry) (apps []int32) {
+	for _, e := range entries {
+		apps = append(apps, e.row.AppID)
+	}
+	slices.Sort(apps)
+	return slices.Compact(apps)
 }

@@ -2,9 +2,9 @@
 // counted a moment later, each exactly once.
 //
 // The way of a visit: Put waits for the writer (write.go): while one transaction is written, visits
-// gather for the next. One instance at a time picks the tables that take no more (drain.go), each
-// of which is a source for the feed (turn.go). What cannot be counted now moves to inbox_aside, and
-// is tried again later. See migrations/00007_inbox.sql for the tables.
+// gather for the next. One instance at a time reads what waits (drain.go), and has it counted by
+// transactions that delete its rows (chunk.go). What cannot be counted now is passed by, and tried
+// again later. What waits, each instance looks at now and then (view.go).
 package inbox
 
 import (
@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: nowhere
-	// Limit is how many visits the tables may hold. Default 10 million.
+	// Limit is how many visits may wait. Default 10 million.
 	Limit int64
 }
 
@@ -44,7 +44,7 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	i := &Inbox{writer: w, drain: newDrainer(d, r, w, o, m), stop: stop}
 	i.ended.Go(w.run)
 	i.ended.Go(func() { i.drain.run(ctx) })
-	i.ended.Go(func() { i.drain.watch(ctx) })
+	i.ended.Go(func() { i.drain.view.watch(ctx) })
 	return i
 }
 
@@ -66,7 +66,7 @@ func (i *Inbox) Put(v record.Visit) error {
 }
 
 // Close refuses new visits, and returns when every accepted one has been answered and nothing runs
-// in the background. What is in the tables stays there, for the next start.
+// in the background. What waits stays in the table, for the next start.
 func (i *Inbox) Close() {
 	i.writer.close()
 	i.stop()
@@ -76,13 +76,13 @@ func (i *Inbox) Close() {
 // Settle counts all visits of an app that were accepted before it was called, and returns how many
 // waited.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
-	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
+	return newDrainer(d, r, nil, o, newMetrics(nil)).settleAll(ctx, app)
 }
 
-// Behind is how many accepted visits of an app are not counted yet. It costs the same however many
-// there are.
-func Behind(ctx context.Context, d *db.DB, app int32) (visits int64, err error) {
-	err = read(ctx, d, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app); return err })
+// Behind is how many accepted visits of an app are not counted yet.
+func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error) {
+	ask := db.InboxBehindParams{App: app, After: i.drain.view.gone.Load()}
+	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, ask); return err })
 	return visits, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// metrics of an inbox. Those of what waits are about the tables, and so the same for every
+// metrics of an inbox. Those of what waits are about the table, and so the same for every
 // instance.
 type metrics struct {
 	accepted *prometheus.CounterVec // by outcome
@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Visits that this instance has taken out of the inbox: counted, or dropped, since nothing could count them any more.",
 		}, []string{"outcome"}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
-			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second.",
+			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second, or more seldom where many are.",
 		}),
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{
@@ -71,11 +71,14 @@ func (m *metrics) age() time.Duration {
 }
 
 // show shows what waits.
-func (m *metrics) show(now *db.InboxLookRow, ahead time.Duration) {
-	m.waiting.Set(float64(now.Waiting + now.Visits))
-	oldest := int64(0)
-	if now.Waiting+now.Visits > 0 {
-		oldest = now.Oldest.Add(ahead).UnixNano()
+func (m *metrics) show(apps []db.InboxLookRow, ahead time.Duration) {
+	waiting, oldest := int64(0), int64(0)
+	for _, app := range apps {
+		waiting += app.Visits
+		if came := app.Oldest.Add(ahead).UnixNano(); oldest == 0 || came < oldest {
+			oldest = came
+		}
 	}
+	m.waiting.Set(float64(waiting))
 	m.oldest.Store(oldest)
 }

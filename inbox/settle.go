@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"footfall/db"
@@ -13,37 +14,26 @@ import (
 // settleWithin is how long settling goes on while nothing is counted, here or by another instance.
 const settleWithin = time.Minute
 
-// settle counts all visits of an app that were accepted before, unless another instance does, and
-// returns how many these were. Whatever is put aside meanwhile waits in a turn before the last one,
-// too, and is tried each second.
-func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err error) {
-	waited, err = Behind(ctx, d.db, app)
-	if err != nil || waited == 0 {
-		return waited, err
+// settleAll counts all visits of an app that were accepted before, unless another instance does, and
+// returns how many these were.
+func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
+	ask := db.InboxUncountedParams{App: app, Until: math.MaxInt64}
+	var left db.InboxUncountedRow
+	look := func() error {
+		return read(ctx, d.db, func(q *db.Queries) (err error) { left, err = q.InboxUncounted(ctx, ask); return err })
 	}
-	now, err := d.look(ctx)
-	if err == nil {
-		_, err = d.close(ctx)
-	}
+	err = look()
+	waited, ask.Until = left.Visits, left.Last
 	var failed error
-	for left, progress := int64(-1), time.Now(); err == nil && ctx.Err() == nil; {
-		var still db.InboxUncountedRow
-		asked := db.InboxUncountedParams{App: app, Turn: now.Turn}
-		err = read(ctx, d.db, func(q *db.Queries) (err error) { still, err = q.InboxUncounted(ctx, asked); return err })
-		if err != nil || still.OfApp == 0 {
-			return waited, err
-		}
+	for first, progress := left.First, time.Now(); err == nil && left.Visits > 0 && ctx.Err() == nil; err = look() {
 		switch {
-		case still.OfAll != left:
-			left, progress = still.OfAll, time.Now()
+		case left.First != first:
+			first, progress = left.First, time.Now()
 		case time.Since(progress) > settleWithin:
-			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", still.OfApp).Because(failed)
-		default:
-			_ = pause.For(ctx, restFor)
+			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", left.Visits).Because(failed)
 		}
-		failed = read(ctx, d.db, func(q *db.Queries) error { return q.InboxTrySoon(ctx, app) })
-		if failed == nil {
-			_, failed = d.db.Alone(ctx, db.DrainingInbox, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
+		if _, failed = d.db.Alone(ctx, db.DrainingInbox, func() error { return d.count(ctx, app) }); d.aside[app] != nil || failed != nil {
+			_ = pause.For(ctx, restFor)
 		}
 	}
 	return waited, errors.Join(err, ctx.Err())

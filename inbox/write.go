@@ -28,7 +28,7 @@ const (
 	writeShould  = 20 * time.Millisecond
 	// rowVisits bounds a row, so that those who read it need little memory.
 	rowVisits = 2000
-	// Visits that are put aside may be one in asideShare of those that the inbox may hold.
+	// Visits of apps that are locked may be one in asideShare of those that the inbox may hold.
 	asideShare = 4
 	// busyTries is how often visits are sent that are rolled back because of others.
 	busyTries = 20
@@ -49,10 +49,10 @@ type writer struct {
 	limit   int64
 	wrote   chan struct{} // has a value when something was written that nobody has looked at
 
-	// mine is how many visits this instance has written, and others how many the tables held beside
-	// these when it looked last.
-	others, mine atomic.Int64
-	// refused are the apps with visits put aside, while these are as many as they may be.
+	// written is how many visits this instance has written, and rest how many waited beside these at
+	// the last look.
+	rest, written atomic.Int64
+	// refused are the apps that are locked, while as many visits of such apps wait as may.
 	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards what follows
@@ -83,8 +83,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	case w.pending >= waitingAtMost || stalled > w.db.StatementTimeout():
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later")
-	case w.others.Load()+w.mine.Load()+int64(w.pending) >= w.limit:
-		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted, or to be cleared away; try again later", w.limit)
+	case w.rest.Load()+w.written.Load()+int64(w.pending) >= w.limit:
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted; try again later", w.limit)
 	}
 	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "visits of this app cannot be counted for now, and the inbox has as many of such apps as it may; try again later")
@@ -98,16 +98,24 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw notes what was seen in the tables; mine is how much this instance had written before they
-// were looked at. What was put aside beyond its share takes no room from others.
-func (w *writer) saw(now *db.InboxLookRow, mine int64) {
-	share := max(w.limit/asideShare, 1)
-	w.others.Store(now.Kept + now.Visits - max(now.Aside-share, 0) - mine)
-	if now.Aside < share {
-		w.refused.Store(nil)
-		return
+// saw notes what was seen in the table; written is how much this instance had written before that.
+// What apps that are locked have there beyond their share takes no room from others.
+func (w *writer) saw(apps []db.InboxLookRow, written int64) {
+	var waiting, aside int64
+	var locked []int32
+	for _, app := range apps {
+		waiting += app.Visits
+		if app.IsLocked {
+			aside += app.Visits
+			locked = append(locked, app.AppID)
+		}
 	}
-	w.refused.Store(&now.AsideApps)
+	share := max(w.limit/asideShare, 1)
+	w.rest.Store(waiting - max(aside-share, 0) - written)
+	if aside < share {
+		locked = nil
+	}
+	w.refused.Store(&locked)
 }
 
 // isBusy reports whether visits come thick and fast, or have waited for longer than a write should
@@ -189,7 +197,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 		}
 		switch fault {
 		case db.FaultNone:
-			w.mine.Add(int64(len(visits)))
+			w.written.Add(int64(len(visits)))
 			return
 		case db.FaultBusy:
 			if try < busyTries && pause.Again(ctx, try) {

@@ -12,6 +12,11 @@ import (
 	"footfall/visit"
 )
 
+// looks are a look at visits of another app, and at those of app 7, which is locked where it has some.
+func looks(visits, locked int64) []db.InboxLookRow {
+	return []db.InboxLookRow{{AppID: 5, Visits: visits}, {AppID: 7, Visits: locked, IsLocked: locked > 0}}
+}
+
 // What a writer does not take keeps nobody waiting, and costs no memory.
 func TestWhoIsNotAccepted(t *testing.T) {
 	t.Parallel()
@@ -27,10 +32,10 @@ func TestWhoIsNotAccepted(t *testing.T) {
 		{"the service ends", func(w *writer) { w.closed = true }, "the service is shutting down"},
 		{"as many wait as memory has room for", func(w *writer) { w.limit, w.pending = 10*waitingAtMost, waitingAtMost }, "too many visits are waiting"},
 		{"the database hangs", func(w *writer) { w.since = time.Now().Add(-2 * d.StatementTimeout()) }, "too many visits are waiting"},
-		{"the tables are full", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit - 3, Visits: 1}, 0); w.mine.Add(1); w.pending = 1 }, "the inbox is full"},
-		{"what is put aside has its share", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Aside: limit, AsideApps: []int32{7, 9}}, 0) }, "visits of this app cannot be counted for now"},
-		{"and is of others", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Aside: limit, AsideApps: []int32{9}}, 0) }, ""},
-		{"of the app fewer are put aside", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit / 2, Aside: limit / 8, AsideApps: []int32{7}}, 0) }, ""},
+		{"as many wait as may", func(w *writer) { w.saw(looks(limit-2, 0), 0); w.written.Add(1); w.pending = 1 }, "the inbox is full"},
+		{"apps that are locked have their share", func(w *writer) { w.saw(looks(0, limit), 0) }, "visits of this app cannot be counted for now"},
+		{"and are others", func(w *writer) { w.saw([]db.InboxLookRow{{AppID: 9, Visits: limit, IsLocked: true}}, 0) }, ""},
+		{"of locked apps fewer wait", func(w *writer) { w.saw(looks(limit/2, limit/8), 0) }, ""},
 	} {
 		w := newWriter(d, Options{Limit: limit}, newMetrics(nil))
 		c.is(w)

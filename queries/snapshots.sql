@@ -10,11 +10,6 @@ LOCK TABLE closed_days IN ROW SHARE MODE;
 -- Keeps partitions of visits from being taken away until the transaction ends, by whomever.
 LOCK TABLE visits IN ACCESS SHARE MODE;
 
--- name: SnapshotHoldInbox :exec
--- Keeps tables of the inbox from being emptied until the transaction ends: what a snapshot has
--- there would be gone from it, too.
-LOCK TABLE inbox IN ACCESS SHARE MODE;
-
 -- name: SnapshotHolders :many
 -- Who keeps PostgreSQL from clearing away versions of rows of this database that are of no use to
 -- anybody else, the one that keeps most first: sessions, but not those that vacuum, prepared

@@ -36,7 +36,7 @@ var (
 	// ErrNotReached: not counted, since one before it was not.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
 	// ErrMoved: not counted, since somebody else has moved a position: FindPosition tells where to.
-	// Up to there all is counted.
+	// Up to there all is counted. Rows of the inbox are to be read anew.
 	ErrMoved = errors.New("the position has moved")
 	// ErrLookedAnew: the log is no longer what it was when somebody looked at its file last.
 	ErrLookedAnew = errors.New("another file has taken the place of the log: look at it anew")
@@ -104,6 +104,7 @@ func (c *chunks) write(steps []Step) []entry {
 	visits := 0
 	repeats := false // a step that is behind its position
 	nowhere := true  // nothing is to be written
+	read := uint64(0)
 	for i := range steps {
 		e, step := &entries[i], &steps[i]
 		all[i], e.step, e.repeated = e, step, step.Visit == nil
@@ -111,11 +112,12 @@ func (c *chunks) write(steps []Step) []entry {
 			e.Visit = *step.Visit
 			visits++
 		}
+		read = step.Position.Read
 		repeats = repeats || step.Next <= step.Position.Next
 		nowhere = nowhere && step.Visit == nil && step.Position.isNowhere()
 	}
 	j := newJob(all)
-	j.chunk = true
+	j.chunk, j.read = true, read
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -188,7 +190,7 @@ func (c *chunks) close() {
 // its pairs into the filter: a lane that asks meanwhile gets no hint, which costs it a look-up if
 // the batch then fails, and nothing else.
 func (w *writer) announce(sent []*entry) {
-	w.draft.batch.Moves = moves(w.draft.batch.Moves, sent)
+	move(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
 	for place, target := range p.Targets {
 		w.generation.filter.add(target, p.Visitors[place])

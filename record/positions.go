@@ -27,8 +27,8 @@ type Refusal = db.Refusal
 type Position struct {
 	db.Position
 	Next      int64
-	Aside     []int32 // of the inbox: apps whose visits are put aside as it moves past them
-	Uncounted []byte  // of a call, for each of its items: 1 where it is not to be counted, or 0
+	Read      uint64 // of a row of the inbox: what Recorder.Reading returned before it was read; 0: of other sources
+	Uncounted []byte // of a call, for each of its items: 1 where it is not to be counted, or 0
 }
 
 func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
@@ -39,6 +39,16 @@ func (p *Position) uncounted(to int64) []byte {
 		return nil
 	}
 	return p.Uncounted[p.Next:to]
+}
+
+// Reading returns what the positions of rows need that are read after it. They are counted only where
+// they were read: not by another server that has taken its place, which may not have them.
+func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
+	g, err := r.caches.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return g.number, nil
 }
 
 // OfItems is the position of a call of so many items, none of which has been counted.
@@ -112,23 +122,33 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// moves appends how positions move with the batch of some entries. They go by their keys, the order
-// in which every batch takes its locks.
-func moves(moves []db.Move, sent []*entry) []db.Move {
+// move has a batch move the positions of some entries. They go by their keys, the order in which
+// every batch takes its locks.
+func move(b *db.Batch, sent []*entry) {
+	b.Moves = b.Moves[:0]
+	t := &b.Taken
+	t.Numbers, t.Froms, t.Untils = t.Numbers[:0], t.Froms[:0], t.Untils[:0]
 	for _, e := range sent {
-		step := e.step
-		if step.Position.isNowhere() {
+		step, at := e.step, e.step.Position
+		switch {
+		case at.isNowhere():
+			continue
+		case at.Row != 0:
+			last := len(t.Numbers) - 1
+			if last < 0 || t.Numbers[last] != at.Row {
+				t.Numbers, t.Froms, t.Untils = append(t.Numbers, at.Row), append(t.Froms, int32(at.Next)), append(t.Untils, 0) //nolint:gosec // a row has few visits
+				last++
+			}
+			t.Untils[last] = int32(step.Next) //nolint:gosec // likewise
 			continue
 		}
-		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
+		place, there := slices.BinarySearchFunc(b.Moves, at.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
 		if !there {
-			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next, Aside: step.Position.Aside})
+			b.Moves = slices.Insert(b.Moves, place, db.Move{Position: at.Position, From: at.Next, To: at.Next})
 		}
-		moves[place].To, moves[place].Log = step.Next, step.Log
-		moves[place].Uncounted = step.Position.uncounted(step.Next)
-		moves[place].Refused = append(moves[place].Refused, step.Refused...)
+		m := &b.Moves[place]
+		m.To, m.Log, m.Uncounted, m.Refused = step.Next, step.Log, at.uncounted(step.Next), append(m.Refused, step.Refused...)
 	}
-	return moves
 }
 
 // movePositions notes that the batch of some entries has committed.

@@ -69,6 +69,8 @@ type job struct {
 	judged bool // whether they have to be is certain
 	chunk  bool // they are a chunk: after the first that is not counted none is (chunks.go)
 
+	read uint64 // the number of the generation in which they were read from the database; 0: they come from elsewhere
+
 	took time.Duration // how long the database has had batches of it, and so its locks at most
 }
 
@@ -138,6 +140,10 @@ func (w *writer) write(j *job) {
 	defer cancel()
 	for try := 1; len(j.entries) > 0; try++ {
 		sent, id, err := w.attempt(ctx, j)
+		if errors.Is(err, ErrMoved) {
+			j.failAll(err)
+			break
+		}
 		fault := db.FaultOf(err)
 		if fault != db.FaultNone {
 			w.logFault(fault, err, len(j.entries))
@@ -203,13 +209,16 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if err := w.ensureIDs(ctx, j, entries); err != nil {
 		return len(entries), id, err
 	}
+	if j.read != 0 && j.read != w.generation.number {
+		return len(entries), id, ErrMoved
+	}
 	if j.past {
 		if err := w.judge(ctx, j); err != nil {
 			return len(entries), id, err
 		}
 	}
 	b := &w.draft.batch
-	b.ID, b.Claims, b.Moves = uuid.Must(uuid.NewV7()), b.Claims[:0], b.Moves[:0]
+	b.ID, b.Claims = uuid.Must(uuid.NewV7()), b.Claims[:0]
 	sent = w.fill(j, entries)
 	entries = entries[:sent]
 	if j.ids {

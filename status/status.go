@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"footfall/db"
-	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -88,17 +87,9 @@ type Daily struct {
 // Inbox is what was accepted and is not counted yet.
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
-	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted, or earlier; null: none waits
-	Held    int64      `json:"held"`    // those of them that were put aside, since their app could not be counted
-	Kept    int64      `json:"kept"`    // visits in its tables, counted ones included that are not cleared away yet
-	// What happened during the second in which the status was read. Of visits that were counted,
-	// some may have been dropped, since nothing could count them any more.
-	AcceptedPerSecond float64 `json:"accepted_per_second"`
-	CountedPerSecond  float64 `json:"counted_per_second"`
+	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted; null: none waits
+	Aside   int64      `json:"aside"`   // those of them whose app is locked, and that are passed by for now
 }
-
-// rateOver is about how long is looked how many visits are accepted and counted.
-const rateOver = time.Second
 
 // Read reads the status. Where the schema is not this program's, it tells so in a warning, and
 // nothing of the tables. dir is the folder of the server's data if that is on this machine, or "".
@@ -120,9 +111,6 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 		}
 		if err == nil && f.unreadable == nil {
 			err = d.Read(ctx, func(q *db.Queries) error { return f.readTables(ctx, q) })
-		}
-		if err == nil && f.unreadable == nil {
-			err = f.readRates(ctx, d)
 		}
 	}
 	if err != nil {
@@ -146,13 +134,10 @@ type facts struct {
 	apps       []StatusAppsRow
 	sizes      []TableSizesRow
 	daily      db.StatusDailyRow
-	inbox      db.InboxLookRow
-	looked     time.Time       // when
-	inboxThen  db.InboxLookRow // what was in it before
-	between    time.Duration   // and how long before
-	days       []int32         // with a partition
-	unclosed   []int32         // of them, though they should be closed
-	missing    []int32         // of yesterday, today and tomorrow
+	inbox      []db.InboxLookRow
+	days       []int32 // with a partition
+	unclosed   []int32 // of them, though they should be closed
+	missing    []int32 // of yesterday, today and tomorrow
 	webhooks   []WebhooksFailingRow
 }
 
@@ -187,7 +172,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.webhooks, err = own.WebhooksFailing(ctx, webhookWithin.Seconds()); err != nil {
 		return err
 	}
-	if err := f.look(ctx, q); err != nil {
+	if f.inbox, err = q.InboxLook(ctx, 0); err != nil {
 		return err
 	}
 	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
@@ -198,34 +183,6 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	}
 	f.missing, err = q.VisitsDaysMissing(ctx, []int32{dayOf(f.now.AddDate(0, 0, -1)), dayOf(f.now), dayOf(f.now.AddDate(0, 0, 1))})
 	return err
-}
-
-// look looks at the inbox, for the first time or once more.
-func (f *facts) look(ctx context.Context, q *db.Queries) error {
-	now, err := q.InboxLook(ctx)
-	if err == nil {
-		f.inboxThen, f.between = f.inbox, time.Since(f.looked)
-		f.inbox, f.looked = now, time.Now()
-	}
-	return err
-}
-
-// readRates looks at the inbox once more, if it was ever used.
-func (f *facts) readRates(ctx context.Context, d *db.DB) error {
-	if f.inbox.Accepted == 0 {
-		return nil
-	}
-	if err := pause.For(ctx, rateOver-time.Since(f.looked)); err != nil {
-		return err
-	}
-	return d.Read(ctx, func(q *db.Queries) error { return f.look(ctx, q) })
-}
-
-// rates are how many visits were accepted and counted in a second between the two looks.
-func (f *facts) rates() (accepted, counted float64) {
-	more := f.inbox.Accepted - f.inboxThen.Accepted
-	fewer := f.inboxThen.Waiting + f.inboxThen.Visits - f.inbox.Waiting - f.inbox.Visits
-	return float64(more) / f.between.Seconds(), float64(more+fewer) / f.between.Seconds()
 }
 
 func (f *facts) status() *Status {
@@ -244,13 +201,14 @@ func (f *facts) status() *Status {
 	for _, t := range f.sizes {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
 	}
-	s.Inbox.Waiting, s.Inbox.Kept = f.inbox.Waiting+f.inbox.Visits, f.inbox.Kept+f.inbox.Visits
-	s.Inbox.Held = f.inbox.Aside
-	if f.inbox.Accepted > 0 {
-		s.Inbox.AcceptedPerSecond, s.Inbox.CountedPerSecond = f.rates()
-	}
-	if s.Inbox.Waiting > 0 {
-		s.Inbox.Oldest = timeOrNil(f.inbox.Oldest)
+	for _, app := range f.inbox {
+		s.Inbox.Waiting += app.Visits
+		if app.IsLocked {
+			s.Inbox.Aside += app.Visits
+		}
+		if s.Inbox.Oldest == nil || app.Oldest.Before(*s.Inbox.Oldest) {
+			s.Inbox.Oldest = timeOrNil(app.Oldest)
+		}
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {

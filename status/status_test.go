@@ -261,45 +261,26 @@ func TestWarningOfTheDisk(t *testing.T) {
 	assert.Error(t, err)
 }
 
-// Rates are what became of visits between two looks.
-func TestRatesOfTheInbox(t *testing.T) {
+func TestStatusOfTheInbox(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
 	d := dbtest.Open(t, address, db.Options{})
 	conn := dbtest.Connect(t, address)
-	exec := func(sql string) {
-		_, err := conn.Exec(t.Context(), sql)
-		require.NoError(t, err)
-	}
-	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-		SELECT slot, turn, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}'
-		FROM inbox_turns WHERE closed_at IS NULL`
 	assert.Equal(t, Inbox{}, read(t, d).Inbox)
-	exec(put)
-	exec(`SELECT turn_inbox()`)
-	f := facts{}
-	look := func() {
-		require.NoError(t, d.Read(t.Context(), func(q *db.Queries) error { return f.look(t.Context(), q) }))
+	_, err := conn.Exec(t.Context(), `INSERT INTO inbox (received_at, app_id, visits, counted, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
+		SELECT to_timestamp(1e9 + app), app, 3, 1, 'UTC', 'address', 64, '{a.example/}', '{1,1,1}', '{20260629,20260629,20260629}', '{0,0,0}', '{::1,::2,::3}'
+		FROM unnest('{9,7,9}'::integer[]) AS app`)
+	require.NoError(t, err)
+	oldest := time.Unix(1e9+7, 0)
+	for _, c := range []struct {
+		sql   string
+		aside int64
+	}{{`SELECT pg_advisory_lock(hashtext('footfall.past_days'), 9)`, 4}, {`SELECT pg_advisory_unlock_all(), pg_advisory_lock_shared(hashtext('footfall.past_days'), 9)`, 0}} {
+		_, err = conn.Exec(t.Context(), c.sql)
+		require.NoError(t, err)
+		got := read(t, d).Inbox
+		assert.True(t, oldest.Equal(*got.Oldest), got.Oldest)
+		got.Oldest = nil
+		assert.Equal(t, Inbox{Waiting: 6, Aside: c.aside}, got)
 	}
-	look()
-	for range 3 {
-		exec(put)
-	}
-	exec(`SELECT turn_inbox()`)
-	exec(`SELECT move_inbox(1, 0, (number << 16) + 2, '{}') FROM inbox WHERE turn = 1`)
-	exec(`SELECT empty_inbox(0)`) // what is counted does not rest on what is left
-	exec(`SELECT move_inbox(2, 0, (min(number) << 16) + 1, '{}') FROM inbox WHERE turn = 2`)
-	look()
-	f.between = 2 * time.Second
-	accepted, counted := f.rates()
-	assert.Equal(t, []float64{3, 1.5}, []float64{accepted, counted})
-
-	exec(`SELECT move_inbox(2, next, (SELECT max(number) + 1 << 16 FROM inbox), '{1}') FROM inbox_turns WHERE turn = 2`)
-	exec(`SELECT empty_inbox(0)`)
-	s := read(t, d)
-	assert.Equal(t, int64(5), s.Inbox.Waiting)
-	assert.Equal(t, int64(5), s.Inbox.Held)
-	assert.Equal(t, int64(5), s.Inbox.Kept)
-	assert.Zero(t, s.Inbox.AcceptedPerSecond)
-	assert.Zero(t, s.Inbox.CountedPerSecond)
 }

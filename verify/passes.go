@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"footfall/db"
 )
 
 // The passes over the tables. Each query that holds promises belongs to one.
@@ -16,7 +14,6 @@ const (
 	passTargets = "targets"
 	passSites   = "sites"
 	passPeople  = "people"
-	passInbox   = "inbox"
 )
 
 // finding is what a query returns for a measure. All queries of verify return the same columns.
@@ -26,7 +23,7 @@ type finding = VerifyTotalsRow
 type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifyTopsRow | VerifyPeopleRow | VerifyInboxRow](
+func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifyTopsRow | VerifyPeopleRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -34,23 +31,6 @@ func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | Veri
 		found[i] = finding(row)
 	}
 	return found, err
-}
-
-// inbox is the last pass, where no app is asked for: a turn has visits of all of them.
-func (v *verifier) inbox(ctx context.Context, s *db.Snapshots) error {
-	began := time.Now()
-	var found []finding
-	if v.App == "" {
-		err := s.TakeOfInbox(ctx, func(tx db.Tx) (err error) {
-			found, err = findings(New(tx).VerifyInbox(ctx, manyAtMost))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", passInbox, err)
-		}
-	}
-	v.add(&piece{pass: passInbox, pace: newPace(1), size: 1}, found, time.Since(began))
-	return nil
 }
 
 // piece is what is checked in one snapshot: the one in which it was chosen.

@@ -71,16 +71,9 @@ var promises = []promise{
 			{"people rows", "rows that are neither of an id that leads to another nor of a person", "what is allowed"},
 			{"people tags", "persons with tags that the app does not have, or with two of one name", "what is allowed"},
 			{"people apps", "rows of an app that does not exist, or whose visitors have no ids", "what is allowed"}}},
-	{"inbox", "what was accepted to be counted later is counted, dropped, or waits", "rows of the inbox", "turn", passInbox,
-		[]measure{{inboxMeasure, "rows of visits that wait", "what was accepted and is neither counted nor dropped"},
-			{"inbox accepted", "visits of its apps", "what it had when it was closed"},
-			{"inbox turns", "turns that have rows", "turns with this number"}}},
 }
 
-const (
-	peopleMeasure = "people"
-	inboxMeasure  = "inbox"
-)
+const peopleMeasure = "people"
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
@@ -130,8 +123,6 @@ func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
 	switch {
-	case strings.HasPrefix(m.name, inboxMeasure):
-		named.App, named.Target = "", fmt.Sprintf("(turn %d of the inbox)", o.target)
 	case strings.HasPrefix(m.name, peopleMeasure):
 		named.Target = fmt.Sprintf("(people of app %d)", -o.target)
 	case named.Target == "":

@@ -76,36 +76,6 @@ const (
 	moved  = "fd00::3" // leads to alias, and led to somebody else
 )
 
-// What waits in the inbox is proven by what was accepted and taken out.
-func TestVerifyInbox(t *testing.T) {
-	t.Parallel()
-	p := &proven{desk.Idle(t, dbtest.New(t), desk.Options{})}
-	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-	        VALUES (%s, %d, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}')`
-	prove := func() *verify.Proof {
-		proof, err := verify.Run(t.Context(), p.DB, verify.Options{})
-		require.NoError(t, err)
-		return proof
-	}
-	p.Exec(t, fmt.Sprintf(put, "0", 1))
-	p.Exec(t, `SELECT turn_inbox()`)
-	p.Exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
-	p.Exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, '{}') FROM inbox WHERE turn = 1`)
-	assert.Zero(t, prove().Violations)
-
-	p.Exec(t, fmt.Sprintf(put, "3", 9))
-	p.Exec(t, `DELETE FROM inbox WHERE turn = 1`)
-	p.Exec(t, `UPDATE inbox_turns SET accepted = 3 WHERE turn = 1`)
-	proof := prove()
-	assert.Equal(t, int64(3), proof.Violations)
-	inbox := proof.Promises[slices.IndexFunc(proof.Promises, func(r verify.PromiseResult) bool { return r.Name == "inbox" })]
-	assert.Equal(t, []verify.Offender{
-		{Target: "(turn 1 of the inbox)", Problem: "rows of visits that wait: 0, but what was accepted and is neither counted nor dropped: 1"},
-		{Target: "(turn 1 of the inbox)", Problem: "visits of its apps: 2, but what it had when it was closed: 3"},
-		{Target: "(turn 9 of the inbox)", Problem: "turns that have rows: 1, but turns with this number: 0"},
-	}, inbox.Offenders)
-}
-
 // on is a database on the last of the days.
 func on(t *testing.T, url string) *proven {
 	t.Helper()

@@ -98,17 +98,14 @@ func printStatus(out io.Writer, s *status.Status) error {
 }
 
 func printInbox(out io.Writer, i *status.Inbox) {
-	if i.Kept == 0 && i.AcceptedPerSecond == 0 && i.CountedPerSecond == 0 {
+	if i.Waiting == 0 {
 		return
 	}
-	fmt.Fprintf(out, "inbox: visits that wait to be counted: %d", i.Waiting)
-	if i.Oldest != nil {
-		fmt.Fprintf(out, ", the first since %s", i.Oldest.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "inbox: visits that wait to be counted: %d, the first since %s", i.Waiting, i.Oldest.UTC().Format(time.RFC3339))
+	if i.Aside > 0 {
+		fmt.Fprintf(out, "; of apps that are locked for now: %d", i.Aside)
 	}
-	if i.Held > 0 {
-		fmt.Fprintf(out, "; of apps that cannot be counted for now: %d (see the service's log)", i.Held)
-	}
-	fmt.Fprintf(out, "; accepted in a second: %.0f, counted: %.0f; its tables hold %d\n", i.AcceptedPerSecond, i.CountedPerSecond, i.Kept)
+	fmt.Fprintln(out)
 }
 
 func size(bytes int64) string { return units.BytesSize(float64(bytes)) }

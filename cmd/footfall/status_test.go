@@ -61,7 +61,6 @@ func TestStatusOfTheInbox(t *testing.T) {
 	printInbox(&text, &status.Inbox{})
 	assert.Empty(t, text.String())
 	oldest := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
-	printInbox(&text, &status.Inbox{Waiting: 7, Held: 2, Oldest: &oldest, Kept: 9, AcceptedPerSecond: 3.2, CountedPerSecond: 1})
-	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that cannot be counted for now: 2 (see the service's log); "+
-		"accepted in a second: 3, counted: 1; its tables hold 9\n", text.String())
+	printInbox(&text, &status.Inbox{Waiting: 7, Aside: 2, Oldest: &oldest})
+	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n", text.String())
 }

@@ -144,7 +144,7 @@ func (q *Queries) DatabasesLike(ctx context.Context, beginning string) ([]string
 }
 
 const fillBegin = `-- name: FillBegin :one
-WITH epochs AS (DELETE FROM epochs), turns AS (DELETE FROM inbox_turns)
+WITH epochs AS (DELETE FROM epochs)
 SELECT set_config('session_replication_role', 'replica', true)::text AS setting
 `
 

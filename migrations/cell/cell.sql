@@ -223,13 +223,13 @@ BEGIN
     -- are the worker's: they go on behind what is there, and behind what was there.
     FOR r IN
         SELECT c.relname AS of_table, a.attname AS of_column, cell.shard(c.relname) AS shard,
-               CASE WHEN a.attidentity <> '' THEN concat(c.relname, '_', a.attname, '_seq') ELSE 'inbox_numbers' END AS seq
+               concat(c.relname, '_', a.attname, '_seq') AS seq
         FROM pg_attribute AS a
         JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p') AND NOT c.relispartition
         WHERE to_regclass(cell.shard(c.relname)) IS NOT NULL
           AND c.relnamespace = 'cell'::regnamespace
           AND a.attnum > 0
-          AND (a.attidentity <> '' OR (c.relname, a.attname) = ('inbox', 'number'))
+          AND a.attidentity <> ''
     LOOP
         EXECUTE format('SELECT greatest(max(%I), 0) FROM %s', r.of_column, r.shard) INTO top;
         SELECT greatest(top, max((n.reached ->> r.seq)::bigint)) INTO top FROM unnest(reached) AS n (reached);

@@ -43,7 +43,7 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps, tags, tag_days, tag_news, people TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people TO footfall_app;
         GRANT DELETE ON tag_news, log_samples TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
@@ -60,12 +60,10 @@ BEGIN
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (height, person, tag_ids) ON people TO footfall_app;
-        GRANT UPDATE (try_at)         ON inbox_turns    TO footfall_app;
-        GRANT USAGE ON SEQUENCE inbox_numbers TO footfall_app;
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint), say_standby(boolean), see_round_numbers(boolean),
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean),
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) TO footfall_app;
     END IF;
 

@@ -66,7 +66,7 @@ ORDER BY t.name;
 -- name: FillBegin :one
 -- Takes the rows that the steps have made out of the way, which keeps the cell where it is until
 -- the transaction ends, and lets rows come in any order.
-WITH epochs AS (DELETE FROM epochs), turns AS (DELETE FROM inbox_turns)
+WITH epochs AS (DELETE FROM epochs)
 SELECT set_config('session_replication_role', 'replica', true)::text AS setting;
 
 -- name: FillEnd :exec

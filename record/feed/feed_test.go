@@ -407,7 +407,7 @@ func testInboxFault(t *testing.T, is fault) {
 		end = is.sent(d, network, dbtest.AwaitWaiting(t, d.Conn(t), 1))
 		release()
 	} else if end != nil {
-		require.Eventually(t, func() bool { return d.One(d.t, `SELECT count(*) FROM inbox_turns WHERE turn < 0`) == 1 }, dbtest.Patience, dbtest.Tick)
+		dbtest.AwaitWaiting(t, d.Conn(t), 1)
 	}
 	if end != nil {
 		end()

@@ -1,0 +1,169 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+var (
+	// errReadAnew: rows are not there as they were read, or their app has been changed.
+	errReadAnew = errors.New("rows of the inbox are to be read anew")
+	// errAside: what waits of the app cannot be counted for now.
+	errAside = errors.New("visits of the app are passed by")
+)
+
+// row is a row of the inbox, and how many of its visits are in chunks.
+type row struct {
+	db.InboxReadRow
+	position *record.Position
+	next     int64
+}
+
+// entry is a visit of a row; or all that are left of a row that nothing can count any more.
+type entry struct {
+	row     *row
+	step    record.Step
+	visits  int64
+	dropped string // why it is not counted; "": it is
+}
+
+// record counts rows that were read for one app, or (0) for all.
+func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
+	for {
+		chunk := d.chunkOf(of, rows)
+		if len(chunk) == 0 {
+			return nil
+		}
+		d.small = d.yield(ctx)
+		if err := d.send(ctx, of, chunk); err != nil {
+			return err
+		}
+	}
+}
+
+// chunkOf returns what comes next of some rows: few visits in a burst, as answers wait while they are
+// counted.
+func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
+	most := d.recorder.ChunkVisits()
+	if d.small {
+		most = max(most/burstPart, 1)
+	}
+	for i := range rows {
+		r := &rows[i]
+		if of == 0 && d.aside[r.AppID] != nil {
+			continue
+		}
+		for all := int64(len(r.Ips)); r.next < all; {
+			if len(chunk) == most {
+				return chunk
+			}
+			e := entry{row: r, visits: 1}
+			if !r.CountsSo {
+				e.visits, e.dropped = all-r.next, "their app is gone, or tells days or visitors apart in another way now"
+			} else {
+				v := visitOf(&r.InboxReadRow, int(r.next))
+				e.step.Visit = &v
+			}
+			r.next += e.visits
+			e.step.Position, e.step.Next = r.position, r.next
+			chunk = append(chunk, e)
+		}
+	}
+	return chunk
+}
+
+// visitOf is a visit of a row. It is of a past day: that may be over, and visits of later ones may have
+// been counted since.
+func visitOf(r *db.InboxReadRow, i int) record.Visit {
+	page := r.Uris[r.Pages[i]-1]
+	site, _, _ := strings.Cut(page, "/")
+	v := record.Visit{
+		App: r.AppID, CountsBy: db.CountsBy{Tz: r.Tz, Visitor: r.Visitor, Ipv6Prefix: r.Ipv6Prefix},
+		Target: visit.Target{Site: site, Page: page}, Visitor: r.Ips[i], Day: r.Days[i], When: record.Past, NewPages: int64(r.NewPages[i]),
+	}
+	if len(r.Ids) > 0 {
+		v.ID = r.Ids[i]
+	}
+	if len(r.TagPlaces) > 0 {
+		if place := int(r.TagPlaces[i]); place > 0 && place <= len(r.TagSets) {
+			v.Tags = func() tag.Set { return tag.ParseSet(r.TagSets[place-1]) }
+		}
+	}
+	return v
+}
+
+// send counts a chunk, but for what apps have in it that cannot be counted for now.
+func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
+	for len(chunk) > 0 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		steps := make([]record.Step, len(chunk))
+		for i := range chunk {
+			steps[i] = chunk[i].step
+		}
+		results := d.recorder.RecordChunk(steps)
+		failed := slices.IndexFunc(results, func(r record.Result) bool {
+			return r.Err != nil && !errors.Is(r.Err, record.ErrNumbersLost) && !errors.Is(r.Err, record.ErrRepeated)
+		})
+		if failed < 0 {
+			d.settle(chunk)
+			return nil
+		}
+		d.settle(chunk[:failed])
+		chunk = chunk[failed:]
+		e, err := &chunk[0], results[failed].Err
+		verr, told := errors.AsType[*visit.Error](err)
+		locked := db.FaultOf(err) == db.FaultLocked
+		switch {
+		case of != 0 && (locked || db.WaitedInVain(err)):
+			if locked {
+				err = nil
+			}
+			d.putAside(of, err)
+			return errAside
+		case locked:
+			app := db.LockedApp(err)
+			d.putAside(app, nil)
+			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
+		case db.WaitedInVain(err):
+			// Perhaps only one of these apps makes the others wait: each is tried alone.
+			for _, app := range appsOf(chunk) {
+				d.putAside(app, err)
+			}
+			return nil
+		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
+			return errReadAnew
+		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
+			return err
+		case told: // its day has just been let go
+			e.step.Visit, e.dropped = nil, verr.Error()
+		default:
+			e.step.Visit, e.dropped = nil, "internal error: "+err.Error()
+		}
+	}
+	return nil
+}
+
+// settle notes what became of entries.
+func (d *drainer) settle(entries []entry) {
+	dropped := map[string]int64{}
+	for _, e := range entries {
+		if e.dropped != "" {
+			dropped[e.dropped] += e.visits
+			continue
+		}
+		d.metrics.drained.WithLabelValues("counted").Inc()
+	}
+	for why, visits := range dropped {
+		d.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
+		d.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
+	}
+}
