@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"footfall/db"
@@ -23,27 +24,29 @@ const (
 	toldCounted = "counted" // each of its files goes on behind the lines that were counted last
 )
 
-// decideEach decides what is to be counted of all files: first of those that may go on, and of others
-// of the largest, so that a part of one is compared with the whole.
-func (r *run) decideEach(ctx context.Context, inBook func(f func(b book) error) error) error {
-	var beginnings []int64
+// inOrder are the files in the order in which they are decided about: first those that may go on, and
+// of others the largest, so that a part of one is compared with the whole.
+func (r *run) inOrder(ctx context.Context) ([]*source, error) {
+	r.twins = map[int64][]*source{}
 	for _, s := range r.sources {
 		s.position = nil
 		if err := r.readBeginning(s); err == nil && s.begins {
-			beginnings = append(beginnings, s.beginning)
+			r.twins[s.beginning] = append(r.twins[s.beginning], s)
 		}
 	}
 	mayGoOn := map[int64]bool{}
-	if err := inBook(func(b book) error {
-		known, err := b.find(ctx, beginnings)
-		for _, l := range known {
-			if l.Beginning != nil {
-				mayGoOn[*l.Beginning] = true
+	if err := r.retry.Do(ctx, func() error {
+		return r.inBook(ctx, func(b book) error {
+			known, err := b.find(ctx, slices.Collect(maps.Keys(r.twins)))
+			for _, l := range known {
+				if l.Beginning != nil {
+					mayGoOn[*l.Beginning] = true
+				}
 			}
-		}
-		return err
+			return err
+		})
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	order := slices.Clone(r.sources)
 	slices.SortStableFunc(order, func(a, b *source) int {
@@ -55,8 +58,16 @@ func (r *run) decideEach(ctx context.Context, inBook func(f func(b book) error) 
 		}
 		return 1
 	})
-	for _, s := range order {
-		if err := inBook(func(b book) error { return r.decide(ctx, b, s) }); err != nil {
+	return order, nil
+}
+
+// decideEach decides what is to be counted of files.
+func (r *run) decideEach(ctx context.Context, b book, files []*source) error {
+	for _, s := range files { // that may have been decided about in a transaction that failed
+		s.position = nil
+	}
+	for _, s := range files {
+		if err := r.decide(ctx, b, s); err != nil {
 			return err
 		}
 	}
@@ -76,6 +87,9 @@ func (r *run) decide(ctx context.Context, b book, s *source) error {
 	err := r.readBeginning(s)
 	var known []Log
 	if err == nil && s.begins {
+		if !slices.Contains(r.twins[s.beginning], s) {
+			r.twins[s.beginning] = append(r.twins[s.beginning], s)
+		}
 		known, err = b.find(ctx, []int64{s.beginning})
 		if err != nil {
 			return err
@@ -188,8 +202,8 @@ func (r *run) ours(id int64) *source {
 // compareTwins compares a file with the others of this run that begin as it does; false: nothing of
 // it is to be counted.
 func (r *run) compareTwins(s *source) (goOn bool, err error) {
-	for _, other := range r.sources {
-		if other == s || other.position == nil || other.beginning != s.beginning {
+	for _, other := range r.twins[s.beginning] {
+		if other == s || other.position == nil {
 			continue
 		}
 		short, long := s, other
@@ -347,8 +361,10 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 	if s.is == nil || !s.few || s.place > s.start || s.hasNameOf(s.is) { // else it may be another one that has begun alike
 		l.Server = cmp.Or(l.Server, r.Server)
 	}
-	if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
-		return false, err
+	if s.is == nil || s.place > s.start || s.moved || l.Server != s.is.Server {
+		if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
+			return false, err
+		}
 	}
 	s.rest, s.moved = nil, false
 	s.position = &record.Position{Position: db.Position{App: r.app.id, Log: l.ID, Look: l.Look}, Next: s.start}

@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -27,12 +26,17 @@ const (
 	standardInputName = "standard input"
 )
 
-// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed.
+// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed,
+// unless there are many.
 type file struct {
-	name   string // as it is told of
-	handle *os.File
+	name   string   // as it is told of
+	handle *os.File // nil: it is opened each time that it is read
+	info   fs.FileInfo
 	packed packing
 }
+
+// mostOpen is how many files stay open.
+const mostOpen = 500
 
 type packing int
 
@@ -49,6 +53,7 @@ const largestWindow = 16 << 20
 // findFiles returns the files that are named, by themselves or by patterns, without repetitions.
 func findFiles(names []string) (found []string, err error) {
 	var faults []error
+	known := map[string]bool{}
 	for _, name := range names {
 		matching := []string{name}
 		if _, err := os.Lstat(name); err != nil && name != standardInput && strings.ContainsAny(name, "*?[") {
@@ -57,8 +62,8 @@ func findFiles(names []string) (found []string, err error) {
 			}
 		}
 		for _, one := range matching {
-			if !slices.Contains(found, one) {
-				found = append(found, one)
+			if !known[one] {
+				found, known[one] = append(found, one), true
 			}
 		}
 	}
@@ -78,12 +83,12 @@ func openFile(name string, stdin io.Reader) (*file, error) {
 		name = whole
 	}
 	f := &file{name: name, handle: handle}
-	info, err := handle.Stat()
+	f.info, err = handle.Stat()
 	switch {
 	case err != nil:
-	case info.IsDir():
+	case f.info.IsDir():
 		err = fmt.Errorf("it is a directory: name its files, like '%s'", filepath.Join(name, "*.log"))
-	case !info.Mode().IsRegular():
+	case !f.info.Mode().IsRegular():
 		err = errors.New("it is not a file: name one, or - for standard input")
 	default:
 		err = f.look()
@@ -130,17 +135,18 @@ func packingOf(head []byte) packing {
 // read returns a reader of what is in the file, unpacked, from a byte on. Reading on when it has
 // come to an end, it finds what was written since, unless the file is packed.
 func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
-	done = func() {}
-	if f.packed == plain {
-		return io.NewSectionReader(f.handle, from, math.MaxInt64-from), done, nil
+	handle, done, err := f.open()
+	if err != nil || f.packed == plain {
+		return io.NewSectionReader(handle, from, math.MaxInt64-from), done, err
 	}
-	raw := io.NewSectionReader(f.handle, 0, math.MaxInt64)
+	raw := io.NewSectionReader(handle, 0, math.MaxInt64)
 	if f.packed == gzipped {
 		reader, err = gzip.NewReader(raw)
 	} else {
 		var unpacking *zstd.Decoder
 		if unpacking, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow)); err == nil {
-			reader, done = unpacking, unpacking.Close
+			opened := done
+			reader, done = unpacking, func() { unpacking.Close(); opened() }
 		}
 	}
 	if err == nil && from > 0 {
@@ -151,6 +157,30 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 		return nil, nil, err
 	}
 	return reader, done, nil
+}
+
+// open opens the file for a moment, unless it is open.
+func (f *file) open() (handle *os.File, done func(), err error) {
+	if f.handle != nil {
+		return f.handle, func() {}, nil
+	}
+	if handle, err = os.Open(f.name); err != nil {
+		return nil, func() {}, err
+	}
+	done = func() { _ = handle.Close() }
+	if now, err := handle.Stat(); err != nil || !os.SameFile(now, f.info) {
+		done()
+		return nil, func() {}, errors.Join(err, errors.New("another file has its name now"))
+	}
+	return handle, done, nil
+}
+
+// leave closes the file between two times that it is read.
+func (f *file) leave() {
+	if f.name != standardInputName {
+		f.close()
+		f.handle = nil
+	}
 }
 
 // sumTo is the SHA-256 of what the file has before a byte.
@@ -167,21 +197,18 @@ func (f *file) sumTo(place int64) (hash.Hash, error) {
 
 // size is how many bytes the file has, packed as it is.
 func (f *file) size() int64 {
-	info, err := f.handle.Stat()
-	if err != nil {
-		return 0
+	if f.handle != nil {
+		if now, err := f.handle.Stat(); err == nil {
+			f.info = now
+		}
 	}
-	return info.Size()
+	return f.info.Size()
 }
 
 // inode names the file on this machine, whatever it is called; "": it is standard input.
 func (f *file) inode() string {
-	info, err := f.handle.Stat()
-	if err != nil || f.name == standardInputName {
-		return ""
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+	stat, ok := f.info.Sys().(*syscall.Stat_t)
+	if !ok || f.name == standardInputName {
 		return ""
 	}
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
@@ -240,7 +267,11 @@ func (f *file) is(other *file) bool {
 	return err == nil && wrong == nil && os.SameFile(mine, theirs)
 }
 
-func (f *file) close() { _ = f.handle.Close() }
+func (f *file) close() {
+	if f.handle != nil {
+		_ = f.handle.Close()
+	}
+}
 
 // spool packs standard input into a temporary file: all that is to be counted must be looked at
 // before.
@@ -260,6 +291,9 @@ func spool(from io.Reader) (*file, error) {
 	f := &file{name: standardInputName, handle: handle}
 	if err == nil {
 		err = f.look()
+	}
+	if err == nil {
+		f.info, err = handle.Stat()
 	}
 	if err != nil {
 		_ = handle.Close()

@@ -77,6 +77,7 @@ type run struct {
 
 	following bool // the files, all of which were counted once
 	sources   []*source
+	twins     map[int64][]*source // those that begin alike
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
@@ -139,22 +140,37 @@ func (r *run) countAll(ctx context.Context) error {
 
 // decideAll decides what is to be counted of all files; in a dry run without leaving a trace.
 func (r *run) decideAll(ctx context.Context) error {
-	if !r.DryRun {
-		return r.decideEach(ctx, func(f func(b book) error) error {
-			return r.retry.Do(ctx, func() error { return r.inBook(ctx, f) })
-		})
+	order, err := r.inOrder(ctx)
+	if err != nil {
+		return err
 	}
-	err := r.inBook(ctx, func(b book) error {
-		if err := r.decideEach(ctx, func(f func(b book) error) error { return f(b) }); err != nil {
+	if r.DryRun {
+		err := r.inBook(ctx, func(b book) error { return cmp.Or(r.decideEach(ctx, b, order), errDryRun) })
+		if errors.Is(err, errDryRun) {
+			return nil
+		}
+		return err
+	}
+	for len(order) > 0 { // several small files in a transaction
+		n, bytes := 1, order[0].file.size()
+		for ; n < len(order) && n < filesAtOnce && bytes+order[n].file.size() <= bytesAtOnce; n++ {
+			bytes += order[n].file.size()
+		}
+		if err := r.retry.Do(ctx, func() error {
+			return r.inBook(ctx, func(b book) error { return r.decideEach(ctx, b, order[:n]) })
+		}); err != nil {
 			return err
 		}
-		return errDryRun
-	})
-	if errors.Is(err, errDryRun) {
-		return nil
+		order = order[n:]
 	}
-	return err
+	return nil
 }
+
+// So many files, and bytes of them, are looked at in a transaction.
+const (
+	filesAtOnce = 100
+	bytesAtOnce = 8 << 20
+)
 
 // refreshEvery is how long an import goes by the settings that the app had.
 const refreshEvery = 10 * time.Second
@@ -182,6 +198,9 @@ func (r *run) open() error {
 			continue
 		}
 		r.sources = append(r.sources, &source{file: f})
+		if len(names) > mostOpen && !r.Follow {
+			f.leave()
+		}
 		if r.Follow && (f.packed != plain || name == standardInput) {
 			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
 		}
@@ -203,4 +222,5 @@ func (s *source) close() {
 		s.endReading()
 	}
 	s.file.close()
+	s.position = nil
 }

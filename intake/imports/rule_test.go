@@ -327,3 +327,19 @@ func TestFollowGivesUpWithAWord(t *testing.T) {
 	require.Contains(t, got.summary.Problems[0], "access.log: 129 of its lines are in "+d.folder+"/b, too")
 	require.Equal(t, len(a)+len(b), d.total())
 }
+
+// Very many small files take neither as many open files, nor a look at the whole book for each.
+func TestManySmallFiles(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	n := dbtest.FromEnv(t, "FOOTFALL_SMALL_FILES", mostOpen+100)
+	for i := range n {
+		d.file(fmt.Sprintf("%06d.gz", i), packGzip(t, []byte("#Version: 1.0\n"+asked(fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250), "/", i)+asked("192.0.2.1", fmt.Sprint("/", i%100), i))))
+	}
+	d.follow(
+		step{"all", []string{"*.gz"}, nil, 2 * n, ""},
+		step{"again", []string{"*.gz"}, nil, 2 * n, ""},
+	)
+	d.file("000000.gz", packGzip(t, []byte("#Version: 1.0\n"+asked("10.0.0.0", "/", 0)+asked("192.0.2.1", "/0", 0)+asked("192.0.2.2", "/", 5000))))
+	d.follow(step{"one has grown", []string{"*.gz"}, nil, 2*n + 1, ""})
+}
