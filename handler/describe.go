@@ -50,7 +50,7 @@ func describeOne(k report.Report, of object) object {
 	if slices.Contains(k.Takes, "after") {
 		headers["Link"] = refer("headers", "Link")
 	}
-	schema := object{}
+	var schema object
 	if columns, is := of["columns"].(string); is {
 		schema = describeRows(of["list"].(string), strings.Fields(columns))
 	} else {

@@ -149,7 +149,12 @@ func (q *question) look(k report.Report) report.Look {
 		q.fail(k.Place(after, &l))
 	}
 	l.Day = cmp.Or(l.Day, l.Today)
-	l.Compared.From, l.Compared.To = cmp.Or(l.Compared.From, l.In.From), cmp.Or(l.Compared.To, min(l.In.To, l.Today))
+	if l.Before > 0 {
+		l.Compared = visit.Range{From: cmp.Or(l.Compared.From, l.In.From), To: cmp.Or(l.Compared.To, min(l.In.To, l.Today))}
+	}
+	if !takes("limit") {
+		l.N = 0
+	}
 	return l
 }
 

@@ -93,9 +93,7 @@ var Reports = []Report{
 	})},
 	{Name: "chart", Takes: []string{"uri", "site", "from", "to", "period", "days_before", "compared_from", "compared_to"}, Read: readChart},
 	{Name: "returns", Takes: []string{"uri", "site", "from", "to"}, Read: panel("returns", (*Reader).ReturnedAfter)},
-	{Name: "first-visits", Takes: []string{"uri", "site"}, Read: panel("first_visits", func(r *Reader, ctx context.Context, l Look) (Panel[FirstVisit], error) {
-		return r.FirstVisits(ctx, l.App, l.Target)
-	})},
+	{Name: "first-visits", Takes: []string{"uri", "site"}, Read: panel("first_visits", (*Reader).FirstVisits)},
 	{Name: "tag-pages", Takes: []string{"site", "name", "value", "from", "to"}, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: []string{"uri", "site", "from", "to", "after", "limit"}, ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
 	{Name: "sites-between", Takes: []string{"from", "to", "days_before", "compared_to"}, Read: panel("sites", (*Reader).SitesBetween)},
@@ -225,10 +223,8 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		read := (*Reader).FindPages
 		if l.Find == "" {
 			read = (*Reader).TopPages
-			l.N = DeepestTop
 		}
 		top, err := read(from, ctx, l)
-		l.N = 0
 		if err != nil || len(top.Rows) < DeepestTop {
 			return pagesOf(listing(l, "pages", top.Rows, nil)), err
 		}
@@ -328,8 +324,6 @@ func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 }
 
 func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	n := l.N
-	l.N = cmp.Or(n, DeepestTop)
 	read, err := from.ByTag(ctx, l)
 	made := &Rows{Look: l, Name: "tags", List: read.Rows, SQL: read.SQL}
 	of := tagsOf{Name: l.Name}
@@ -356,7 +350,7 @@ func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 
 func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	n := cmp.Or(l.N, DeepestTop)
-	came, err := from.WhoCame(ctx, l, n)
+	came, err := from.WhoCame(ctx, l)
 	made := &Rows{Look: l, Name: "visitors", List: came.Rows, SQL: came.SQL}
 	if len(came.Rows) == n {
 		last := came.Rows[n-1]

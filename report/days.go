@@ -20,8 +20,7 @@ type Day = DaysBetweenRow
 // Days returns the first n days of a range with their numbers for a target. Days on which nobody
 // came are left out; a target that was never counted has none.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
-	p := DaysBetweenParams{App: app, Target: target, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // at most a century
-	return ask(ctx, r, "days", (*Queries).DaysBetween, p)
+	return ask(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
 // FirstDay returns the first day on which a target was counted, imports and late visits included; 0:

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
+
+	"footfall/visit"
 )
 
 // The rows of panels. Their columns, by whose names they are written, stand in queries/report/panels.sql.
@@ -46,82 +49,99 @@ const OrMore = 99_999
 
 // AppsToday reads apps at a glance.
 func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
-	return panelOf(ctx, r, "apps", PanelApps, (*Queries).PanelApps, apps)
+	return panelOf(ctx, r, "apps", PanelApps, (*Queries).PanelApps, Look{Targets: apps})
 }
 
 // SitesBetween reads the sites of an app in a range, at most DeepestTop.
 func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], error) {
-	p := PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop, ComparedTo: l.Compared.To} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, p)
+	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, l)
 }
 
 // Numbers reads the numbers of a target in a range; below it those of the days that are compared,
 // unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
-	p := PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, ComparedTo: l.Compared.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, p)
+	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
 
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
-	p := PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: l.Period, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
-	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, p)
+	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
 }
 
-// PagesVisited is how many pages a site has that TopPages has some of; most, where they are more.
-func (r *Reader) PagesVisited(ctx context.Context, l Look, most int) (int64, error) {
-	p := PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: l.By, N: int32(most)} //nolint:gosec // a few thousand
-	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, p)
+// PagesVisited is how many pages a site has that TopPages has some of; N, where they are more.
+func (r *Reader) PagesVisited(ctx context.Context, l Look) (int64, error) {
+	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, l)
 }
 
 // ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
 func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
-	p := PanelReturnsParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To}
-	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, p)
+	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, l)
 }
-
-const firstVisits = 4
 
 // FirstVisits reads when the latest few visitors of a target came first, and the latest few of those
 // with a round number.
-func (r *Reader) FirstVisits(ctx context.Context, app, target string) (Panel[FirstVisit], error) {
-	p := PanelFirstVisitsParams{App: app, Target: target, N: firstVisits}
-	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, p)
+func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], error) {
+	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, l)
 }
 
-// WhoCame reads who came to a target on each day of a range, the last day first: n of them after a
-// place. The statement begins with the first, and has DeepestTop.
-func (r *Reader) WhoCame(ctx context.Context, l Look, n int) (Panel[Came], error) {
-	p := PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: l.After.Day} //nolint:gosec // at most DeepestTop
-	if l.After.Visitor.IsValid() {
-		p.After = l.After.Visitor.String()
-	}
-	came, err := panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, p)
-	p.N, p.AfterDay, p.After = DeepestTop, 0, ""
-	came.SQL = statementOf(PanelWhoCame, p)
-	return came, err
+// WhoCame reads who came to a target on each day of a range, the last day first: N of them after a
+// place.
+func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
+	return panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, l)
 }
 
 // TagNames reads the names of tags that an app counts, or has values of.
 func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
-	return ask(ctx, r, "names of tags", (*Queries).TagNames, app)
+	return ask(ctx, r, "names of tags", (*Queries).TagNames, Look{App: app})
 }
 
-// TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at
-// most DeepestTop.
+// TagPages reads the pages of a site to which visitors came with a value of a tag in a range.
 func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
-	p := PanelTagPagesParams{App: l.App, Name: l.Name, Value: l.Value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
-	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, p)
+	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, l)
 }
 
-// panelOf runs a generated query.
-func panelOf[Argument, Row any](ctx context.Context, r *Reader, what, text string,
-	query func(*Queries, context.Context, Argument) ([]Row, error), argument Argument,
+// panelOf runs a generated query. The statement begins with the first row, and has all of them, or
+// DeepestTop.
+func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
+	query func(*Queries, context.Context, Params) ([]Row, error), l Look,
 ) (p Panel[Row], err error) {
-	p.SQL = statementOf(text, argument)
-	rows, err := ask(ctx, r, what, query, argument)
+	rows, err := ask(ctx, r, what, query, l)
 	p.Rows = append([]Row{}, rows...) // in JSON, [] instead of null
+	l.N, l.After = 0, Place{}
+	p.SQL = statementOf(text, paramsOf[Params](l))
 	return p, err
+}
+
+const firstVisits = 4
+
+// paramsOf are the parameters of a generated query, by their names: what of a Look each one is.
+func paramsOf[Params any](l Look) (p Params) {
+	before, after := visit.Range{}, l.After.Name
+	if l.Before > 0 {
+		before = l.Compared.Earlier(l.Before)
+	}
+	if l.After.Visitor.IsValid() {
+		after = l.After.Visitor.String()
+	}
+	values := map[string]any{
+		"App": l.App, "Target": l.Target, "Site": l.Target, "Targets": append([]string{}, l.Targets...), "Prefix": l.Prefix,
+		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
+		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
+		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Period": l.Period, "NotesOfAll": !l.OfSite, "Name": l.Name, "Value": l.Value,
+		"Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after, "N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
+	}
+	of := reflect.ValueOf(&p).Elem()
+	switch of.Kind() {
+	case reflect.String:
+		of.SetString(l.App)
+	case reflect.Slice:
+		of.Set(reflect.ValueOf(values["Targets"]))
+	default:
+		for i := range of.NumField() {
+			of.Field(i).Set(reflect.ValueOf(values[of.Type().Field(i).Name]))
+		}
+	}
+	return p
 }
 
 // Panel is the rows of a statement, and the statement with its values, as anybody may send it who

@@ -155,7 +155,7 @@ FROM report.first_visits($1::text, $2::text, $3::integer) AS f
 type PanelFirstVisitsParams struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
-	N      int32  `json:"n"`
+	Few    int32  `json:"few"`
 }
 
 type PanelFirstVisitsRow struct {
@@ -166,7 +166,7 @@ type PanelFirstVisitsRow struct {
 
 // When the latest visitors of a page or site came first, and those with a round number.
 func (q *Queries) PanelFirstVisits(ctx context.Context, arg PanelFirstVisitsParams) ([]PanelFirstVisitsRow, error) {
-	rows, err := q.db.Query(ctx, PanelFirstVisits, arg.App, arg.Target, arg.N)
+	rows, err := q.db.Query(ctx, PanelFirstVisits, arg.App, arg.Target, arg.Few)
 	if err != nil {
 		return nil, err
 	}

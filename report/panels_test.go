@@ -175,7 +175,7 @@ func (h *history) listsAgree(t *testing.T) {
 	first5, err := h.TopPages(t.Context(), of(look, func(l *report.Look) { l.N = 5 }))
 	require.NoError(t, err)
 	require.Equal(t, pages.Rows[:5], first5.Rows)
-	visited, err := h.PagesVisited(t.Context(), look, 1000)
+	visited, err := h.PagesVisited(t.Context(), of(look, func(l *report.Look) { l.N = 1000 }))
 	require.NoError(t, err)
 	require.Len(t, pages.Rows, int(visited))
 	byURI, err := h.PagesAfter(t.Context(), look, report.DeepestTop)
@@ -203,7 +203,7 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM report.tag_days AS d JOIN pages AS p ON p.uri = d.target
 		WHERE d.target LIKE 's1.example/%' AND d.name = 'source' AND d.value = 'google' AND d.day_id BETWEEN $1 AND $2
 		GROUP BY d.target, p.id ORDER BY sum(d.pv) DESC, p.id`, look.In.From, look.In.To), to)
-	first, err := h.FirstVisits(t.Context(), "demo", "s1.example")
+	first, err := h.FirstVisits(t.Context(), look)
 	require.NoError(t, err)
 	said(t, h, first)
 	var read []string
@@ -215,11 +215,11 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
 		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
 		ORDER BY w.rank DESC LIMIT 8`), strings.Split(strings.NewReplacer("true", "t", "false", "f").Replace(strings.Join(read, "\n")), "\n"))
-	all, err := h.WhoCame(t.Context(), look, report.DeepestTop)
+	all, err := h.WhoCame(t.Context(), look)
 	require.NoError(t, err)
 	said(t, h, all)
 	for after, i := (report.Place{}), 0; ; i++ {
-		came, err := h.WhoCame(t.Context(), of(look, func(l *report.Look) { l.After = after }), 7)
+		came, err := h.WhoCame(t.Context(), of(look, func(l *report.Look) { l.After, l.N = after, 7 }))
 		require.NoError(t, err)
 		require.Equal(t, all.SQL, came.SQL)
 		var read []string

@@ -26,7 +26,7 @@ func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
 // Totals reads those of a target, if it has any: in one row or none.
 func (r *Reader) Totals(ctx context.Context, app, target string) (Panel[Totals], error) {
-	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, PanelTotalsParams{App: app, Target: target})
+	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, Look{App: app, Target: target})
 	for i, t := range p.Rows {
 		if r.counted {
 			p.Rows[i].Pv, p.Rows[i].Uv, p.Rows[i].Hot = t.CountedPv, t.CountedUv, t.CountedHot
@@ -63,7 +63,7 @@ type Site struct {
 // Sites returns the first n sites of an app in order of name, after the one named (none: from the
 // first).
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
-	rows, err := ask(ctx, r, "sites", (*Queries).SitesAfter, SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
+	rows, err := ask(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Place{Name: after}, N: n})
 	return convert(rows, func(s SitesAfterRow) Site {
 		if r.counted {
 			s.Pv, s.Uv, s.Hot = s.CountedPv, s.CountedUv, s.CountedHot
@@ -73,11 +73,11 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 }
 
 // ask runs a generated query. what says what is read, where it fails.
-func ask[Argument, Answer any](ctx context.Context, r *Reader, what string,
-	query func(*Queries, context.Context, Argument) (Answer, error), argument Argument,
+func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
+	query func(*Queries, context.Context, Params) (Answer, error), l Look,
 ) (answer Answer, err error) {
 	err = r.db.Report(ctx, func(tx db.Tx) error {
-		answer, err = query(New(tx), ctx, argument)
+		answer, err = query(New(tx), ctx, paramsOf[Params](l))
 		return err
 	})
 	if db.IsTooMuch(err) {

@@ -23,8 +23,7 @@ const WithoutTag = "(none)"
 // Tags reads the first N values of a tag with which visitors of a target came in a range, and below
 // them those who brought none.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
-	p := PanelTagsParams{App: l.App, Target: l.Target, Name: l.Name, FromDay: l.In.From, ToDay: l.In.To, N: int32(l.N), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, p)
+	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
 
 // ByTag is Tags for somebody who may have mistyped the name of the tag.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"footfall/report/draw"
 	"footfall/visit"
@@ -38,19 +37,17 @@ func pageOf(p PanelPagesRow) Page {
 }
 
 // TopPages reads the first N pages of an app, or of one of its sites, in a range by pv, uv (new
-// visitors) or hot. The statement has more of them, DeepestTop.
+// visitors) or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
-	p := PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(l.N), By: l.By, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
-	top, err := panelOf(ctx, r, "top pages", PanelPages, (*Queries).PanelPages, p)
-	p.N = DeepestTop
-	return Panel[Page]{convert(top.Rows, pageOf), statementOf(PanelPages, p)}, err
+	top, err := panelOf(ctx, r, "top pages", PanelPages, (*Queries).PanelPages, l)
+	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
 
 // FindPages reads the pages of a site whose path has a part, as they are in the range, ordered as top
 // pages are: at most DeepestTop, those that have been visited most in all.
 func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
-	p := PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(l.Find), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
-	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, p)
+	l.N = DeepestTop
+	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, l)
 	pages := convert(found.Rows, func(f PanelSearchRow) Page { return pageOf(PanelPagesRow(f)) })
 	slices.SortStableFunc(pages, func(a, b Page) int { return cmp.Compare(b.number(l.By), a.number(l.By)) })
 	return Panel[Page]{pages, found.SQL}, err
@@ -60,15 +57,10 @@ func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 // prefix or whose path has a part, in order of URI after one ("": from the first), and with them those
 // that were not visited in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
-	p := PagesAfterParams{App: l.App, Prefix: l.Prefix, Part: strings.ToLower(visit.StoredPart(l.Find)), After: l.After.Name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n)} //nolint:gosec // at most DeepestTop
-	if l.Target != "" {
-		p.Prefix = l.Target + "/"
+	if l.N = n; l.Target != "" {
+		l.Prefix = l.Target + "/"
 	}
-	if l.Before > 0 {
-		before := l.Compared.Earlier(l.Before)
-		p.BeforeFrom, p.BeforeTo, p.ComparedTo = before.From, before.To, l.Compared.To
-	}
-	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, p)
+	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, l)
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 

@@ -21,11 +21,10 @@ type Uniques struct {
 // to any of several, or to any page whose URI begins with a prefix. Where nothing was ever counted
 // there were none.
 func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
-	p := UniquesOfParams{App: l.App, Targets: append([]string{}, l.Targets...), Prefix: l.Prefix, FromDay: l.In.From, ToDay: l.In.To}
 	if l.Target != "" {
-		p.Targets = []string{l.Target}
+		l.Targets = []string{l.Target}
 	}
-	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOf, p)
+	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOf, l)
 	if errors.Is(err, db.ErrNoRows) {
 		return Uniques{Exact: true}, nil
 	}

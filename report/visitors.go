@@ -47,7 +47,8 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	visitors := []DayVisitor{}
 	for {
 		n := min(visitorsAtOnce, most-len(visitors))
-		came, err := r.WhoCame(ctx, l, n)
+		l.N = n
+		came, err := r.WhoCame(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -75,12 +76,13 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	switch {
 	case l.Stored != nil:
 		var known VisitorByAddressRow
-		known, err = ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, VisitorByAddressParams{App: l.App, Target: l.Target, Stored: l.Stored})
+		known, err = ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, l)
 		v = VisitorByRankRow(known)
 	case l.Rank > 0 && l.Rank <= before:
 		return found, ErrElsewhere
 	default:
-		v, err = ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, VisitorByRankParams{App: l.App, Target: l.Target, Rank: l.Rank - before})
+		l.Rank -= before
+		v, err = ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, l)
 	}
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
@@ -107,7 +109,7 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 	if err != nil || len(days) == 0 {
 		return CameOn{Day: day, Kept: true}, err
 	}
-	kept, err := ask(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, VisitorsAreKeptParams{App: app, Target: target, DayID: day})
+	kept, err := ask(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, Look{App: app, Target: target, Day: day})
 	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 

@@ -59,7 +59,8 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 		pages, err = d.reader.TopPages(ctx, look)
 		if all = len(pages.Rows); err == nil && all == end {
 			var visited int64
-			visited, err = d.reader.PagesVisited(ctx, look, report.DeepestTop+1)
+			look.N = report.DeepestTop + 1
+			visited, err = d.reader.PagesVisited(ctx, look)
 			all = int(visited)
 		}
 	}

@@ -333,7 +333,7 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 		page.Returned, page.MostReturned = page.Returned+r.Visitors, max(page.MostReturned, r.Visitors)
 	}
 	page.Returns = returns.Rows
-	first, err := d.reader.FirstVisits(ctx, v.app.Name, v.target())
+	first, err := d.reader.FirstVisits(ctx, v.look())
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,8 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 		return Page{}, err
 	}
 	look := v.look()
-	look.After = after
-	came, err := d.reader.WhoCame(ctx, look, whoRows)
+	look.After, look.N = after, whoRows
+	came, err := d.reader.WhoCame(ctx, look)
 	if err != nil {
 		return Page{}, err
 	}

@@ -116,7 +116,7 @@ FROM report.returned_after(@app::text, @target::text, @from_day::integer, @to_da
 SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,
        f.is_round::boolean  AS is_round
-FROM report.first_visits(@app::text, @target::text, @n::integer) AS f;
+FROM report.first_visits(@app::text, @target::text, @few::integer) AS f;
 
 -- name: PanelWhoCame :many
 -- Who came to a page or site on each day of a range, the last day first, after one of them (0 and
