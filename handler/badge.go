@@ -42,7 +42,7 @@ func (r *reports) badge(c echo.Context) error {
 	}
 	h := c.Response().Header()
 	if err != nil {
-		_, why := r.judge(c, err)
+		_, why := r.statusOf(c, err)
 		h.Set(errorHeader, inASCII(why))
 	}
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")

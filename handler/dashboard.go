@@ -54,7 +54,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if err == nil {
 			return nil
 		}
-		status, message := d.judge(c, err)
+		status, message := d.statusOf(c, err)
 		home := d.root + "/"
 		if below, is := c.Get(homeOfPages).(string); is {
 			home = below

@@ -35,15 +35,15 @@ type panicError struct {
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
 func (s *service) fail(c echo.Context, err error) {
-	status, message := s.judge(c, err)
+	status, message := s.statusOf(c, err)
 	if !c.Response().Committed {
 		_ = respond(c, status, errorBody(message))
 	}
 }
 
-// judge returns the status of an error and what the caller is told of it, sets the headers that
+// statusOf returns the status of an error and what the caller is told of it, sets the headers that
 // belong to it, and logs it if the fault is the service's and not the caller's.
-func (s *service) judge(c echo.Context, err error) (status int, message string) {
+func (s *service) statusOf(c echo.Context, err error) (status int, message string) {
 	status, message = http.StatusInternalServerError, "internal error"
 	var verr *visit.Error
 	var routed *echo.HTTPError

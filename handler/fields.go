@@ -54,8 +54,8 @@ type fields struct {
 	parseErr error
 }
 
-// later keeps a fault for later, unless it is in app.
-func (f *fields) later(name string, err error) error {
+// postpone keeps a fault for later, unless it is in app.
+func (f *fields) postpone(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
 	}
@@ -151,7 +151,7 @@ func readQuery(query string) (fields, error) {
 		default:
 			err = field.set(name, value)
 		}
-		if err := f.later(name, err); err != nil {
+		if err := f.postpone(name, err); err != nil {
 			return fields{}, err
 		}
 	}
@@ -213,21 +213,21 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 		return invalid("body", "it is not valid JSON: %s", is.shape)
 	}
 	if is.list != "" && name == is.list {
-		return f.later(name, f.setList(name, written))
+		return f.postpone(name, f.setList(name, written))
 	}
 	if is.list == "" && name == "tags" {
-		return f.later(name, f.setTags(written))
+		return f.postpone(name, f.setTags(written))
 	}
 	field := f.named(name)
 	if field == nil || is.list != "" && slices.Contains(ofOneVisit, name) {
-		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
+		return f.postpone("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string
 	if written[0] != '"' || json.Unmarshal(written, &value) != nil {
 		field.given = true
-		return f.later(name, invalid(name, "it is not a string: write it in double quotes"))
+		return f.postpone(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
-	return f.later(name, field.set(name, value))
+	return f.postpone(name, field.set(name, value))
 }
 
 // setTags reads an object of strings.

@@ -79,7 +79,7 @@ func (r *reports) within(ctx context.Context, read func(context.Context) error) 
 	case r.places <- struct{}{}:
 		defer func() { <-r.places }()
 	case <-wait.C:
-		return later(r.reportWait, "too many reports are being made; try again")
+		return retryIn(r.reportWait, "too many reports are being made; try again")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -93,12 +93,12 @@ func (r *reports) within(ctx context.Context, read func(context.Context) error) 
 	case errors.As(err, &verr):
 		return err
 	case errors.Is(within.Err(), context.DeadlineExceeded):
-		return later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
+		return retryIn(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
 	}
 	return visit.Unanswered(err)
 }
 
-func later(pause time.Duration, problem string) *visit.Error {
+func retryIn(pause time.Duration, problem string) *visit.Error {
 	e := visit.Errorf(visit.Unavailable, "", "%s", problem)
 	e.RetryAfter = pause
 	return e

@@ -39,7 +39,7 @@ var promises = []promise{
 	{"days", "hot, pv and uv = the sums of hot, pv and new visitors of the days", "daily numbers", "target", passTargets,
 		[]measure{{"days hot", "the sum of days' hot", "hot"}, {"days pv", "the sum of days' pv", "pv"}, {"new visitors", "the sum of days' new visitors", "uv"}}},
 	{"new or returned", "pv of a day = new visitors + those who returned", "daily numbers", "day", passTargets,
-		[]measure{{"told", "new and returned visitors", "pv"}}},
+		[]measure{{"new or returned", "new and returned visitors", "pv"}}},
 	{"site days", "as for sites, on each day", "daily numbers", "site day", passSites,
 		[]measure{{"site day hot", "hot", "the sum over its pages"}, {"site day pv", "pv", "the most of a page and the sum over them"}}},
 	{"kept days", "pv of a day = its visitors", "rows of visits and erased visits", "day", passTargets,

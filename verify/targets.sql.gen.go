@@ -66,14 +66,14 @@ WITH back AS (
                unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS most
     ) AS m
     UNION ALL
-    SELECT unnest(ARRAY['told', 'page of days', 'site of days']), count(*), 0, 0, 0, 0, 0
+    SELECT unnest(ARRAY['new or returned', 'page of days', 'site of days']), count(*), 0, 0, 0, 0, 0
     FROM judged AS j
     WHERE j.strictly
     UNION ALL
     SELECT m.measure, 1, j.page_id, j.day_id, m.stored, m.least, m.most
     FROM judged AS j
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['told', 'page of days', 'site of days']::text[]) AS measure,
+        SELECT unnest(ARRAY['new or returned', 'page of days', 'site of days']::text[]) AS measure,
                unnest(ARRAY[j.pv - j.unknown, j.has_page, j.site_id]::bigint[]) AS stored,
                unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS least,
                unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS most

@@ -237,7 +237,7 @@ func (a offence) compare(b offence) int {
 func (v *verifier) proof() *Proof {
 	p := &Proof{
 		Targets: v.results["order"].held, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,
-		Visits: v.results["rows pv"].behind, Days: v.results["told"].held, OlderDays: v.results["days before rows"].held,
+		Visits: v.results["rows pv"].behind, Days: v.results["new or returned"].held, OlderDays: v.results["days before rows"].held,
 		Unknown: v.results["days with unknown"].held, Deleted: v.beingDeleted, Seconds: time.Since(v.began).Seconds(),
 	}
 	for _, promise := range promises {

@@ -99,7 +99,7 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 		if failed == nil {
 			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body})
 		}
-		return q.WebhookRest(ctx, WebhookRestParams{ID: w.ID, Most: restsAtMost.Seconds()})
+		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds()})
 	})
 	if failed = errors.Join(failed, err); failed != nil {
 		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)

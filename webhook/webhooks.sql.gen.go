@@ -23,20 +23,20 @@ func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	return err
 }
 
-const webhookRest = `-- name: WebhookRest :exec
+const webhookBackOff = `-- name: WebhookBackOff :exec
 UPDATE webhooks
 SET try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => $1))
 WHERE id = $2
 `
 
-type WebhookRestParams struct {
+type WebhookBackOffParams struct {
 	Most float64
 	ID   int32
 }
 
 // Lets a webhook wait for as long again as it has, from a second up to so many.
-func (q *Queries) WebhookRest(ctx context.Context, arg WebhookRestParams) error {
-	_, err := q.db.Exec(ctx, webhookRest, arg.Most, arg.ID)
+func (q *Queries) WebhookBackOff(ctx context.Context, arg WebhookBackOffParams) error {
+	_, err := q.db.Exec(ctx, webhookBackOff, arg.Most, arg.ID)
 	return err
 }
 

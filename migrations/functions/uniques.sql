@@ -136,10 +136,10 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH known AS MATERIALIZED (
-        SELECT t.page_id, f.day_id AS first_day, f.told, c.pv, c.uv, c.hot
+        SELECT t.page_id, f.day_id AS first_day, f.knows_new, c.pv, c.uv, c.hot
         FROM unnest(targets) AS t (page_id)
         LEFT JOIN LATERAL (
-            SELECT d.day_id, d.new_visitors > 0 AS told
+            SELECT d.day_id, d.new_visitors > 0 AS knows_new
             FROM days AS d
             WHERE d.page_id = t.page_id
             ORDER BY d.day_id
@@ -154,7 +154,7 @@ BEGIN
         ) AS l ON true
         LEFT JOIN counters AS c
             ON c.page_id = t.page_id
-           AND f.told
+           AND f.knows_new
            AND f.day_id >= from_day
            AND l.day_id <= to_day
     ), summed AS MATERIALIZED (
@@ -195,7 +195,7 @@ BEGIN
            coalesce(k.hot, s.hot, 0),
            CASE WHEN k.pv IS NOT NULL THEN k.uv
                 WHEN s.pv IS NULL     THEN 0
-                WHEN k.told           THEN s.new_visitors + coalesce(r.visitors, 0)
+                WHEN k.knows_new      THEN s.new_visitors + coalesce(r.visitors, 0)
            END
     FROM known AS k
     LEFT JOIN summed AS s   ON s.page_id = k.page_id

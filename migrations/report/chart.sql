@@ -8,10 +8,10 @@ SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    page   bigint;
-    oldest integer; -- day of the target
-    told   boolean; -- who is new
-    begins integer := from_day;
+    page      bigint;
+    oldest    integer; -- day of the target
+    knows_new boolean; -- it is known who was new on it
+    begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
@@ -22,7 +22,7 @@ BEGIN
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(chart.target))
     WHERE a.name = chart.app;
     SELECT d.day_id, d.new_visitors > 0
-    INTO oldest, told
+    INTO oldest, knows_new
     FROM days AS d
     WHERE d.page_id = page
     ORDER BY d.day_id
@@ -80,7 +80,7 @@ BEGIN
         ) AS b
     ) AS b
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN told AND chart.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
+        SELECT CASE WHEN knows_new AND chart.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
     ) AS n
     GROUP BY r.first_day, r.last_day
     ORDER BY r.first_day;

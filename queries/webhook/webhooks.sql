@@ -23,7 +23,7 @@ SET waiting = waiting[2:],
 WHERE id = @id
   AND waiting[1] = @body::text;
 
--- name: WebhookRest :exec
+-- name: WebhookBackOff :exec
 -- Lets a webhook wait for as long again as it has, from a second up to so many.
 UPDATE webhooks
 SET try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => @most))
