@@ -499,6 +499,9 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		"VerifyTags": func(q *verify.Queries) (any, error) {
 			return q.VerifyTags(t.Context(), verify.VerifyTagsParams{N: 1, Low: low, High: high, Whole: true})
 		},
+		"VerifySiteVisitors": func(q *verify.Queries) (any, error) {
+			return q.VerifySiteVisitors(t.Context(), verify.VerifySiteVisitorsParams{N: 1, Low: low, High: high, Whole: true, Sampled: 1 << 20})
+		},
 		"VerifyRows": func(q *verify.Queries) (any, error) {
 			return q.VerifyRows(t.Context(), verify.VerifyRowsParams{N: 1, Low: low, High: high, Whole: true})
 		},

@@ -154,7 +154,7 @@ func (d *DB) foldTags(ctx context.Context, damaged *error) (rows int, err error)
 		}
 		rows = len(news)
 		var sums TagDaysAddParams
-		sums, faults = sumTags(news)
+		sums, faults = SumTags(news)
 		return q.TagDaysAdd(ctx, sums)
 	})
 	if err != nil {
@@ -171,8 +171,8 @@ type tagDay struct {
 
 type tagSum struct{ pv, newcomers int64 }
 
-// sumTags adds rows of tag_news up, as far as they can be read.
-func sumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
+// SumTags adds rows of tag_news up, as far as they can be read.
+func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
 		if !news[i].addTo(added) {

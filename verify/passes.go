@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"footfall/db"
 )
 
 // The passes over the tables. Each query that holds promises belongs to one.
@@ -23,7 +25,8 @@ type finding = VerifyTotalsRow
 type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifyTopsRow | VerifyPeopleRow](
+func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteVisitorsRow |
+	VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -115,8 +118,8 @@ type targets struct {
 	whole     bool // everything in the range, including rows of no page
 	listed    []int64
 	fromDay   int32 // the first day of which any app keeps its visits
-	seed      int64 // chooses the sketches that are made anew
-	sketched  int32 // how many, of sampleParts
+	seed      int64 // chooses the sketches that are made anew, and visitors
+	sketched  int32 // how many of both, of sampleParts
 }
 
 // next returns the targets that come next, nil at the end. Each target is in one piece.
@@ -148,14 +151,18 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 		}
 		t.high = math.MaxInt64
 	}
+	checks := []check{t.totals, t.days, t.tags, t.rows, t.siteVisitors, t.sketches}
+	if t.low == math.MinInt64 {
+		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifyAhead(ctx, VerifyAheadParams{N: manyAtMost, App: w.App}))
+		})
+	}
 	w.from, w.met = t.high+1, float64(next.Met)
 	w.sites = append(w.sites, next.Sites...)
 	if t.whole {
 		t.listed = nil // the range says it all
 	}
-	return &piece{
-		pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: []check{t.totals, t.days, t.tags, t.rows, t.sketches},
-	}, nil
+	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: checks}, nil
 }
 
 func (t *targets) totals(ctx context.Context, q *Queries) ([]finding, error) {
@@ -166,8 +173,56 @@ func (t *targets) days(ctx context.Context, q *Queries) ([]finding, error) {
 	return findings(q.VerifyDays(ctx, VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
+// tags looks at what is not added up yet only where hours of a site are missing.
 func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
-	return findings(q.VerifyTags(ctx, VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+	found, err := findings(q.VerifyTags(ctx, VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+	at := slices.IndexFunc(found, func(f finding) bool { return f.Measure == "hours" && f.Broken > 0 })
+	if err != nil || at < 0 {
+		return found, err
+	}
+	waiting, err := hoursWaiting(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	hours := &found[at]
+	var missing []int64
+	for numbers := range slices.Chunk(hours.Offenders, offenceNumbers) {
+		target, day, stored, pv := numbers[0], numbers[1], numbers[3], numbers[4]
+		if stored += waiting[[2]int64{target, day}]; stored == pv {
+			hours.Broken--
+			continue
+		}
+		missing = append(missing, target, day, 0, stored, pv, pv)
+	}
+	hours.Offenders = missing
+	return found, nil
+}
+
+// hoursWaiting returns how many visitors of each target and day will be added to their hours.
+func hoursWaiting(ctx context.Context, q *Queries) (map[[2]int64]int64, error) {
+	rows, err := q.VerifyTagsWaiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	news := make([]db.TagNews, len(rows))
+	for i, row := range rows {
+		news[i] = db.TagNews(row)
+	}
+	sums, _ := db.SumTags(news) // what is damaged will not be added either
+	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams{Pages: sums.Pages, Days: sums.Days, Tags: sums.Tags, Pvs: sums.Pvs})
+	waiting := make(map[[2]int64]int64, len(hours))
+	for _, h := range hours {
+		waiting[[2]int64{h.PageID, int64(h.DayID)}] = h.Pv
+	}
+	return waiting, err
+}
+
+// siteVisitors looks whether sites have the visitors of their pages who came last before the days
+// that are kept.
+func (t *targets) siteVisitors(ctx context.Context, q *Queries) ([]finding, error) {
+	return findings(q.VerifySiteVisitors(ctx, VerifySiteVisitorsParams{
+		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, Seed: t.seed, Sampled: t.sketched,
+	}))
 }
 
 // rows looks at each visitor only where the sums over all of a target are wrong.
@@ -264,6 +319,8 @@ func (g group) checks(after, until int32) (checks []check) {
 	if g.app == 0 {
 		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
 			return findings(q.VerifySiteDays(ctx, VerifySiteDaysParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
+		}, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifySiteVisits(ctx, VerifySiteVisitsParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
 		})
 	}
 	return append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {

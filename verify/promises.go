@@ -53,6 +53,8 @@ var promises = []promise{
 	{"visits", "a visit is of a visitor, from the first to the last day", "rows of visitors and visits", "visit", passTargets,
 		[]measure{{"visitors of rows", "rows of visits that no visitor has", "what is allowed"},
 			{"rows of last days", "rows of visits of visitors on their last day", "such visitors"}}},
+	{"site visitors", "a site has the visitors of its pages, on the same days", "rows of visits", "row", passSites,
+		[]measure{{"site of visits", "visitors of its pages whom the site does not have on the day", "what is allowed"}}},
 	{"sketches", "a closed day has its sketches", "rows of visits", "day", passTargets,
 		[]measure{{"sketches", "sketches", "what a closed day has"}}},
 	{"registers", "a sketch is that of its visitors (a sample, in each run another one)", "rows of visits and erased visits", "sampled day", passTargets,
@@ -62,8 +64,14 @@ var promises = []promise{
 	{"tags", "the values of a tag have no more than pv of their day, and newcomers than uv, and are the app's", "sums by tag", "tag day", passTargets,
 		[]measure{{"tags pv", "the sum over the values of a tag", "pv"}, {"tags newcomers", "newcomers of all values of a tag", "uv"},
 			{"tags of app", "tags of another app, or of none", "what is allowed"}}},
-	{"belonging", "nothing is counted for no page, and days know their site", "pages", "row", passTargets,
+	{"hours", "the hours of a site's day have as many visitors as the day", "sums by tag, and what waits to be added to them", "site day", passTargets,
+		[]measure{{"hours", "the sum over the hours", "pv"}}},
+	{"no day ahead", "days that are closed, or from which an app keeps its visits, have come", "closed days, and days of apps", "day", passTargets,
+		[]measure{{closedMeasure, "a closed day", "the latest day that it is anywhere"},
+			{"kept ahead", "the day from which visits are kept", "the latest day that it is anywhere"}}},
+	{"belonging", "nothing is counted for no page, days know their site, which has the visitors of before the kept days (a sample)", "pages", "row", passTargets,
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
+			{"site of visitors", "visitors whom the site never had", "what is allowed"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},
 	{"people", "ids lead to a person over four steps at most and never back, an app's tags are its own", "rows of people", "row", passPeople,
@@ -73,7 +81,10 @@ var promises = []promise{
 			{"people apps", "rows of an app that does not exist, or whose visitors have no ids", "what is allowed"}}},
 }
 
-const peopleMeasure = "people"
+const (
+	peopleMeasure = "people"
+	closedMeasure = "closed ahead"
+)
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
@@ -125,6 +136,8 @@ func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	switch {
 	case strings.HasPrefix(m.name, peopleMeasure):
 		named.Target = fmt.Sprintf("(people of app %d)", -o.target)
+	case m.name == closedMeasure:
+		named.Target = "(all apps)"
 	case named.Target == "":
 		named.Target = fmt.Sprintf("(no page has the number %d)", o.target)
 	}

@@ -149,6 +149,58 @@ func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]Verif
 	return items, nil
 }
 
+const verifyHoursWaiting = `-- name: VerifyHoursWaiting :many
+SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv
+FROM (
+    SELECT unnest($1::bigint[])  AS page_id,
+           unnest($2::integer[])  AS day_id,
+           unnest($3::integer[])  AS tag_id,
+           unnest($4::bigint[])    AS pv
+) AS w
+JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
+GROUP BY w.page_id, w.day_id
+`
+
+type VerifyHoursWaitingParams struct {
+	Pages []int64
+	Days  []int32
+	Tags  []int32
+	Pvs   []int64
+}
+
+type VerifyHoursWaitingRow struct {
+	PageID int64
+	DayID  int32
+	Pv     int64
+}
+
+// How many visitors of some days will be added to their hours. The arrays are one table: what is not
+// added up yet.
+func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
+	rows, err := q.db.Query(ctx, verifyHoursWaiting,
+		arg.Pages,
+		arg.Days,
+		arg.Tags,
+		arg.Pvs,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VerifyHoursWaitingRow
+	for rows.Next() {
+		var i VerifyHoursWaitingRow
+		if err := rows.Scan(&i.PageID, &i.DayID, &i.Pv); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const verifyRows = `-- name: VerifyRows :many
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
@@ -373,6 +425,89 @@ func (q *Queries) VerifyRows(ctx context.Context, arg VerifyRowsParams) ([]Verif
 	return items, nil
 }
 
+const verifySiteVisitors = `-- name: VerifySiteVisitors :many
+WITH targets AS MATERIALIZED (
+    SELECT p.id AS page_id, p.site_id, coalesce(k.from_day, 0) AS from_day
+    FROM pages AS p
+    JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id BETWEEN $2::bigint AND $3::bigint
+      AND ($4::boolean OR p.id = ANY ($5::bigint[]))
+      AND p.site_id IS NOT NULL
+), checks AS (
+    SELECT v.page_id, count(*) AS rows,
+           count(*) FILTER (WHERE NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = t.site_id AND s.ip = v.ip)) AS strangers
+    FROM visitors AS v
+    JOIN targets AS t ON t.page_id = v.page_id AND v.last_day < t.from_day
+    WHERE v.page_id BETWEEN $2 AND $3
+      AND ($4 OR v.page_id = ANY ($5))
+      AND EXISTS (SELECT FROM targets)
+      AND hashinetextended(v.ip, $6::bigint) & 1048575 < $7::integer
+    GROUP BY v.page_id
+)
+SELECT 'site of visitors'                           AS measure,
+       coalesce(sum(c.rows), 0)::bigint             AS held,
+       coalesce(sum(c.rows), 0)::bigint             AS behind,
+       count(*) FILTER (WHERE c.strangers > 0)      AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, 0, 0, c.strangers, 0, 0])
+                     FILTER (WHERE c.strangers > 0))[:$1::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+`
+
+type VerifySiteVisitorsParams struct {
+	N       int32
+	Low     int64
+	High    int64
+	Whole   bool
+	Targets []int64
+	Seed    int64
+	Sampled int32
+}
+
+type VerifySiteVisitorsRow struct {
+	Measure   string
+	Held      int64
+	Behind    int64
+	Broken    int64
+	Offenders []int64
+}
+
+// Visitors of pages whom their sites do not have, of those who came last before the days that are
+// kept: so many in 1,048,576, whom the seed chooses. VerifySiteVisits tells of the others. One by
+// one: a site may have far more visitors than the pages of a range.
+func (q *Queries) VerifySiteVisitors(ctx context.Context, arg VerifySiteVisitorsParams) ([]VerifySiteVisitorsRow, error) {
+	rows, err := q.db.Query(ctx, verifySiteVisitors,
+		arg.N,
+		arg.Low,
+		arg.High,
+		arg.Whole,
+		arg.Targets,
+		arg.Seed,
+		arg.Sampled,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VerifySiteVisitorsRow
+	for rows.Next() {
+		var i VerifySiteVisitorsRow
+		if err := rows.Scan(
+			&i.Measure,
+			&i.Held,
+			&i.Behind,
+			&i.Broken,
+			&i.Offenders,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const verifySketches = `-- name: VerifySketches :many
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id, greatest(coalesce(k.from_day, 0), 1) AS from_day
@@ -500,7 +635,7 @@ WITH tagged AS MATERIALIZED (
       AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
     GROUP BY d.page_id, d.day_id, t.name
 ), checks AS (
-    SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
+    SELECT m.measure, t.page_id, t.day_id, m.stored, 0 AS least, m.most
     FROM tagged AS t
     LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN $2 AND $3
     CROSS JOIN LATERAL (
@@ -509,17 +644,31 @@ WITH tagged AS MATERIALIZED (
                unnest(ARRAY[coalesce(d.pv, 0), 0]::bigint[])   AS most
     ) AS m
     UNION ALL
-    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
+    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), 0, coalesce(max(c.uv), 0)
     FROM tagged AS t
     LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN $2 AND $3
     GROUP BY t.page_id, t.name
+    UNION ALL
+    SELECT 'hours', b.page_id, b.day_id, sum(b.hours), sum(b.pv), greatest(sum(b.hours), sum(b.pv))
+    FROM (
+        SELECT d.page_id, d.day_id, 0 AS hours, d.pv
+        FROM days AS d
+        WHERE d.page_id BETWEEN $2 AND $3
+          AND ($4 OR d.page_id = ANY ($5))
+          AND d.site_id IS NULL
+        UNION ALL
+        SELECT t.page_id, t.day_id, t.pv, 0
+        FROM tagged AS t
+        WHERE t.name = 'hour'
+    ) AS b
+    GROUP BY b.page_id, b.day_id
 )
-SELECT c.measure::text                           AS measure,
-       count(*)                                  AS held,
-       count(*)                                  AS behind,
-       count(*) FILTER (WHERE c.stored > c.most) AS broken,
-       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, 0, c.most])
-                     FILTER (WHERE c.stored > c.most))[:$1::integer], '{}')::bigint[] AS offenders
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       count(*)                                                         AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:$1::integer], '{}')::bigint[] AS offenders
 FROM checks AS c
 GROUP BY c.measure
 `
@@ -541,9 +690,10 @@ type VerifyTagsRow struct {
 }
 
 // Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
-// come without, and sums follow a second or so after the other numbers. Each table is bounded by
-// itself: PostgreSQL does not see that the range of one is that of those it is joined to, and would
-// read these whole for each range.
+// come without, and sums follow a second or so after the other numbers. Each visit has an hour: days
+// of sites that have fewer are listed under "hours", for VerifyHoursWaiting. Each table is bounded
+// by itself: PostgreSQL does not see that the range of one is that of those it is joined to, and
+// would read these whole for each range.
 func (q *Queries) VerifyTags(ctx context.Context, arg VerifyTagsParams) ([]VerifyTagsRow, error) {
 	rows, err := q.db.Query(ctx, verifyTags,
 		arg.N,
@@ -566,6 +716,32 @@ func (q *Queries) VerifyTags(ctx context.Context, arg VerifyTagsParams) ([]Verif
 			&i.Broken,
 			&i.Offenders,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const verifyTagsWaiting = `-- name: VerifyTagsWaiting :many
+SELECT n.verdicts, n.tags
+FROM tag_news AS n
+`
+
+// What batches have brought that is not added up yet.
+func (q *Queries) VerifyTagsWaiting(ctx context.Context) ([]TagNews, error) {
+	rows, err := q.db.Query(ctx, verifyTagsWaiting)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TagNews
+	for rows.Next() {
+		var i TagNews
+		if err := rows.Scan(&i.Verdicts, &i.Tags); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

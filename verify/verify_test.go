@@ -86,7 +86,7 @@ func on(t *testing.T, url string) *proven {
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
-	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days", "people"} {
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -287,6 +287,21 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags", "(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
 
+			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
+			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example", "the sum over the hours: 2, but pv: 3"},
+			{"news of tags lost", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\x')`, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
+			{"news of tags damaged", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\xff')`, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
+
+			{"a day of a visitor that the site lacks", `UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND day_id = 20260628 AND page_id = ` + homeA,
+				"site visitors", "a.example", "visitors of its pages whom the site does not have on the day: 1"},
+			{"a visitor of a site lost on a day", `UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + siteA,
+				"site visitors", "a.example", "visitors of its pages whom the site does not have on the day: 1"},
+			{"an old visitor whom the site lacks", `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
+				UPDATE visitors SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND page_id = ` + siteA, "belonging", "a.example/home", "visitors whom the site never had: 1"},
+			{"rows kept from a day to come", `INSERT INTO visits_kept (app_id, from_day) SELECT id, latest_day(1) FROM apps WHERE name = 'demo'; DELETE FROM visits`,
+				"no day ahead", "(all sites)", "the day from which visits are kept: "},
+			{"a day closed ahead", `INSERT INTO closed_days (day_id) VALUES (latest_day(1))`, "no day ahead", "(all apps)", "a closed day: "},
+
 			{"a circle", `UPDATE people SET tag_ids = NULL, person = '` + moved + `' WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
 			{"an id that leads to itself", `UPDATE people SET person = id WHERE id = 'fd00::4'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
 			{"a height too low", `UPDATE people SET height = 1 WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
@@ -352,6 +367,20 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 	}
 	whole.Seconds, inParts.Seconds = 0, 0
 	assert.Equal(t, whole, inParts)
+}
+
+// Hours that are not added up yet are not missing.
+func TestVerifyAddsWhatWaits(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.Exec(t, `SELECT pg_advisory_lock(hashtext('footfall.fold_tags'))`)
+	p.Count(t, "192.0.2.8", "http://a.example/home")
+	p.Count(t, "192.0.2.9", "http://c.example/home")
+	assert.Empty(t, violations(p.verify(t, verify.Options{})))
+	p.Exec(t, `DELETE FROM tag_news`)
+	assert.Equal(t, []string{
+		"hours: a.example 20260629 the sum over the hours: 3, but pv: 4", "hours: c.example 20260629 the sum over the hours: 0, but pv: 1",
+	}, violations(p.verify(t, verify.Options{})))
 }
 
 // No snapshot stays: what is counted meanwhile is seen by the next one.

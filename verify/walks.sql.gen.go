@@ -22,6 +22,67 @@ func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
 	return period, err
 }
 
+const verifyAhead = `-- name: VerifyAhead :many
+WITH checks AS (
+    SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
+    FROM visits_kept AS k
+    JOIN apps AS a ON a.id = k.app_id
+    WHERE $2::text IN ('', a.name)
+    UNION ALL
+    SELECT 'closed ahead', 0, c.day_id
+    FROM closed_days AS c
+)
+SELECT c.measure::text                                   AS measure,
+       count(*)                                          AS held,
+       0::bigint                                         AS behind,
+       count(*) FILTER (WHERE c.day_id > latest_day())   AS broken,
+       coalesce((array_agg(ARRAY[c.target, c.day_id, 0, c.day_id, 0, latest_day()])
+                     FILTER (WHERE c.day_id > latest_day()))[:$1::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure
+`
+
+type VerifyAheadParams struct {
+	N   int32
+	App string
+}
+
+type VerifyAheadRow struct {
+	Measure   string
+	Held      int64
+	Behind    int64
+	Broken    int64
+	Offenders []int64
+}
+
+// Days from which apps keep visits, each app in the place of a target, and closed days, in that of
+// none: none comes after the latest day that it is anywhere, or its rows would not be looked at.
+func (q *Queries) VerifyAhead(ctx context.Context, arg VerifyAheadParams) ([]VerifyAheadRow, error) {
+	rows, err := q.db.Query(ctx, verifyAhead, arg.N, arg.App)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VerifyAheadRow
+	for rows.Next() {
+		var i VerifyAheadRow
+		if err := rows.Scan(
+			&i.Measure,
+			&i.Held,
+			&i.Behind,
+			&i.Broken,
+			&i.Offenders,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const verifyApps = `-- name: VerifyApps :many
 SELECT a.id
 FROM apps AS a

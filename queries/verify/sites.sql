@@ -82,6 +82,42 @@ SELECT c.measure::text                                                  AS measu
 FROM checks AS c
 GROUP BY c.measure;
 
+-- name: VerifySiteVisits :many
+-- Visitors of pages whom their sites do not have, on kept days, by the rows of visits of both. They
+-- are told apart by hashes of 64 bits, which are grouped in half the time.
+WITH sites AS (
+    SELECT s.id, greatest(coalesce(k.from_day, 0), 1) AS from_day
+    FROM pages AS s
+    JOIN apps AS a             ON a.id = s.app_id AND a.deleted_at IS NULL
+    LEFT JOIN visits_kept AS k ON k.app_id = s.app_id
+    WHERE s.id = ANY (@sites::bigint[])
+), targets AS (
+    SELECT s.id AS page_id, s.id AS site_id, s.from_day
+    FROM sites AS s
+    UNION ALL
+    SELECT p.id, p.site_id, s.from_day
+    FROM pages AS p
+    JOIN sites AS s ON s.id = p.site_id
+), came AS (
+    SELECT t.site_id, v.day_id, count(*) AS rows, bool_or(t.page_id = t.site_id) AS at_site
+    FROM visits AS v
+    JOIN targets AS t ON t.page_id = v.page_id AND v.day_id >= t.from_day
+    WHERE v.day_id > @after_day::integer
+      AND v.day_id <= @until_day::integer
+    GROUP BY t.site_id, v.day_id, hashinetextended(v.ip, 0)
+), checks AS (
+    SELECT c.site_id, c.day_id, sum(c.rows - c.at_site::integer) AS rows, count(*) FILTER (WHERE NOT c.at_site) AS strangers
+    FROM came AS c
+    GROUP BY c.site_id, c.day_id
+)
+SELECT 'site of visits'                          AS measure,
+       coalesce(sum(c.rows), 0)::bigint          AS held,
+       coalesce(sum(c.rows), 0)::bigint          AS behind,
+       count(*) FILTER (WHERE c.strangers > 0)   AS broken,
+       coalesce((array_agg(ARRAY[c.site_id, c.day_id, 0, c.strangers, 0, 0])
+                     FILTER (WHERE c.strangers > 0))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c;
+
 -- name: VerifyTops :many
 -- The lists of top pages against the daily numbers, made anew: those of some sites, or, where an
 -- app is named, those of all its sites together, which stand under site 0; an offender there has

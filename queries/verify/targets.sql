@@ -155,9 +155,10 @@ GROUP BY c.measure;
 
 -- name: VerifyTags :many
 -- Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
--- come without, and sums follow a second or so after the other numbers. Each table is bounded by
--- itself: PostgreSQL does not see that the range of one is that of those it is joined to, and would
--- read these whole for each range.
+-- come without, and sums follow a second or so after the other numbers. Each visit has an hour: days
+-- of sites that have fewer are listed under "hours", for VerifyHoursWaiting. Each table is bounded
+-- by itself: PostgreSQL does not see that the range of one is that of those it is joined to, and
+-- would read these whole for each range.
 WITH tagged AS MATERIALIZED (
     SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
            count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
@@ -168,7 +169,7 @@ WITH tagged AS MATERIALIZED (
       AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
     GROUP BY d.page_id, d.day_id, t.name
 ), checks AS (
-    SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
+    SELECT m.measure, t.page_id, t.day_id, m.stored, 0 AS least, m.most
     FROM tagged AS t
     LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN @low AND @high
     CROSS JOIN LATERAL (
@@ -177,19 +178,81 @@ WITH tagged AS MATERIALIZED (
                unnest(ARRAY[coalesce(d.pv, 0), 0]::bigint[])   AS most
     ) AS m
     UNION ALL
-    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
+    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), 0, coalesce(max(c.uv), 0)
     FROM tagged AS t
     LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN @low AND @high
     GROUP BY t.page_id, t.name
+    UNION ALL
+    SELECT 'hours', b.page_id, b.day_id, sum(b.hours), sum(b.pv), greatest(sum(b.hours), sum(b.pv))
+    FROM (
+        SELECT d.page_id, d.day_id, 0 AS hours, d.pv
+        FROM days AS d
+        WHERE d.page_id BETWEEN @low AND @high
+          AND (@whole OR d.page_id = ANY (@targets))
+          AND d.site_id IS NULL
+        UNION ALL
+        SELECT t.page_id, t.day_id, t.pv, 0
+        FROM tagged AS t
+        WHERE t.name = 'hour'
+    ) AS b
+    GROUP BY b.page_id, b.day_id
 )
-SELECT c.measure::text                           AS measure,
-       count(*)                                  AS held,
-       count(*)                                  AS behind,
-       count(*) FILTER (WHERE c.stored > c.most) AS broken,
-       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, 0, c.most])
-                     FILTER (WHERE c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       count(*)                                                         AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
 FROM checks AS c
 GROUP BY c.measure;
+
+-- name: VerifyTagsWaiting :many
+-- What batches have brought that is not added up yet.
+SELECT n.verdicts, n.tags
+FROM tag_news AS n;
+
+-- name: VerifyHoursWaiting :many
+-- How many visitors of some days will be added to their hours. The arrays are one table: what is not
+-- added up yet.
+SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv
+FROM (
+    SELECT unnest(@pages::bigint[])  AS page_id,
+           unnest(@days::integer[])  AS day_id,
+           unnest(@tags::integer[])  AS tag_id,
+           unnest(@pvs::bigint[])    AS pv
+) AS w
+JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
+GROUP BY w.page_id, w.day_id;
+
+-- name: VerifySiteVisitors :many
+-- Visitors of pages whom their sites do not have, of those who came last before the days that are
+-- kept: so many in 1,048,576, whom the seed chooses. VerifySiteVisits tells of the others. One by
+-- one: a site may have far more visitors than the pages of a range.
+WITH targets AS MATERIALIZED (
+    SELECT p.id AS page_id, p.site_id, coalesce(k.from_day, 0) AS from_day
+    FROM pages AS p
+    JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+      AND p.site_id IS NOT NULL
+), checks AS (
+    SELECT v.page_id, count(*) AS rows,
+           count(*) FILTER (WHERE NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = t.site_id AND s.ip = v.ip)) AS strangers
+    FROM visitors AS v
+    JOIN targets AS t ON t.page_id = v.page_id AND v.last_day < t.from_day
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND EXISTS (SELECT FROM targets)
+      AND hashinetextended(v.ip, @seed::bigint) & 1048575 < @sampled::integer
+    GROUP BY v.page_id
+)
+SELECT 'site of visitors'                           AS measure,
+       coalesce(sum(c.rows), 0)::bigint             AS held,
+       coalesce(sum(c.rows), 0)::bigint             AS behind,
+       count(*) FILTER (WHERE c.strangers > 0)      AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, 0, 0, c.strangers, 0, 0])
+                     FILTER (WHERE c.strangers > 0))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c;
 
 -- name: VerifyRows :many
 -- Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of

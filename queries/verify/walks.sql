@@ -20,6 +20,27 @@ SELECT coalesce(min(coalesce(k.from_day, 0)) FILTER (WHERE a.deleted_at IS NULL)
 FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id;
 
+-- name: VerifyAhead :many
+-- Days from which apps keep visits, each app in the place of a target, and closed days, in that of
+-- none: none comes after the latest day that it is anywhere, or its rows would not be looked at.
+WITH checks AS (
+    SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
+    FROM visits_kept AS k
+    JOIN apps AS a ON a.id = k.app_id
+    WHERE @app::text IN ('', a.name)
+    UNION ALL
+    SELECT 'closed ahead', 0, c.day_id
+    FROM closed_days AS c
+)
+SELECT c.measure::text                                   AS measure,
+       count(*)                                          AS held,
+       0::bigint                                         AS behind,
+       count(*) FILTER (WHERE c.day_id > latest_day())   AS broken,
+       coalesce((array_agg(ARRAY[c.target, c.day_id, 0, c.day_id, 0, latest_day()])
+                     FILTER (WHERE c.day_id > latest_day()))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
 -- name: VerifyWeight :one
 -- About how many rows the targets of an app, or of all where none is named, have together.
 SELECT coalesce(sum(1 + coalesce(c.pv, 0) + coalesce(c.uv, 0)), 0)::bigint AS weight
