@@ -14,11 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -41,14 +43,23 @@ func (r *retention) today() int32 { return dayNumber(r.now()) }
 func newRetention(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{log: map[string]map[int32]map[string]bool{}}
-	o := desk.Options{Began: r.now(), Apps: map[string]app.Settings{}}
-	for name, keep := range keeps {
-		o.Apps[name] = app.Settings{Access: new(string), RetainDays: &keep[0], ForgetDays: &keep[1]}
-		*o.Apps[name].Access = app.AccessOpen
-	}
-	o.Options.Options.Clock, o.Memory = r.now, 8<<20
-	r.Desk = desk.Open(t, o)
+	r.open(t, desk.Database(t, desk.Options{Began: r.now(), Apps: settings()}))
 	return r
+}
+
+func settings() map[string]app.Settings {
+	all, open := map[string]app.Settings{}, app.AccessOpen
+	for name, keep := range keeps {
+		all[name] = app.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}
+	}
+	return all
+}
+
+func (r *retention) open(t *testing.T, url string) {
+	t.Helper()
+	o := desk.Options{Began: r.now()}
+	o.Clock, o.Memory = r.now, 8<<20
+	r.Desk = desk.On(t, url, o)
 }
 
 func (r *retention) visit(t *testing.T, app string, visitor int, path string) visit.Answer {
@@ -88,6 +99,9 @@ func (r *retention) uniques(t *testing.T) {
 		var want []string
 		for _, from := range slices.Sorted(maps.Keys(days)) {
 			for _, to := range slices.Sorted(maps.Keys(days)) {
+				if to < from {
+					continue
+				}
 				came := map[string]bool{}
 				for day, visitors := range days {
 					if day >= from && day <= to {
@@ -103,6 +117,7 @@ func (r *retention) uniques(t *testing.T) {
 			WITH days AS (SELECT unnest(string_to_array('%s', ' ')::integer[]) AS day)
 			SELECT format('%%s to %%s: %%s %%s', f.day, t.day, u.uniques, u.exact)
 			FROM days AS f CROSS JOIN days AS t CROSS JOIN LATERAL report.uniques('%s', '%s'::text, f.day, t.day) AS u
+			WHERE f.day <= t.day
 			ORDER BY f.day, t.day`, all, app, target)), key)
 	}
 }
@@ -268,25 +283,48 @@ func (r *retention) die(t *testing.T, at death) {
 	require.Equal(t, db.FaultUnknown, db.FaultOf(err), "%v", err)
 }
 
-// cutShort runs retention again after it was cut short, and returns what is there then.
-func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
+// eightDays is a database on whose eighth day retention has something of everything to do. It is
+// counted once for all tests.
+func eightDays(t *testing.T) *retention {
 	t.Helper()
-	r := newRetention(t)
-	for day := range int32(8) {
-		r.day.Store(day)
-		for visitor := 1; visitor <= 5; visitor++ { // in an order that is always the same
-			if visitor < 5 && int(day)%visitor == 0 || visitor == 5 && day < 2 {
-				for _, app := range []string{"brief", "forever", "long"} {
-					r.visit(t, app, visitor, fmt.Sprintf("/%d", visitor%2))
+	r := &retention{}
+	url := dbtest.Made(t, "eight days", r.now(), func(d *db.DB) {
+		made := &retention{log: map[string]map[int32]map[string]bool{}}
+		for name, s := range settings() {
+			require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, s))
+		}
+		c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: made.now, MaxWait: time.Minute, Calm: true}})
+		require.NoError(t, err)
+		made.Desk = &desk.Desk{Counter: c}
+		for day := range int32(8) {
+			made.day.Store(day)
+			for visitor := 1; visitor <= 5; visitor++ { // in an order that is always the same
+				if visitor < 5 && int(day)%visitor == 0 || visitor == 5 && day < 2 {
+					for _, app := range []string{"brief", "forever", "long"} {
+						made.visit(t, app, visitor, fmt.Sprintf("/%d", visitor%2))
+					}
 				}
 			}
 		}
-	}
-	_, err := r.Tables().Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
-	require.NoError(t, err)
+		c.Close()
+		require.NoError(t, admin.NewAdmin(d, nil).SetApp(t.Context(), "forever", app.Settings{RetainDays: new(6)}))
+		eightDaysLog = made.log
+	})
+	r.day.Store(7)
+	r.log = eightDaysLog
+	r.open(t, url)
+	return r
+}
+
+var eightDaysLog map[string]map[int32]map[string]bool
+
+// cutShort runs retention again after it was cut short, and returns what is there then.
+func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
+	t.Helper()
+	r := eightDays(t)
 	cut(t, r)
 	r.uniques(t)
-	_, err = r.retainer(r.DB).Run(t.Context())
+	_, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
 	r.uniques(t)
 	return desk.Column[string](t, r.Desk, `

@@ -36,7 +36,7 @@ func TestClientsByTheTable(t *testing.T) {
 	var clients sync.WaitGroup
 	all := map[string]*tableClient{}
 	for n, name := range []string{"visits with ids", "visits", "calls with ids", "calls with keys", "calls with keys, sums", "calls"} {
-		for twin := range 3 {
+		for twin := range dbtest.LongOrShort(3, 2) {
 			client := &tableClient{crash: c, site: fmt.Sprintf("table%d-%d.example", n, twin), ids: strings.Contains(name, "ids"), keys: strings.Contains(name, "keys"),
 				sums: strings.Contains(name, "sums"), many: 1}
 			if strings.HasPrefix(name, "calls") {
@@ -53,7 +53,7 @@ func TestClientsByTheTable(t *testing.T) {
 		}
 		return least
 	}
-	kills := dbtest.LongOrShort(12, 6)
+	kills := dbtest.LongOrShort(12, 3)
 	services, postmasters := 0, 0
 	for n := range kills {
 		before, began := c.service.cmd.Process.Pid, c.serverBegan()

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// house is a desk that counts for the app demo.
+// house is a database that has the app demo, and no counter before one is opened.
 type house struct {
 	*desk.Desk
 	t *testing.T
@@ -37,7 +37,15 @@ func newHouse(t *testing.T) *house {
 	d := &house{t: t}
 	o := desk.Options{Real: true, Apps: map[string]app.Settings{"demo": {Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}}}
 	o.DB = db.Options{Writers: record.Connections(), StatementTimeout: 5 * time.Second}
-	d.Desk = desk.Open(t, o)
+	d.Desk = desk.Idle(t, desk.Database(t, o), o)
+	return d
+}
+
+// openHouse is a house whose counter is open.
+func openHouse(t *testing.T) *house {
+	t.Helper()
+	d := newHouse(t)
+	d.Counter = d.open()
 	return d
 }
 
@@ -372,7 +380,7 @@ func TestFaultsOfTheInbox(t *testing.T) {
 }
 
 func testInboxFault(t *testing.T, is fault) {
-	d := newHouse(t)
+	d := openHouse(t)
 	network, through := dbtest.NewNetwork(t, d.URL)
 	hold := func(sql string) (release func()) {
 		holder := d.Conn(t)
@@ -422,7 +430,7 @@ func testInboxFault(t *testing.T, is fault) {
 // A feed whose time is over begins no further chunk, and says why.
 func TestFeedEndsInTime(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	f := d.list(d.Counter, 500)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("its time is over")
@@ -436,7 +444,7 @@ func TestFeedEndsInTime(t *testing.T) {
 // much that was: the positions have moved with it.
 func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	f := d.list(d.Counter, 3)
 	l := f.Source.(*list)
 	entries, err := f.ReadChunk(t.Context())
@@ -454,7 +462,7 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 // counted.
 func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	c := d.open()
 	f := d.list(c, 20)
 	require.NoError(t, d.list(d.Counter, 20).Run(t.Context()))
@@ -466,7 +474,7 @@ func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 // An app that is not there ends the feed.
 func TestFeedEndsWithoutItsApp(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	f := d.list(d.Counter, 100)
 	f.Source.(*list).app = "nobody"
 	err := f.Run(t.Context())
@@ -480,7 +488,7 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 // memory.
 func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	f := d.list(d.Counter, 50_000)
 	l := f.Source.(*list)
 	l.idle, l.next[0], f.DryRun, f.Fill = true, l.length, true, true
@@ -495,7 +503,7 @@ func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 // A dry run writes nothing, and says what would become of all.
 func TestDryRunSettlesEverything(t *testing.T) {
 	t.Parallel()
-	d := newHouse(t)
+	d := openHouse(t)
 	f := d.list(d.Counter, 100)
 	f.DryRun, f.Fill = true, true
 	require.NoError(t, f.Run(t.Context()))
