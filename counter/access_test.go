@@ -1,14 +1,9 @@
 package counter_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,12 +152,9 @@ func TestSites(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Sites: []string{"Shop.example", "*.shop.example", "*.wild.example:8080", "BÜCHER.example", "localhost:3000"}})
-	for uri, counts := range map[string]bool{
-		"http://shop.example/": true, "https://a.shop.example/": true, "http://a.b.shop.example/": true, "http://SHOP.example./": false,
-		"http://ashop.example/": false, "http://shop.example.evil.example/": false, "http://shop.example:8080/": false, "http://.shop.example/": false,
-		"http://wild.example:8080/": false, "http://a.wild.example:8080/": true, "http://a.wild.example/": false, "http://awild.example:8080/": false,
+	for uri, counts := range map[string]bool{ // what else is a site, and what is none, attacks try
+		"https://a.shop.example/": true, "http://a.b.shop.example/": true, "http://a.wild.example:8080/": true, "http://a.wild.example/": false,
 		"http://xn--bcher-kva.example/": true, "http://localhost:3000/": true, "http://localhost/": false,
-		"http://shop.example@evil.example/": false, "http://evil.example#shop.example/": false, "http://evil.example/?http://shop.example/": false,
 	} {
 		r := stranger("192.0.2.1", "/")
 		r.URI = uri
@@ -183,12 +175,9 @@ func TestOrigins(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Sites: []string{"shop.example", "*.shop.example", "[2001:db8::1]:8080"}})
-	for origin, allowed := range map[string]bool{
-		"https://shop.example": true, "http://shop.example": true, "https://a.shop.example": true, "http://[2001:db8::1]:8080": true,
-		"https://shop.example:443": true, "https://shop.example:8443": false, "https://evil.example": false, "null": false,
-		"https://shop.example.evil.example": false, "https://evil.example/https://shop.example": false, "https://shop.example/": false,
-		"https://user@shop.example": false, "ftp://shop.example": false, "shop.example": false, "https://": false, "https://shop.example?": false,
-		"https://evilshop.example": false, "https://shop .example": false, "https://shop.example#": false, "file://": false, "*": false,
+	for origin, allowed := range map[string]bool{ // what else is no origin attacks try
+		"https://shop.example": true, "https://a.shop.example": true, "http://[2001:db8::1]:8080": true,
+		"https://evil.example": false, "null": false, "https://evilshop.example": false, "https://": false, "https://shop .example": false,
 	} {
 		assert.Equal(t, allowed, in.AllowsOrigin(t.Context(), "shop", origin), origin)
 		assert.Equal(t, allowed || siteShaped(origin), in.AllowsOrigin(t.Context(), "demo", origin), "an open app: %s", origin)
@@ -431,86 +420,30 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
+// What attacks do not try of limits: those of a key, and what is no limit.
 func TestRequestLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{MaxRequests: ptr("5")})
-	burst := func(from string, n int) (refused int) {
-		for i := range n {
-			if in.kindOf(t, stranger(from, fmt.Sprint("/", i))) == visit.TooMany {
-				refused++
-			}
-		}
-		return refused
-	}
-	assert.Equal(t, 3, burst("192.0.2.1", 8))
-	assert.Zero(t, burst("192.0.2.2", 5), "a neighbour")
-	assert.Equal(t, 5, burst("2001:db8::1", 5)+burst("2001:db8::2", 5), "one /64")
-	assert.Zero(t, burst("2001:db8:0:1::1", 5), "another")
-
-	_, err := in.Visit(t.Context(), stranger("192.0.2.1", "/"))
-	var verr *visit.Error
-	require.ErrorAs(t, err, &verr)
-	require.Greater(t, verr.RetryAfter, time.Duration(0))
-	require.LessOrEqual(t, verr.RetryAfter, 12*time.Second)
-	in.Clock.Set(in.Clock.Now().Add(verr.RetryAfter - time.Millisecond))
-	assert.Equal(t, visit.TooMany, in.kindOf(t, stranger("192.0.2.1", "/")), "too early")
-	in.Clock.Set(in.Clock.Now().Add(time.Millisecond))
-	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "at the time that Retry-After named")
-	in.Clock.Set(in.Clock.Now().Add(time.Hour))
-	assert.Equal(t, 1, burst("192.0.2.1", 6), "the requests of one minute, however long there were none")
-	elsewhere := stranger("192.0.2.1", "/")
-	elsewhere.URI = "http://other.example/"
-	assert.Equal(t, visit.Forbidden, in.kindOf(t, elsewhere), "the site is looked at before the rate")
-
-	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
-	require.ErrorAs(t, err, &verr)
-	require.Equal(t, visit.TooMany, verr.Kind, "questions count, too")
 	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
 	require.NoError(t, err)
-	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
-	require.ErrorAs(t, err, &verr, "those of a key, too, since the app has set it")
+	ask := func() error {
+		_, err := in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
+		return err
+	}
+	for range 5 {
+		require.NoError(t, ask())
+	}
+	var verr *visit.Error
+	require.ErrorAs(t, ask(), &verr, "those of a key, too, since the app has set it")
+	require.Equal(t, visit.TooMany, verr.Kind)
+	elsewhere := stranger(peer.String(), "/")
+	elsewhere.URI = "http://other.example/"
+	assert.Equal(t, visit.Forbidden, in.kindOf(t, elsewhere), "the site is looked at before the rate")
 	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
 	for range 700 {
-		_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
-		require.NoError(t, err)
+		require.NoError(t, ask())
 	}
-}
-
-// Asserted visits, and open apps, are not limited unless the app sets it.
-func TestLimitsHoldForStrangers(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{})
-	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeAssert})
-	require.NoError(t, err)
-	refused := func(r counter.Request) int {
-		var n atomic.Int64
-		var all sync.WaitGroup
-		for range 700 { // more than a stranger may
-			all.Go(func() {
-				_, err := in.Visit(context.Background(), r)
-				var verr *visit.Error
-				if errors.As(err, &verr) && verr.Kind == visit.TooMany {
-					n.Add(1)
-				} else {
-					assert.NoError(t, err)
-				}
-			})
-		}
-		all.Wait()
-		return int(n.Load())
-	}
-	asserted := counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", Key: key}
-	assert.Zero(t, refused(asserted))
-	assert.Zero(t, refused(counter.Request{App: "demo", Peer: peer, Agent: browser, URI: "http://shop.example/"}))
-	assert.Equal(t, 100, refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("650")}))
-	assert.Equal(t, 50, refused(asserted), "the app has set it")
-	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("0")}))
-	assert.Zero(t, refused(asserted)+refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
-	assert.Zero(t, refused(asserted))
 	for _, wrong := range []string{"", "-1", "many", "1e3", "99999999999"} {
 		err := in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
 		for _, field := range []string{"max-requests: ", "max-new-pages: "} {
