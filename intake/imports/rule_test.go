@@ -333,8 +333,9 @@ func TestManySmallFiles(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	n := dbtest.FromEnv(t, "FOOTFALL_SMALL_FILES", mostOpen+100)
-	for i := range n {
-		d.file(fmt.Sprintf("%06d.gz", i), packGzip(t, []byte("#Version: 1.0\n"+asked(fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250), "/", i)+asked("192.0.2.1", fmt.Sprint("/", i%100), i))))
+	for i := range n { // some hundreds an hour
+		lines := asked(fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250), "/", 5*i) + asked("192.0.2.1", fmt.Sprint("/", i%100), 5*i)
+		d.file(fmt.Sprintf("%06d.gz", i), packGzip(t, []byte("#Version: 1.0\n"+lines)))
 	}
 	d.follow(
 		step{"all", []string{"*.gz"}, nil, 2 * n, ""},
