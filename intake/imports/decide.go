@@ -24,8 +24,9 @@ const (
 	toldCounted = "counted" // each of its files goes on behind the lines that were counted last
 )
 
-// inOrder are the files in the order in which they are decided about: first those that may go on, and
-// of others the largest, so that a part of one is compared with the whole.
+// inOrder are the files in the order in which they are decided about: first those that may go on, in
+// the order in which batches lock their logs, and of others the largest, so that a part of one is
+// compared with the whole.
 func (r *run) inOrder(ctx context.Context) ([]*source, error) {
 	r.twins = map[int64][]*source{}
 	for _, s := range r.sources {
@@ -34,13 +35,13 @@ func (r *run) inOrder(ctx context.Context) ([]*source, error) {
 			r.twins[s.beginning] = append(r.twins[s.beginning], s)
 		}
 	}
-	mayGoOn := map[int64]bool{}
+	mayGoOn := map[int64]int64{} // the id of a log that begins so
 	if err := r.retry.Do(ctx, func() error {
 		return r.inBook(ctx, func(b book) error {
 			known, err := b.find(ctx, slices.Collect(maps.Keys(r.twins)))
 			for _, l := range known {
 				if l.Beginning != nil {
-					mayGoOn[*l.Beginning] = true
+					mayGoOn[*l.Beginning] = l.ID
 				}
 			}
 			return err
@@ -50,13 +51,11 @@ func (r *run) inOrder(ctx context.Context) ([]*source, error) {
 	}
 	order := slices.Clone(r.sources)
 	slices.SortStableFunc(order, func(a, b *source) int {
-		switch goesOn := mayGoOn[a.beginning]; {
-		case goesOn == mayGoOn[b.beginning]:
-			return cmp.Compare(b.file.size(), a.file.size())
-		case goesOn:
-			return -1
+		one, other := mayGoOn[a.beginning], mayGoOn[b.beginning]
+		if one != other {
+			return cmp.Compare(uint64(one-1), uint64(other-1)) //nolint:gosec // those without a log, 0, come last
 		}
-		return 1
+		return cmp.Compare(b.file.size(), a.file.size())
 	})
 	return order, nil
 }
