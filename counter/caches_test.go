@@ -6,12 +6,15 @@ import (
 	"footfall/counter"
 	"footfall/db/dbtest"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"footfall/counter/desk"
 )
 
 var (
@@ -74,21 +77,17 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 			requests = append(requests, counter.Request{App: "demo", IP: fmt.Sprintf("10.0.0.%d", v), URI: fmt.Sprintf("http://a/%d", p)})
 		}
 	}
-	var mu sync.Mutex // guards answers
-	byPage := map[string][]told{}
+	var model desk.Model
 	epoch := time.Now()
 	send := func(in *instance, r counter.Request) {
-		s := seen{visitor: r.IP, page: r.URI, began: int64(time.Since(epoch))}
+		s := desk.Seen{Visitor: r.IP, Page: strings.TrimPrefix(r.URI, "http://"), Began: int64(time.Since(epoch))}
 		var err error
-		if s.answer, err = in.Visit(context.Background(), r); err != nil {
+		if s.Answer, err = in.Visit(context.Background(), r); err != nil {
 			t.Error(err)
 			return
 		}
-		s.got = int64(time.Since(epoch))
-		mu.Lock()
-		defer mu.Unlock()
-		byPage[r.URI] = append(byPage[r.URI], told{s, s.answer.Page})
-		byPage["a"] = append(byPage["a"], told{s, s.answer.Site})
+		s.Got = int64(time.Since(epoch))
+		model.Counted(s)
 	}
 	for i, r := range requests { // each learns its third
 		send(instances[i/pages%3], r)
@@ -103,9 +102,7 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	for target, visits := range byPage {
-		checkAnswers(t, target, visits)
-	}
+	model.Answers(t)
 	first.Check(t)
 	wrong := 0.0
 	for _, in := range instances {

@@ -425,7 +425,7 @@ func TestInboxKeepsTags(t *testing.T) {
 	end()
 	next := plain.startOn(t, in.URL, counter.Options{})
 	next.Drained(t)
-	next.tagDays(t)
+	next.TagsOf(t)
 	of := func(app string) []string {
 		return next.list(t, `SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
 			FROM tag_days d JOIN pages p ON p.id = d.page_id JOIN tags t ON t.id = d.tag_id JOIN apps a ON a.id = t.app_id
@@ -451,7 +451,7 @@ func TestInboxWithoutTags(t *testing.T) {
 	}
 	in.later(t, counter.Request{IP: "192.0.2.99", URI: "http://a.example/", Referrer: "https://news.example/"})
 	in.Drained(t)
-	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1", "a.example/ 20260629 source news.example 1 1"}, in.tagDays(t))
+	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1", "a.example/ 20260629 source news.example 1 1"}, in.TagsOf(t))
 	require.Equal(t, int64(8), in.One(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 

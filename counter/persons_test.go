@@ -300,7 +300,7 @@ func testMidnightOfAnAlias(t *testing.T, w way) {
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", a.by(t, "user:2", page))
 	require.Equal(t, "3 2 1 3 | 3 2 1 3", behind.by(t, "cookie:1", page))
 	require.Equal(t, "3 2 1 4 | 3 2 1 4", a.by(t, "user:1", page))
-	require.Contains(t, a.tagDays(t), "a 20260630 age 25-34 1 0")
+	require.Contains(t, a.TagsOf(t), "a 20260630 age 25-34 1 0")
 	a.Check(t)
 }
 
@@ -423,7 +423,7 @@ func testTagsOfPersons(t *testing.T, w way) {
 	comes("cookie:1")
 	comes("cookie:2")
 	var own []string
-	for _, line := range a.tagDays(t) {
+	for _, line := range a.TagsOf(t) {
 		if !strings.Contains(line, "hour") {
 			own = append(own, line)
 		}

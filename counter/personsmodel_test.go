@@ -18,6 +18,7 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
@@ -29,11 +30,8 @@ import (
 type people struct {
 	rows   map[string]*personRow
 	period int
-	eras   map[string]int                       // how often an id was erased
-	hot    map[string]int64                     // by target
-	came   map[string]map[string]map[int32]bool // by target and visitor: on which days
-	pv     map[string]int                       // by target, day and tag
-	firsts map[string]int                       // newcomers, by target and tag
+	eras   map[string]int // how often an id was erased
+	model  desk.Model
 	mu     sync.Mutex
 	ranks  map[string]int64 // by target and visitor, as visits were answered
 }
@@ -172,29 +170,11 @@ func (p *people) counts(v ided) {
 			tags = append(tags, own)
 		}
 	}
-	visitor := p.visitor(v.id)
-	for _, target := range []string{"a", v.page} {
-		if p.hot[target]++; p.came[target] == nil {
-			p.came[target] = map[string]map[int32]bool{}
-		}
-		days, newcomer := p.came[target][visitor], false
-		if newcomer = days == nil; newcomer {
-			days = map[int32]bool{}
-			p.came[target][visitor] = days
-		}
-		if days[v.day] {
-			continue
-		}
-		days[v.day] = true
-		for _, has := range tags {
-			if target == "a" {
-				p.pv[fmt.Sprint(target, " ", v.day, " ", has.Name, " ", has.Value)]++
-				if newcomer {
-					p.firsts[fmt.Sprint(target, " ", has.Name, " ", has.Value)]++
-				}
-			}
-		}
+	seen := desk.Seen{Visitor: person, Era: p.eras[person], Page: v.page, Day: v.day}
+	for _, has := range tags {
+		seen.SiteTag = append(seen.SiteTag, has.Name+" "+has.Value)
 	}
+	p.model.Counted(seen)
 }
 
 // ranked notes with which ranks a visit was answered: those that its visitor has had before.
@@ -298,13 +278,12 @@ func (p *people) asks(t *testing.T, in *instance, id, page string) {
 		answer, err = in.Counts(t.Context(), counter.Request{App: "demo", Visitor: id, URI: "http://" + page})
 		return err
 	})
+	all := p.model.All()
 	for target, got := range map[string]visit.Counts{"a": answer.Site, page: answer.Page} {
-		want := visit.Counts{UV: int64(len(p.came[target])), Hot: p.hot[target], Rank: got.Rank}
-		for _, days := range p.came[target] {
-			want.PV += int64(len(days))
-		}
+		o := all[target]
+		want := visit.Counts{UV: int64(len(o.Came)), PV: o.PV(), Hot: o.Hot, Rank: got.Rank}
 		require.Equal(t, want, got, "%s of %s", target, id)
-		require.Equal(t, p.came[target][p.visitor(id)] != nil, got.Rank > 0, "%s of %s", target, id)
+		require.Equal(t, o.Came[p.visitor(id)] != nil, got.Rank > 0, "%s of %s", target, id)
 	}
 	p.ranked(t, ided{id: id, page: page}, answer) // which may be the first to hear of it
 }
@@ -332,8 +311,8 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 		FROM people AS p
 		ORDER BY id, period = people_period() DESC`))
 
-	for target, visitors := range p.came {
-		for visitor, days := range visitors {
+	for target, o := range p.model.All() {
+		for visitor, days := range o.Came {
 			id, era, _ := strings.Cut(visitor, "#")
 			for day := range days {
 				if era == fmt.Sprint(p.eras[id]) {
@@ -355,21 +334,23 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 	}
 	require.ElementsMatch(t, visits, there)
 
-	pv, firsts := map[string]int{}, map[string]int{}
-	for _, line := range in.tagDays(t) {
-		f := strings.Fields(line)
-		if day, name, value := f[1], f[2], f[3]; name != tag.Hour {
-			var of, new int
-			_, err := fmt.Sscan(f[4]+" "+f[5], &of, &new)
+	require.Equal(t, sums(t, p.model.Tags()), sums(t, in.TagsOf(t)))
+}
+
+// sums are the visits of each tag by day, and its newcomers of all days: which of some visits at once
+// is the first is not told.
+func sums(t *testing.T, lines []string) map[string]int {
+	all := map[string]int{}
+	for _, line := range lines {
+		if f := strings.Fields(line); f[2] != tag.Hour {
+			var pv, newcomers int
+			_, err := fmt.Sscan(f[4]+" "+f[5], &pv, &newcomers)
 			require.NoError(t, err)
-			pv[fmt.Sprint(f[0], " ", day, " ", name, " ", value)] += of
-			if key := fmt.Sprint(f[0], " ", name, " ", value); new > 0 {
-				firsts[key] += new
-			}
+			all[strings.Join(f[:4], " ")] += pv
+			all["newcomers "+f[0]+" "+f[2]+" "+f[3]] += newcomers
 		}
 	}
-	require.Equal(t, p.pv, pv)
-	require.Equal(t, p.firsts, firsts)
+	return all
 }
 
 // Ids are linked, linked anew, tagged, asked for and erased, while periods pass by; between that two
@@ -382,10 +363,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	a, b := w.newPeople(t, counter.Options{})
-	p := &people{
-		rows: map[string]*personRow{}, eras: map[string]int{}, hot: map[string]int64{}, came: map[string]map[string]map[int32]bool{},
-		pv: map[string]int{}, firsts: map[string]int{}, ranks: map[string]int64{},
-	}
+	p := &people{rows: map[string]*personRow{}, eras: map[string]int{}, ranks: map[string]int64{}}
 	var ids []string
 	for i := range 24 {
 		ids = append(ids, fmt.Sprint("id:", i))

@@ -1,7 +1,6 @@
 package counter_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,16 +26,6 @@ import (
 	"footfall/visit/tag"
 )
 
-// brought is one answered visit, as a client saw it.
-type brought struct {
-	visitor, page string
-	tags          []string // that it brought, as tables write them, those that pages have first
-	ofPage        int      // how many these are
-	day           int32
-	era           int // how often the visitor had been erased
-	answer        visit.Answer
-}
-
 var (
 	referrers = []string{"", "https://news.example/a?b", "https://www.google.de/", "https://wiki.example/"}
 	sources   = []string{"", "news.example", "google", "wiki.example"}
@@ -46,31 +34,30 @@ var (
 
 // asks is a visit of a visitor with some tags; at: "" for now. day and hour are those that it should
 // count for.
-func asks(visitor string, site, page, source, campaign int, at string, counts time.Time) (r counter.Request, b brought) {
+func asks(visitor string, site, page, source, campaign int, at string, counts time.Time) (r counter.Request, b desk.Seen) {
 	r = counter.Request{App: "demo", IP: visitor, At: at, Referrer: referrers[source]}
 	r.URI = fmt.Sprintf("http://s%d.example/%d", site, page)
-	b = brought{visitor: visitor, page: strings.TrimPrefix(r.URI, "http://"), day: visit.DayOf(counts, time.UTC)}
+	b = desk.Seen{Visitor: visitor, Page: strings.TrimPrefix(r.URI, "http://"), Day: visit.DayOf(counts, time.UTC)}
 	if campaign > 0 {
 		r.URI += "?utm_campaign=" + campaigns[campaign]
-		b.tags = append(b.tags, "campaign "+campaigns[campaign])
+		b.PageTag = append(b.PageTag, "campaign "+campaigns[campaign])
 	}
 	if source > 0 {
-		b.tags = append(b.tags, "source "+sources[source])
+		b.PageTag = append(b.PageTag, "source "+sources[source])
 	}
-	b.ofPage = len(b.tags)
-	b.tags = append(b.tags, fmt.Sprintf("hour %02d", counts.Hour()))
+	b.SiteTag = []string{fmt.Sprintf("hour %02d", counts.Hour())}
 	return r, b
 }
 
 // send sends such a visit.
-func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int) (b brought, err error) {
+func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int) (b desk.Seen, err error) {
 	r, b := asks(visitor, site, page, source, campaign, "", in.Clock.Now())
-	b.answer, err = in.Visit(ctx, r)
+	b.Answer, err = in.Visit(ctx, r)
 	return b, err
 }
 
 // sendMany sends visits in a chunk.
-func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []brought) {
+func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []desk.Seen) {
 	g := in.counting(t)
 	var items []counter.Item
 	for _, r := range requests {
@@ -82,7 +69,7 @@ func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []bro
 	}
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.NoError(t, got.Err)
-		all[i].answer = got.Answer
+		all[i].Answer = got.Answer
 	}
 }
 
@@ -98,8 +85,8 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	b := w.startOn(t, a.URL, counter.Options{})
 	day := desk.Noon.Truncate(24 * time.Hour)
 	eras := map[string]int{}
-	var all []brought
-	must := func(v brought, err error) {
+	var all []desk.Seen
+	must := func(v desk.Seen, err error) {
 		require.NoError(t, err)
 		all = append(all, v)
 	}
@@ -115,7 +102,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 			wg.Go(func() {
 				for range each {
 					var requests []counter.Request
-					var sent []brought
+					var sent []desk.Seen
 					for range 1 + 3*rand.IntN(2) {
 						at, counts := "", live
 						if rand.IntN(4) == 0 {
@@ -124,14 +111,14 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 						}
 						visitor := fmt.Sprintf("10.0.0.%d", rand.IntN(40))
 						r, b := asks(visitor, rand.IntN(sites), rand.IntN(pages), rand.IntN(len(referrers)), rand.IntN(len(campaigns)), at, counts)
-						b.era = eras[visitor]
+						b.Era = eras[visitor]
 						requests, sent = append(requests, r), append(sent, b)
 					}
 					var err error
 					if in := []*instance{a, b}[rand.IntN(2)]; len(sent) > 1 {
 						in.sendMany(t, requests, sent)
 					} else {
-						sent[0].answer, err = in.Visit(t.Context(), requests[0])
+						sent[0].Answer, err = in.Visit(t.Context(), requests[0])
 					}
 					mu.Lock()
 					all = append(all, sent...)
@@ -172,65 +159,13 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 		return
 	}
 
-	byTarget := map[string][]placed{}
-	for _, v := range all {
-		site, _, _ := strings.Cut(v.page, "/")
-		byTarget[site] = append(byTarget[site], placed{v, v.answer.Site.Hot, len(v.tags)})
-		byTarget[v.page] = append(byTarget[v.page], placed{v, v.answer.Page.Hot, v.ofPage})
-	}
-	want := map[string][2]int{}
-	for target, visits := range byTarget {
-		slices.SortFunc(visits, func(x, y placed) int { return cmp.Compare(x.hot, y.hot) })
-		came := map[string]bool{}
-		for _, v := range visits {
-			ever := fmt.Sprint(v.visitor, v.era)
-			once := fmt.Sprint(ever, v.day)
-			if came[once] {
-				continue
-			}
-			for _, brought := range v.tags[:v.has] {
-				key := fmt.Sprint(target, " ", v.day, " ", brought)
-				sum := want[key]
-				sum[0]++
-				if !came[ever] {
-					sum[1]++
-				}
-				want[key] = sum
-			}
-			came[ever], came[once] = true, true
-		}
-	}
-	var lines []string
-	for key, sum := range want {
-		lines = append(lines, fmt.Sprint(key, " ", sum[0], " ", sum[1]))
-	}
-	slices.Sort(lines)
-	require.Equal(t, lines, a.tagDays(t))
+	var model desk.Model
+	model.Counted(all...)
+	require.Equal(t, model.Tags(), a.TagsOf(t))
 	a.checkTags(t)
 	a.Check(t)
 	a.warnsOfNoBatch(t)
 	b.warnsOfNoBatch(t)
-}
-
-// placed is a visit at one of its targets, where it was the hot-th, and how many of its tags count.
-type placed struct {
-	brought
-	hot int64
-	has int
-}
-
-// tagDays is a line for each row of tag_days, once all news are in it.
-func (in *instance) tagDays(t *testing.T) []string {
-	t.Helper()
-	require.Eventually(t, func() bool { return in.Table(t, `SELECT count(*) FROM tag_news`)[0] == "0\n" }, dbtest.Patience, dbtest.Tick)
-	lines := in.Table(t, `
-		SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
-		FROM tag_days d JOIN pages p ON p.id = d.page_id JOIN tags t ON t.id = d.tag_id`)
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	slices.Sort(lines)
-	return lines
 }
 
 // checkTags holds the sums by tag against the other sums.
@@ -265,7 +200,7 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 	forgetful.come(t, "192.0.2.1", "/4", "one.example")
 	in.come(t, "192.0.2.2", "/1", "two.example")
 	var sources []string
-	for _, line := range in.tagDays(t) {
+	for _, line := range in.TagsOf(t) {
 		if !strings.Contains(line, "hour") {
 			sources = append(sources, line)
 		}
@@ -337,7 +272,7 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 		"a.example 20260629 campaign (other) 6 6", "a.example 20260629 campaign one 1 1", "a.example 20260629 hour 12 7 7",
 		"a.example 20260629 plan (other) 2 2", "a.example 20260629 plan bronze 1 1", "a.example 20260629 plan gold 1 1",
 		"a.example 20260629 plan silver 1 1", "a.example/ 20260629 campaign (other) 6 6", "a.example/ 20260629 campaign one 1 1",
-	}, in.tagDays(t))
+	}, in.TagsOf(t))
 	in.Clock.Set(in.Clock.Now().Add(24 * time.Hour))
 	comes("eight", counter.Request{Tags: plan("zinc")})
 	require.Equal(t, []string{"1 1\n"}, in.Table(t, `SELECT tags_today, own_tags_today FROM page_tallies`))
@@ -346,7 +281,7 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 // others is how many visitors of the site on a day came with a source of its own, and with (other).
 func (in *instance) others(t *testing.T, day int) []string {
 	t.Helper()
-	in.tagDays(t)
+	in.TagsOf(t)
 	return in.Table(t, fmt.Sprintf(`
 		SELECT sum(d.pv) FILTER (WHERE t.value <> '(other)')::integer, sum(d.pv) FILTER (WHERE t.value = '(other)')::integer
 		FROM tag_days d JOIN tags t ON t.id = d.tag_id JOIN pages p ON p.id = d.page_id
@@ -378,7 +313,7 @@ func TestNoNewsOfTagsAreLost(t *testing.T) {
 	next := plain.startOn(t, in.URL, counter.Options{})
 	require.Equal(t, []string{
 		"a.example 20260629 hour 12 300 300", "a.example 20260629 source one.example 300 300", "a.example/ 20260629 source one.example 300 300",
-	}, next.tagDays(t))
+	}, next.TagsOf(t))
 }
 
 // What is deleted takes its tags with it, also those that were not added up before.
@@ -387,7 +322,7 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
 	in.come(t, "192.0.2.1", "/gone", "one.example")
 	in.come(t, "192.0.2.1", "/stays", "one.example")
-	require.Len(t, in.tagDays(t), 4)
+	require.Len(t, in.TagsOf(t), 4)
 	pending := func() {
 		in.Exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`)
 		in.Exec(t, `CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
@@ -399,11 +334,11 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
 	require.Equal(t, []string{
 		"a.example 20260629 hour 12 2 2", "a.example 20260629 source one.example 2 2", "a.example/stays 20260629 source one.example 2 2",
-	}, in.tagDays(t))
+	}, in.TagsOf(t))
 	pending()
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
 	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
-	require.Empty(t, in.tagDays(t))
+	require.Empty(t, in.TagsOf(t))
 	require.Empty(t, in.Table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
 }
 
@@ -435,7 +370,7 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"demo 20260629 country DE 1 1", "demo 20260629 hour 12 2 2", "hashed 20260629 country DE 1 1", "hashed 20260629 hour 12 1 1", "ids 20260629 hour 12 2 2",
-	}, in.tagDays(t))
+	}, in.TagsOf(t))
 }
 
 // Of visits of which others tell, what they tell counts, with the time at which each was.
@@ -458,7 +393,7 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 		"a 20260628 hour 09 2 2", "a 20260628 language pt 1 1", "a 20260628 source x 1 1", "a 20260628 system Linux 1 1",
 		"a 20260629 campaign x 1 0", "a 20260629 country DE 1 0", "a 20260629 hour 12 1 0",
 		"a/ 20260628 source x 1 1", "a/ 20260629 campaign x 1 0",
-	}, in.tagDays(t))
+	}, in.TagsOf(t))
 }
 
 // What others have left is added up, also by an instance that counts nothing. A row that somebody has
@@ -467,7 +402,7 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})
 	in.come(t, "192.0.2.1", "/", "one.example")
-	require.Len(t, in.tagDays(t), 3)
+	require.Len(t, in.TagsOf(t), 3)
 	page, hour := in.One(t, `SELECT id FROM pages WHERE uri = 'a.example'`), in.One(t, `SELECT id FROM tags WHERE name = 'hour'`)
 	leave := func(verdicts string, numbers ...int64) {
 		var packed []byte
@@ -483,7 +418,7 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	leave("NULL", 0)
 	leave("'{1}'", 0, page, 20260629, 1, hour, -1)
 	leave("'{1,2}'", 1, page, 20260629, 1, hour)
-	require.Contains(t, in.tagDays(t), "a.example 20260629 hour 12 3 2")
+	require.Contains(t, in.TagsOf(t), "a.example 20260629 hour 12 3 2")
 	require.Eventually(t, func() bool { return strings.Contains(in.Log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
 	in.Check(t)
 }
@@ -502,7 +437,7 @@ func TestTagsAreThoseThatTheAppLists(t *testing.T) {
 		require.NoError(t, err)
 	}
 	brought := map[string]string{}
-	for _, line := range in.tagDays(t) {
+	for _, line := range in.TagsOf(t) {
 		parts := strings.Fields(line)
 		brought[parts[0]] += parts[2] + " "
 	}

@@ -3,9 +3,6 @@ package retention
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,8 +24,8 @@ import (
 // retention is a desk on which apps count that keep their visits for different times.
 type retention struct {
 	*desk.Desk
-	day atomic.Int32 // days after the first
-	log map[string]map[int32]map[string]bool
+	day atomic.Int32           // days after the first
+	log map[string]*desk.Model // of each app
 }
 
 // keeps is for how many days apps keep visits, and visitors.
@@ -42,9 +39,13 @@ func (r *retention) today() int32 { return dayNumber(r.now()) }
 
 func newRetention(t *testing.T) *retention {
 	t.Helper()
-	r := &retention{log: map[string]map[int32]map[string]bool{}}
+	r := &retention{log: noVisits()}
 	r.open(t, desk.Database(t, desk.Options{Began: r.now(), Apps: settings()}))
 	return r
+}
+
+func noVisits() map[string]*desk.Model {
+	return map[string]*desk.Model{"brief": {}, "long": {}, "forever": {}}
 }
 
 func settings() map[string]app.Settings {
@@ -67,16 +68,7 @@ func (r *retention) visit(t *testing.T, app string, visitor int, path string) vi
 	ip := fmt.Sprintf("192.0.2.%d", visitor)
 	answer, err := r.Visit(t.Context(), counter.Request{App: app, IP: ip, URI: "http://a.example" + path})
 	require.NoError(t, err)
-	for _, target := range []string{"a.example", "a.example" + path} {
-		key := app + " " + target
-		if r.log[key] == nil {
-			r.log[key] = map[int32]map[string]bool{}
-		}
-		if r.log[key][r.today()] == nil {
-			r.log[key][r.today()] = map[string]bool{}
-		}
-		r.log[key][r.today()][ip] = true
-	}
+	r.log[app].Counted(desk.Seen{Visitor: ip, Page: "a.example" + path, Day: r.today()})
 	return answer
 }
 
@@ -95,30 +87,21 @@ func (r *retention) countDay(t *testing.T) {
 // uniques holds report.uniques of every target and every range against the visits that were made.
 func (r *retention) uniques(t *testing.T) {
 	t.Helper()
-	for key, days := range r.log {
-		var want []string
-		for _, from := range slices.Sorted(maps.Keys(days)) {
-			for _, to := range slices.Sorted(maps.Keys(days)) {
-				if to < from {
-					continue
+	for app, model := range r.log {
+		for target, o := range model.All() {
+			var want []string
+			for i, from := range o.Days() {
+				for _, to := range o.Days()[i:] {
+					want = append(want, fmt.Sprintf("%d to %d: %d t", from, to, o.Uniques(from, to)))
 				}
-				came := map[string]bool{}
-				for day, visitors := range days {
-					if day >= from && day <= to {
-						maps.Copy(came, visitors)
-					}
-				}
-				want = append(want, fmt.Sprintf("%d to %d: %d t", from, to, len(came)))
 			}
+			assert.Equal(t, want, desk.Column[string](t, r.Desk, `
+				SELECT format('%s to %s: %s %s', f.day, t.day, u.uniques, u.exact)
+				FROM unnest($1::integer[]) AS f (day)
+				JOIN unnest($1::integer[]) AS t (day) ON f.day <= t.day
+				CROSS JOIN LATERAL report.uniques($2, $3::text, f.day, t.day) AS u
+				ORDER BY f.day, t.day`, o.Days(), app, target), "%s %s", app, target)
 		}
-		app, target, _ := strings.Cut(key, " ")
-		all := strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(days))), "[]")
-		assert.Equal(t, want, desk.Column[string](t, r.Desk, fmt.Sprintf(`
-			WITH days AS (SELECT unnest(string_to_array('%s', ' ')::integer[]) AS day)
-			SELECT format('%%s to %%s: %%s %%s', f.day, t.day, u.uniques, u.exact)
-			FROM days AS f CROSS JOIN days AS t CROSS JOIN LATERAL report.uniques('%s', '%s'::text, f.day, t.day) AS u
-			WHERE f.day <= t.day
-			ORDER BY f.day, t.day`, all, app, target)), key)
 	}
 }
 
@@ -289,7 +272,7 @@ func eightDays(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{}
 	url := dbtest.Made(t, "eight days", r.now(), func(d *db.DB) {
-		made := &retention{log: map[string]map[int32]map[string]bool{}}
+		made := &retention{log: noVisits()}
 		for name, s := range settings() {
 			require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, s))
 		}
@@ -316,7 +299,7 @@ func eightDays(t *testing.T) *retention {
 	return r
 }
 
-var eightDaysLog map[string]map[int32]map[string]bool
+var eightDaysLog map[string]*desk.Model
 
 // cutShort runs retention again after it was cut short, and returns what is there then.
 func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {

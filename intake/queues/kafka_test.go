@@ -32,7 +32,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 	w := newWorld(t)
 	w.send(0, visits(1, 100)...)
 	require.NoError(t, w.broker.DeleteRecords("visits", 0, 20))
-	w.sent, w.refused = map[string]*numbers{}, 0
+	w.sent, w.refused = &desk.Model{}, 0
 	for _, m := range visits(1, 100)[20:] {
 		w.note(m)
 	}
@@ -41,7 +41,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 	later := visits(2, 100)
 	w.send(0, later[:50]...)
 	require.NoError(t, w.broker.DeleteRecords("visits", 0, 150))
-	w.sent = map[string]*numbers{}
+	w.sent = &desk.Model{}
 	for _, m := range visits(1, 100)[20:] {
 		w.note(m)
 	}

@@ -27,6 +27,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/verify"
+	"footfall/visit"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -44,14 +45,8 @@ type world struct {
 	ends func() (name string, ends map[string]int64)
 
 	mu      sync.Mutex // guards what follows
-	sent    map[string]*numbers
+	sent    *desk.Model
 	refused int // messages that are to be
-}
-
-// numbers are what is to be counted of a target.
-type numbers struct {
-	hot            int
-	visits, people map[string]bool
 }
 
 const (
@@ -82,7 +77,7 @@ func newWorld(t *testing.T, options ...kfake.Opt) *world {
 // newTables is a world without a queue.
 func newTables(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
+	w := &world{t: t, conns: &connections{}, sent: &desk.Model{}}
 	o := desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Sites: []string{"blog.example"}}}}
 	w.Desk = desk.Idle(t, desk.Database(t, o), o)
 	return w
@@ -169,16 +164,7 @@ func (w *world) note(m message) {
 		w.refused++
 		return
 	}
-	for _, uri := range []string{"blog.example", "blog.example" + m.page} {
-		n := w.sent[uri]
-		if n == nil {
-			n = &numbers{visits: map[string]bool{}, people: map[string]bool{}}
-			w.sent[uri] = n
-		}
-		n.hot++
-		n.people[m.visitor] = true
-		n.visits[m.visitor+m.at.UTC().Format(time.DateOnly)] = true
-	}
+	w.sent.Counted(desk.Seen{Visitor: m.visitor, Page: "blog.example" + m.page, Day: visit.DayOf(m.at, time.UTC)})
 }
 
 // visits makes messages, of which one in ten cannot be counted, and another one is a bot's.
@@ -318,14 +304,9 @@ func (w *world) isCounted() {
 func (w *world) counts() {
 	w.t.Helper()
 	w.mu.Lock()
-	var want []string
-	for uri, n := range w.sent {
-		want = append(want, fmt.Sprintf("%s %d %d %d", uri, n.hot, len(n.visits), len(n.people)))
-	}
-	refused := w.refused
+	sent, refused := w.sent, w.refused
 	w.mu.Unlock()
-	slices.Sort(want)
-	assert.Equal(w.t, want, desk.Column[string](w.t, w.Desk, `SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM footfall.pages JOIN footfall.counters ON page_id = id ORDER BY 1`))
+	assert.Equal(w.t, sent.Totals(), w.TotalsOf(w.t))
 	assert.Equal(w.t, []string{fmt.Sprint(refused)}, desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.refused"))
 	proof, err := verify.Run(w.t.Context(), w.DB, verify.Options{})
 	require.NoError(w.t, err)
