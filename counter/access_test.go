@@ -3,6 +3,7 @@ package counter_test
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -425,6 +426,16 @@ func TestRequestLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{MaxRequests: ptr("5")})
+	many := func(pages int) error {
+		fresh := counter.Request{App: "shop", Anybody: true, Peer: netip.MustParseAddr("192.0.2.77")}
+		_, _, err := in.CountsOf(t.Context(), fresh, slices.Repeat([]string{"http://shop.example/"}, pages))
+		return err
+	}
+	require.NoError(t, many(99))
+	var verr *visit.Error
+	require.ErrorAs(t, many(25), &verr, "as many as their pages cost")
+	require.Equal(t, visit.TooMany, verr.Kind)
+	require.NoError(t, many(1))
 	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
 	require.NoError(t, err)
 	ask := func() error {
@@ -434,7 +445,6 @@ func TestRequestLimit(t *testing.T) {
 	for range 5 {
 		require.NoError(t, ask())
 	}
-	var verr *visit.Error
 	require.ErrorAs(t, ask(), &verr, "those of a key, too, since the app has set it")
 	require.Equal(t, visit.TooMany, verr.Kind)
 	elsewhere := stranger(peer.String(), "/")

@@ -113,7 +113,7 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 			return reading, nil
 		}
 	}
-	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries); wait > 0 {
+	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries, 1); wait > 0 {
 		return nil, c.tooMany(wait, "too many links that show nothing were followed from one address; try again in a minute")
 	}
 	return nil, ErrNoShare

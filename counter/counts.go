@@ -41,6 +41,9 @@ type Counted struct {
 	Fault string // what is wrong with the URI, in a sentence: then there are no numbers
 }
 
+// pagesOfARequest is how many pages in one call cost as much as a request for one.
+const pagesOfARequest = 25
+
 // CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one
 // that all of them have in common, and so is how far they are behind.
 func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
@@ -51,7 +54,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	if err := checkOrigin(a, &r); err != nil {
 		return nil, 0, err
 	}
-	if err := c.checkRate(a, w); err != nil {
+	if err := c.checkRateOf(a, w, 1+len(uris)/pagesOfARequest); err != nil {
 		return nil, 0, err
 	}
 	if behind, err = c.behind(ctx, a); err != nil {

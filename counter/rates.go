@@ -52,18 +52,18 @@ func sourceOf(app int32, address netip.Addr) source {
 	return source{app: app, from: address.As16()}
 }
 
-// take takes one of the requests that a source may send a minute. If none is left, it returns how
-// long until there is one.
-func (r *rates) take(s source, most int64) (wait time.Duration) {
-	each := time.Minute / time.Duration(most)
+// take takes so many of the requests that a source may send a minute. If not as many are left, it
+// returns how long until they are; more than those of a minute are there once none is taken.
+func (r *rates) take(s source, most int64, requests int) (wait time.Duration) {
+	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)
 	r.sources.Update(s, func(until time.Duration) time.Duration {
 		until = max(until, now)
-		if ahead := until + each - now; ahead > max(time.Minute, each) {
-			wait = ahead - max(time.Minute, each)
+		if ahead := until + all - now; ahead > max(time.Minute, all) {
+			wait = ahead - max(time.Minute, all)
 			return until
 		}
-		return until + each
+		return until + all
 	})
 	return wait
 }

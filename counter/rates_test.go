@@ -31,7 +31,7 @@ func TestRatesAreExactUnderConcurrency(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 1000 {
-				if r.take(sourceOf(1, nowhere(0)), 500) == 0 {
+				if r.take(sourceOf(1, nowhere(0)), 500, 1) == 0 {
 					allowed.Add(1)
 				}
 			}
@@ -39,8 +39,8 @@ func TestRatesAreExactUnderConcurrency(t *testing.T) {
 	}
 	all.Wait()
 	assert.Equal(t, int64(500), allowed.Load())
-	assert.Zero(t, r.take(sourceOf(2, nowhere(0)), 500), "another app")
-	assert.Zero(t, r.take(sourceOf(1, nowhere(1)), 500), "another address")
+	assert.Zero(t, r.take(sourceOf(2, nowhere(0)), 500, 1), "another app")
+	assert.Zero(t, r.take(sourceOf(1, nowhere(1)), 500, 1), "another address")
 }
 
 func TestRates(t *testing.T) {
@@ -51,19 +51,35 @@ func TestRates(t *testing.T) {
 	for _, most := range []int64{1, 3, 7, 600, 1 << 31} {
 		now = now.Add(time.Hour)
 		n := int64(0)
-		for n <= min(most, 1000) && r.take(s, most) == 0 {
+		for n <= min(most, 1000) && r.take(s, most, 1) == 0 {
 			n++
 		}
 		if most > 1000 {
 			continue
 		}
 		assert.Equal(t, most, n, "at once")
-		wait := r.take(s, most)
+		wait := r.take(s, most, 1)
 		assert.InDelta(t, float64(time.Minute)/float64(most), float64(wait), float64(most))
 		now = now.Add(wait)
-		assert.Zero(t, r.take(s, most), "one more when that is over")
-		assert.NotZero(t, r.take(s, most))
+		assert.Zero(t, r.take(s, most, 1), "one more when that is over")
+		assert.NotZero(t, r.take(s, most, 1))
 	}
+}
+
+// What costs as much as many requests takes as many, and once more than there are in a minute.
+func TestRatesOfLargeCalls(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	r := newRates(func() time.Time { return now })
+	s := sourceOf(1, nowhere(0))
+	assert.Zero(t, r.take(s, 60, 41))
+	assert.Zero(t, r.take(s, 60, 19))
+	assert.Equal(t, time.Second, r.take(s, 60, 1))
+	assert.Equal(t, 41*time.Second, r.take(s, 60, 41))
+	now = now.Add(time.Minute)
+	assert.Zero(t, r.take(s, 60, 90))
+	assert.Equal(t, 31*time.Second, r.take(s, 60, 1))
+	assert.Equal(t, 90*time.Second, r.take(s, 60, 90))
 }
 
 // However many addresses come, the memory for them is bounded, and one that goes on asking stays
@@ -76,8 +92,8 @@ func TestRatesForgetStrangersOnly(t *testing.T) {
 	refused := 0
 	addresses := dbtest.LongOrShort(1_000_000, 400_000)
 	for n := range addresses {
-		r.take(sourceOf(1, nowhere(n)), 600)
-		if n%1000 == 0 && r.take(steady, 10) > 0 {
+		r.take(sourceOf(1, nowhere(n)), 600, 1)
+		if n%1000 == 0 && r.take(steady, 10, 1) > 0 {
 			refused++
 		}
 	}

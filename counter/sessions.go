@@ -26,7 +26,7 @@ const (
 
 // SignIn takes a key of the scope read and returns its app and a session.
 func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name, session string, err error) {
-	if wait := c.rates.take(sourceOf(tries, peer), mostTries); wait > 0 {
+	if wait := c.rates.take(sourceOf(tries, peer), mostTries, 1); wait > 0 {
 		return "", "", c.tooMany(wait, "too many keys were typed from one address; try again in a minute")
 	}
 	register, err := c.apps.Current(ctx)

@@ -229,7 +229,10 @@ func checkOrigin(a *app.App, r *Request) error {
 }
 
 // checkRate refuses callers who ask too often.
-func (c *Counter) checkRate(a *app.App, w subject) error {
+func (c *Counter) checkRate(a *app.App, w subject) error { return c.checkRateOf(a, w, 1) }
+
+// checkRateOf is checkRate for a call that costs as much as so many.
+func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	most := a.MostRequests(w.untrusted)
 	if most == 0 {
 		return nil
@@ -238,7 +241,7 @@ func (c *Counter) checkRate(a *app.App, w subject) error {
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	if wait := c.rates.take(sourceOf(a.ID, from), most); wait > 0 {
+	if wait := c.rates.take(sourceOf(a.ID, from), most, requests); wait > 0 {
 		return c.tooMany(wait, "too many requests to app %s from one address; try again later", a.Name)
 	}
 	return nil

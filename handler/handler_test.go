@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -465,5 +466,28 @@ func TestMetricsNameNobody(t *testing.T) {
 	assert.NotRegexp(t, `secret|192\.0`, a.body)
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
 		assert.Equal(t, http.StatusOK, e.do(http.MethodGet, e.admin+path, "", "").status, path)
+	}
+}
+
+// A page in the operator's browser, whose name leads here, reads no profiles.
+func TestProfilesAreOfThisMachine(t *testing.T) {
+	t.Parallel()
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	e := newEdge(t)
+	ask := func(host string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.admin+"/debug/pprof/cmdline", nil)
+		require.NoError(t, err)
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	for _, host := range []string{"127.0.0.1:8081", "127.0.0.1", "[::1]:8081", "[::1]", "LOCALHOST:8081", "192.0.2.1", own, own + ":8081"} {
+		assert.Equal(t, http.StatusOK, ask(host), host)
+	}
+	for _, host := range []string{"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example:8081", "127.0.0.1:evil.example:8081"} {
+		assert.Equal(t, http.StatusForbidden, ask(host), host)
 	}
 }

@@ -2,8 +2,11 @@ package handler
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"footfall/embed"
 	"footfall/report"
+	"footfall/visit"
 	"footfall/web"
 )
 
@@ -59,7 +63,15 @@ func (s *service) publicRoutes() []route {
 // adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
 func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
-	profile := func(h http.HandlerFunc) echo.HandlerFunc { return echo.WrapHandler(h) }
+	profile := func(h http.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if !namesThisMachine(c.Request().Host) {
+				return visit.Errorf(visit.Forbidden, "Host", "profiles are shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
+			}
+			h(c.Response(), c.Request())
+			return nil
+		}
+	}
 	return []route{
 		{"/livez", getOnly, s.alive},
 		{"/readyz", getOnly, s.ready},
@@ -70,6 +82,19 @@ func (s *service) adminRoutes() []route {
 		{"/debug/pprof/trace", getOrPost, profile(pprof.Trace)},
 		{"/debug/pprof/*", getOrPost, profile(pprof.Index)},
 	}
+}
+
+// namesThisMachine reports whether a header Host has an address, or a name that no page in a browser
+// of the operator's can have: a name of its own it could have lead here.
+func namesThisMachine(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	own, err := os.Hostname()
+	return strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
 }
 
 // echo serves the route table. Nothing runs for a request but its route: Echo would put middleware

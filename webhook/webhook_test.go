@@ -310,7 +310,8 @@ func TestCallsOutliveInstances(t *testing.T) {
 }
 
 // Numbers are those that visitors are shown: an offset counts, and what it passes was nobody's. What
-// was given before it changes is told all the same.
+// was given before it changes is told all the same, and where two visitors were shown the same number
+// their calls have different ids.
 func TestOffsetsPassNumbers(t *testing.T) {
 	w := newWorld(t)
 	up := make(chan struct{})
@@ -326,7 +327,7 @@ func TestOffsetsPassNumbers(t *testing.T) {
 	}
 	w.come(2)
 	id, _ := w.add(r.URL)
-	at := func(rank int) string { return fmt.Sprintf("%d/%d", id, rank) }
+	at := func(visitor int) string { return fmt.Sprintf("%d/%d", id, visitor) }
 	w.come(2)
 	set(1)    // the fourth visitor was told 4, though it is 5 now; nobody has looked at them yet
 	w.come(5) // the last was told 10
@@ -334,12 +335,18 @@ func TestOffsetsPassNumbers(t *testing.T) {
 	w.send(0)
 	w.come(1)
 	close(up)
-	r.awaits(t, at(10), at(1000))
+	r.awaits(t, at(9), at(10))
+	set(5)
+	w.come(5) // the last was told 20
+	r.awaits(t, at(9), at(10), at(15))
 	_, err := w.Admin.RemoveOffset(t.Context(), "blog", "a.example")
 	require.NoError(t, err)
-	w.come(10)
-	r.awaits(t, at(10), at(1000), at(20))
-	assert.NotContains(t, r.calls[1].body, "null")
+	w.come(5) // and so is another one
+	r.awaits(t, at(9), at(10), at(15), at(20))
+	for i, rank := range []int{10, 1000, 20, 20} {
+		assert.Contains(t, r.calls[i].body, fmt.Sprintf(`"rank":%d,`, rank))
+		assert.NotContains(t, r.calls[i].body, "null")
+	}
 }
 
 // The day of a visitor who was erased is nobody's.

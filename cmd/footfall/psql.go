@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -23,6 +24,21 @@ type psqlCmd struct {
 
 // psqlGrace is how long psql may take to end when this program is asked to.
 const psqlGrace = 5 * time.Second
+
+// check refuses a flag of ours behind the first of psql's, which would be left to psql.
+func (c *psqlCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	if len(c.Args) > 0 && c.Args[0] == "--" {
+		return f
+	}
+	for _, arg := range c.Args {
+		switch name, _, _ := strings.Cut(arg, "="); name {
+		case "--data", "--database-url", "--secret-file", "--require-standby", "--postgres-bin", "--log-level", "--log-format", "--read-only":
+			f.add(fmt.Errorf("%s: it stands behind a flag of psql's, where all are psql's: write it first, as in psql %s … -- -c …", name, name))
+		}
+	}
+	return f
+}
 
 func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	binary, err := findPsql(p.PostgresBin)

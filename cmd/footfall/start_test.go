@@ -115,6 +115,12 @@ func TestOwnAppComesFirst(t *testing.T) {
 	for _, wrong := range [][]string{{"X!", "--access=open"}, {"shop"}, {"shop", "--site=a/b"}} {
 		assert.Equal(t, exitUsage, footfall(t, append([]string{"app", "add", "--data", data}, wrong...)...).code, wrong)
 	}
+	for _, flag := range []string{"--data", "--database-url=postgres://h/d", "--read-only", "--postgres-bin"} {
+		behind := footfall(t, "psql", "--data", data, "-c", "SELECT 1", flag, data)
+		assert.Equal(t, exitUsage, behind.code)
+		name, _, _ := strings.Cut(flag, "=")
+		assert.Contains(t, behind.stderr, "footfall: "+name+": it stands behind a flag of psql's, where all are psql's: write it first, as in psql "+name+" … -- -c …")
+	}
 	assert.NoDirExists(t, filepath.Join(data, "postgres"), "what is typed is looked at first")
 	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://shop.example/numbers", "--data", data)
 	assert.Contains(t, said, "\n  "+embed.Line("https://shop.example/numbers", "shop")+"\n", "ready to be pasted")

@@ -25,7 +25,8 @@ AS $$
         CROSS JOIN LATERAL (
             SELECT array_agg(row_to_json(b)::text ORDER BY b.rank) AS calls
             FROM (
-                SELECT a.name AS app, w.uri AS target, n.rank, day_date(v.first_day) AS first_day, w.id || '/' || n.rank AS id
+                SELECT a.name AS app, w.uri AS target, n.rank, day_date(v.first_day) AS first_day,
+                       w.id || '/' || (n.rank - (t.uv - t.counted_uv)) AS id -- each visitor has one, whatever their number is shown as
                 FROM round_numbers() AS n (rank)
                 LEFT JOIN visitors AS v ON v.page_id = p.id AND v.rank = n.rank - (t.uv - t.counted_uv)
                 WHERE n.rank - (t.uv - t.counted_uv) > w.seen

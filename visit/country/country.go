@@ -147,6 +147,9 @@ func (t *table) add(first, last netip.Addr, code string) error {
 	if from <= t.last && t.last > 0 {
 		return errors.New("the ranges are not in order, or overlap")
 	}
+	if len(t.from) >= mostRanges {
+		return errTooLarge
+	}
 	if from > t.last+1 {
 		t.put(t.last+1, [2]byte{})
 	}

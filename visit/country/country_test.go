@@ -124,6 +124,16 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	_, err := Open(filepath.Join(t.TempDir(), "nowhere"), slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, os.ErrNotExist)
+
+	for _, behind := range []string{"", "6"} {
+		large := files(t, lines4, lines6)
+		require.NoError(t, os.Truncate(large+behind, mostBytes+1))
+		_, err = Open(large, slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, large+behind+": it has more than 256 MiB or 10000000 ranges: take a file of countries alone")
+	}
+	full := newTable()
+	full.from, full.codes = make([]uint64, mostRanges), make([][2]byte, mostRanges)
+	require.ErrorIs(t, full.add(netip.MustParseAddr("1.0.0.1"), netip.MustParseAddr("1.0.0.2"), "DE"), errTooLarge)
 }
 
 func geo(code string) mmdbtype.DataType {

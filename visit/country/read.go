@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"slices"
@@ -18,7 +19,7 @@ import (
 
 // read reads the file of a path, and the one beside it.
 func read(path string) (*table, error) {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("file of countries: %w", err)
 	}
@@ -26,7 +27,7 @@ func read(path string) (*table, error) {
 	if bytes.Contains(content, []byte("\xab\xcd\xefMaxMind.com")) {
 		err = t.readDatabase(content)
 	} else if err = t.readLines(string(content)); err == nil {
-		content, err = os.ReadFile(path + "6")
+		content, err = readFile(path + "6")
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		} else if err == nil {
@@ -42,6 +43,32 @@ func read(path string) (*table, error) {
 	}
 	t.from, t.codes = slices.Clip(t.from), slices.Clip(t.codes)
 	return t, nil
+}
+
+// A file of countries has some 10 MB and half a million ranges; one of cities ten times as much.
+const (
+	mostBytes  = 256 << 20
+	mostRanges = 10_000_000
+)
+
+var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: take a file of countries alone", mostBytes>>20, mostRanges)
+
+// readFile reads a file that may be a device, or grow.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var content []byte
+	info, err := file.Stat()
+	if err == nil && info.Size() <= mostBytes {
+		content, err = io.ReadAll(io.LimitReader(file, mostBytes+1))
+	}
+	if err == nil && (info.Size() > mostBytes || len(content) > mostBytes) {
+		err = fmt.Errorf("%s: %w", path, errTooLarge)
+	}
+	return content, err
 }
 
 // readLines reads lines like 16777216,16777471,AU or 2001:200::,2001:200:ffff:…,JP, in order of
