@@ -70,7 +70,8 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 // are answered as all errors are.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	r := c.Request()
-	if !s.Dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(getOnly, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
+	looks := slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
+	if !s.Dashboard || !looks || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
 	p := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
@@ -93,7 +94,9 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func (d *dashboard) appOf(r *counter.Reading) web.App {
-	return web.App{Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy}
+	return web.App{
+		Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy,
+	}
 }
 
 func (d *dashboard) look(c echo.Context) error {

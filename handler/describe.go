@@ -61,7 +61,10 @@ func describeOne(k report.Report, of object) object {
 			"application/json": object{"schema": schema}, "text/csv": object{"schema": object{"type": "string"}, "example": of["csv"]},
 		}},
 	}
-	for status, name := range map[string]string{"304": "NotModified", "400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound", "429": "TooMany", "503": "Unavailable"} {
+	for status, name := range map[string]string{
+		"304": "NotModified", "400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound",
+		"429": "TooMany", "503": "Unavailable",
+	} {
 		responses[status] = refer("responses", name)
 	}
 	return object{

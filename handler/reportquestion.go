@@ -121,9 +121,12 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 
 // look is what a report is asked for. Parameters that it does not take are not given.
 func (q *question) look(k report.Report) report.Look {
-	l := report.Look{App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Value: q.value("value"),
-		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"), Name: cmp.Or(q.value("name"), tag.Names[0]),
-		Before: q.number("days_before", mostBefore), Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")}, Day: q.day("day")}
+	l := report.Look{
+		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
+		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
+		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
+		Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")},
+	}
 	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
 	switch {
 	case k.Repeats != nil:

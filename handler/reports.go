@@ -44,7 +44,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	case q.err != nil:
 		return q.err
 	case k.ToNamed && !reading.Names:
-		return visit.Errorf(visit.Forbidden, "key", "who came is told to those alone who send a key of the scope read, or have signed in with one")
+		return visit.Errorf(visit.Forbidden, "key", "who came is told with one of the scope read alone, sent or signed in with")
 	}
 	if err := reading.CheckRate(); err != nil {
 		return err

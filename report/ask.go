@@ -80,24 +80,24 @@ type Rows struct {
 
 // Reports are all there are.
 var Reports = []Report{
-	{Name: "sites", Takes: []string{"after", "limit", "offsets"}, Read: readSites, place: placeOfName},
-	{Name: "pages", Takes: []string{"site", "from", "to", "order", "find", "days_before", "compared_to", "after", "limit"}, Read: readPages, place: placeOfPage},
-	{Name: "days", Takes: []string{"uri", "site", "from", "to", "after", "limit"}, Read: readDays, place: placeOfDay},
-	{Name: "tags", Takes: []string{"uri", "site", "name", "from", "to", "days_before", "compared_to", "limit"}, Read: readTags},
-	{Name: "visitors", Takes: []string{"uri", "site", "day", "after", "limit", "offsets"}, Read: readVisitors, place: placeOfVisitor},
-	{Name: "ranks", Takes: []string{"uri", "site", "rank", "ip", "visitor", "offsets"}, Read: readRanks},
-	{Name: "uniques", Takes: []string{"uri", "site", "prefix", "from", "to"}, Repeats: []string{"uri", "site"}, Read: readUniques},
-	{Name: "numbers", Takes: []string{"uri", "site", "from", "to", "days_before", "compared_to"}, Read: panel("numbers", (*Reader).Numbers)},
-	{Name: "totals", Takes: []string{"uri", "site"}, Read: panel("totals", func(r *Reader, ctx context.Context, l Look) (Panel[Totals], error) {
-		return r.Totals(ctx, l.App, l.Target)
-	})},
-	{Name: "chart", Takes: []string{"uri", "site", "from", "to", "period", "days_before", "compared_from", "compared_to"}, Read: readChart},
-	{Name: "returns", Takes: []string{"uri", "site", "from", "to"}, Read: panel("returns", (*Reader).ReturnedAfter)},
-	{Name: "first-visits", Takes: []string{"uri", "site"}, Read: panel("first_visits", (*Reader).FirstVisits)},
-	{Name: "tag-pages", Takes: []string{"site", "name", "value", "from", "to"}, Read: panel("pages", (*Reader).TagPages)},
-	{Name: "who-came", Takes: []string{"uri", "site", "from", "to", "after", "limit"}, ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
-	{Name: "sites-between", Takes: []string{"from", "to", "days_before", "compared_to"}, Read: panel("sites", (*Reader).SitesBetween)},
+	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: placeOfName},
+	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit"), Read: readPages, place: placeOfPage},
+	{Name: "days", Takes: words("uri site from to after limit"), Read: readDays, place: placeOfDay},
+	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit"), Read: readTags},
+	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: placeOfVisitor},
+	{Name: "ranks", Takes: words("uri site rank ip visitor offsets"), Read: readRanks},
+	{Name: "uniques", Takes: words("uri site prefix from to"), Repeats: words("uri site"), Read: readUniques},
+	{Name: "numbers", Takes: words("uri site from to days_before compared_to"), Read: panel("numbers", (*Reader).Numbers)},
+	{Name: "totals", Takes: words("uri site"), Read: panel("totals", (*Reader).Totals)},
+	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to"), Read: readChart},
+	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
+	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
+	{Name: "tag-pages", Takes: words("site name value from to"), Read: panel("pages", (*Reader).TagPages)},
+	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
+	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
 }
+
+func words(text string) []string { return strings.Fields(text) }
 
 // Named returns the report of a name.
 func Named(name string) Report {
@@ -150,7 +150,9 @@ func (k Report) Query(l Look) url.Values {
 }
 
 // panel makes a report of what a page shows.
-func panel[Row any](name string, read func(*Reader, context.Context, Look) (Panel[Row], error)) func(context.Context, *Reader, Look) (*Rows, error) {
+func panel[Row any](
+	name string, read func(*Reader, context.Context, Look) (Panel[Row], error),
+) func(context.Context, *Reader, Look) (*Rows, error) {
 	return func(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		p, err := read(from, ctx, l)
 		return &Rows{Look: l, Name: name, List: p.Rows, SQL: p.SQL}, err

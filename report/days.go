@@ -74,7 +74,8 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 		return nil, err
 	}
 	if a.period = periodOf(len(a.Days)); a.period != daily {
-		look := Look{App: app, Target: target, In: visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}, Period: string(a.period)}
+		whole := visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}
+		look := Look{App: app, Target: target, In: whole, Period: string(a.period)}
 		var read Panel[Period]
 		read, err = r.Chart(ctx, look)
 		a.periods = read.Rows
@@ -128,7 +129,9 @@ func (a dayByDay) table() draw.Table {
 		}
 	}
 	return draw.Table{
-		Columns: []draw.Column{{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"}},
+		Columns: []draw.Column{
+			{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"},
+		},
 		Rows: convert(a.periods, func(p Period) []any {
 			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, p.Hot}
 		}),
@@ -137,7 +140,8 @@ func (a dayByDay) table() draw.Table {
 
 func (a dayByDay) plot() (p draw.Plot) {
 	put := func(name, days string, visitors, fresh, hot int64) {
-		label := fmt.Sprintf("%s: %s, %s of them new; %s", days, draw.Count(visitors, "visitor"), draw.Number(fresh), draw.Count(hot, "visit"))
+		label := fmt.Sprintf("%s: %s, %s of them new; %s",
+			days, draw.Count(visitors, "visitor"), draw.Number(fresh), draw.Count(hot, "visit"))
 		p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Visitors: visitors, New: fresh})
 	}
 	for _, of := range a.periods {

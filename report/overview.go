@@ -53,7 +53,7 @@ var overviewWindows = []int{7, 30, 90}
 func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
 	a := overview{App: app, Target: target}
 	before := int64(0) // visitors from elsewhere
-	totals, err := r.Totals(ctx, app, target)
+	totals, err := r.Totals(ctx, Look{App: app, Target: target})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,8 @@ func (a overview) text(s draw.Style) string {
 	if a.Hot == 0 {
 		return say("%s: nothing was counted for %s\n", a.App, visit.Shown(a.Target))
 	}
-	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
+	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n",
+		a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
 	if o := a.Offset; o != nil {
 		text += say("of these, from elsewhere: pv %s, uv %s, hot %s\n", draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
 	}
@@ -129,8 +130,9 @@ func (a overview) text(s draw.Style) string {
 		return day.Pv
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
-	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Count(int64(len(numbers)), "day"), draw.Number(most),
-		s.Sparkline(numbers), strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
+	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n",
+		draw.Count(int64(len(numbers)), "day"), draw.Number(most), s.Sparkline(numbers), strings.Join(windows, ", "),
+		draw.Day(a.LastDays[len(a.LastDays)-1].Day))
 }
 
 func ranksOf(day firstDay) string {

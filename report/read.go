@@ -25,8 +25,8 @@ func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
 // Totals reads those of a target, if it has any: in one row or none.
-func (r *Reader) Totals(ctx context.Context, app, target string) (Panel[Totals], error) {
-	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, Look{App: app, Target: target})
+func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
+	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, l)
 	for i, t := range p.Rows {
 		if r.counted {
 			p.Rows[i].Pv, p.Rows[i].Uv, p.Rows[i].Hot = t.CountedPv, t.CountedUv, t.CountedHot
@@ -36,8 +36,8 @@ func (r *Reader) Totals(ctx context.Context, app, target string) (Panel[Totals],
 }
 
 // ranksBefore is by how much ranks of a target are higher than those that were counted.
-func (r *Reader) ranksBefore(ctx context.Context, app, target string) (int64, error) {
-	totals, err := r.Totals(ctx, app, target)
+func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
+	totals, err := r.Totals(ctx, l)
 	if err != nil || len(totals.Rows) == 0 {
 		return 0, err
 	}
@@ -81,7 +81,8 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 		return err
 	})
 	if db.IsTooMuch(err) {
-		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
+		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
+			"ask for fewer days, for fewer pages, or for a whole site").Because(err)
 	}
 	if err != nil {
 		err = fmt.Errorf("read %s: %w", what, err)

@@ -36,7 +36,8 @@ func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err e
 	case !slices.Contains(names, l.Name):
 		return none, visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", l.Name, strings.Join(names, ", "))
 	case !tag.IsOfPages(l.Name) && strings.Contains(l.Target, "/"):
-		return none, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), l.Name)
+		return none, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site",
+			strings.Join(tag.Names[:tag.OfPages], " and "), l.Name)
 	}
 	return r.Tags(ctx, l)
 }

@@ -35,7 +35,7 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	before := int64(0) // by which ranks are higher that are not wanted so
 	if r.counted {
 		var err error
-		if before, err = NewReader(r.db).ranksBefore(ctx, l.App, l.Target); err != nil {
+		if before, err = NewReader(r.db).ranksBefore(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ const visitorsAtOnce = DeepestTop
 // Ranked returns the visitor of a target who has a rank, or who is stored under one of some addresses,
 // the first of them that is known; or ErrNobody, or ErrElsewhere.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
-	before, err := r.ranksBefore(ctx, l.App, l.Target)
+	before, err := r.ranksBefore(ctx, l)
 	if err != nil {
 		return found, err
 	}
@@ -115,13 +115,14 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 
 func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 	came := a.Of.(CameOn)
+	visitors, of, day := draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)
 	switch {
 	case came.PV == 0:
-		return say("%s: nobody came to %s on %s\n", a.Look.App, visit.Shown(a.Look.Target), draw.Day(came.Day))
+		return say("%s: nobody came to %s on %s\n", a.Look.App, of, day)
 	case len(list) == 0:
-		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.Look.App, draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day))
+		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.Look.App, visitors, of, day)
 	}
-	text := say("%s: %s of %s on %s\n\n", a.Look.App, draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)) + draw.Table{
+	text := say("%s: %s of %s on %s\n\n", a.Look.App, visitors, of, day) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(list, func(v DayVisitor) []any {
 			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
@@ -136,7 +137,8 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 func (a *Rows) rankText(found Ranked) string {
 	of := visit.Shown(a.Look.Target)
 	if found.Erased {
-		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.Look.App, draw.Number(found.Rank), of)
+		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n",
+			a.Look.App, draw.Number(found.Rank), of)
 	}
 	return say("%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
 		a.Look.App, draw.Number(found.Rank), of, found.Visitor, draw.Day(found.FirstDay), draw.Day(found.LastDay))

@@ -49,7 +49,10 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 			v.since = s.FirstDay
 		}
 	}
-	page := &appPage{frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == report.DeepestTop, Compared: look.Before > 0}
+	page := &appPage{
+		frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL),
+		Cut: len(sites.Rows) == report.DeepestTop, Compared: look.Before > 0,
+	}
 	first := v.with(func(o *view) { o.skip = 0 })
 	page.Range = first.rangeBar()
 	if v.app.Shared == nil {

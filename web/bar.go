@@ -48,7 +48,8 @@ func (v view) rangeBar() rangeBar {
 		if compares[i] == other {
 			key = "X"
 		}
-		bar.Compares = append(bar.Compares, option{label, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i], key})
+		link := v.with(func(o *view) { o.compare = compares[i] }).link()
+		bar.Compares = append(bar.Compares, option{label, link, v.compare == compares[i], key})
 	}
 	return bar
 }

@@ -82,7 +82,8 @@ func (c counted) spark(last []int64, things string) template.HTML {
 	summary := "Counted since today."
 	if s.Over != none {
 		over := numbers[:s.Over.Days()]
-		summary = count(int64(len(over)), "day") + " up to yesterday: from " + number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
+		summary = count(int64(len(over)), "day") + " up to yesterday: from " +
+			number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
 	}
 	return template.HTML(draw.Spark(summary, numbers, len(last))) //nolint:gosec // draw escapes what it is given
 }

@@ -25,7 +25,10 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
-	page := embedPage{frame: v.frame(), App: app.Name, Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name), Badge: origin + "/badge/" + app.Name + ".svg"}
+	page := embedPage{
+		frame: v.frame(), App: app.Name, Badge: origin + "/badge/" + app.Name + ".svg",
+		Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name),
+	}
 	page.Title = "In your pages · " + page.Title
 	sites, err := d.reader.Sites(ctx, app.Name, "", sitesLooked)
 	if err != nil {

@@ -36,14 +36,16 @@ func (d *Dashboard) hours(ctx context.Context, v view, c *chart) error {
 	}
 	for hour, value := range day {
 		row := barRow{Label: hours(hour), Before: "–", Period: report.Period{
-			FirstDay: int32(hour), Visitors: value.Pv, NewVisitors: value.Newcomers, Compared: c.Before != "" && hour < over, VisitorsBefore: value.PvBefore, //nolint:gosec // of a day
+			FirstDay: int32(hour), Visitors: value.Pv, NewVisitors: value.Newcomers, //nolint:gosec // of a day
+			Compared: c.Before != "" && hour < over, VisitorsBefore: value.PvBefore,
 		}}
 		if row.Compared {
 			row.Before = number(value.PvBefore)
 		}
 		c.Bars = append(c.Bars, row)
 	}
-	c.Title, c.Summary, c.Source = "Visitors by the hour of their first visit that day", hoursSummary(c, over, unknown), v.source("hours", read.SQL)
+	c.Title, c.Summary = "Visitors by the hour of their first visit that day", hoursSummary(c, over, unknown)
+	c.Source = v.source("hours", read.SQL)
 	return err
 }
 

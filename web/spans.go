@@ -38,7 +38,8 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		}
 		in, err = visit.ParseRange(from, to, today)
 		if err == nil && (in.From == visit.AllDays.From || in.Days() > mostDays) {
-			err = visit.Errorf(visit.Invalid, "from", "%.64q is too far from the last day: a range has at most %d years; range=all has all days", from, mostDays/365)
+			err = visit.Errorf(visit.Invalid, "from",
+				"%.64q is too far from the last day: a range has at most %d years; range=all has all days", from, mostDays/365)
 		}
 		if in.To > today && err == nil {
 			in.To = max(in.From, today) // of days to come there is nothing to show
@@ -51,7 +52,8 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 			return name, span.upTo(today), nil
 		}
 	}
-	return name, in, visit.Errorf(visit.Invalid, "range", "%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
+	return name, in, visit.Errorf(visit.Invalid, "range",
+		"%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
 }
 
 // mostDays bounds a range that is typed: a century.

@@ -147,7 +147,8 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		shown = append(shown, none)
 	}
 	for _, value := range shown {
-		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), None: value.Value == report.WithoutTag, Bar: bar("rank", value.Pv, most)}
+		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), Bar: bar("rank", value.Pv, most)}
+		row.None = value.Value == report.WithoutTag
 		row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
 		if !row.None && p.Panel == "from" && v.leadsToPages(chosen) {
 			row.Link = v.of(v.site, "").with(func(o *view) { o.fromBy, o.value, o.by = chosen, value.Value, orders[0] }).link() + "#pages"

@@ -173,7 +173,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 // allTime reads what is shown of all time, where a part of it is from elsewhere: of the days there
 // are numbers of their own.
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
-	totals, err := d.reader.Totals(ctx, v.app.Name, v.target())
+	totals, err := d.reader.Totals(ctx, v.look())
 	if err == nil && len(totals.Rows) > 0 && totals.Rows[0].Hot > totals.Rows[0].CountedHot {
 		page.AllTime, page.AllTimeFrom = &totals.Rows[0], v.source("totals", totals.SQL)
 	}
@@ -238,8 +238,8 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		}
 		full += strings.TrimSuffix("."+noted(notes), ".")
 		bar := draw.PlotBar{
-			Name: barName(b.Period, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
-			Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
+			Name: barName(b.Period, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors,
+			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
 			bar.Visitors, bar.New, bar.Compared, bar.Before = b.Hot, b.Hot, false, 0
@@ -283,7 +283,8 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: first.with(func(o *view) { o.find, o.value = "", "" }).link()}
+	all := first.with(func(o *view) { o.find, o.value = "", "" }).link()
+	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: all}
 	panel := "pages"
 	switch {
 	case v.value != "":
@@ -294,18 +295,18 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	for _, by := range []struct{ name, label string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
 		page.PagesBy = append(page.PagesBy, option{by.label, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 	}
-	listed, all, err := d.listed(ctx, v)
+	listed, found, err := d.listed(ctx, v)
 	if err != nil {
 		return err
 	}
 	page.PagesFrom = v.source(panel, listed.SQL)
 	switch {
 	case v.all != "":
-		page.Part = v.part(all)
-	case all > report.DeepestTop:
+		page.Part = v.part(found)
+	case found > report.DeepestTop:
 		page.All, page.AllPages = "All, more than "+number(report.DeepestTop), v.with(func(o *view) { o.all = "pages" }).link()
-	case all > firstPages:
-		page.All, page.AllPages = "All "+number(int64(all)), v.with(func(o *view) { o.all = "pages" }).link()
+	case found > firstPages:
+		page.All, page.AllPages = "All "+number(int64(found)), v.with(func(o *view) { o.all = "pages" }).link()
 	}
 	most := int64(0) // the bar of the first page of the list is full
 	for _, p := range listed.Rows {

@@ -96,7 +96,10 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		name string
 		of   []string
 		into *string
-	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}, {"from_by", app.tags["from"], &v.fromBy}, {"with_by", app.tags["with"], &v.withBy}} {
+	}{
+		{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort},
+		{"from_by", app.tags["from"], &v.fromBy}, {"with_by", app.tags["with"], &v.withBy},
+	} {
 		if len(choice.of) == 0 {
 			continue
 		}
@@ -148,7 +151,8 @@ func (v view) checkValue() error {
 	case v.app.Shared != nil:
 		return visit.Errorf(visit.Forbidden, "value", "what brought visitors to pages is shown to those alone who may look at the app")
 	case !v.leadsToPages(v.fromBy) || v.site == "" || v.path != "" || v.find != "":
-		return visit.Errorf(visit.Invalid, "value", "pages of a site are listed by source or campaign alone, and not by part of their path, too")
+		return visit.Errorf(visit.Invalid, "value",
+			"pages of a site are listed by source or campaign alone, and not by part of their path, too")
 	case len(v.value) > mostFind || !utf8.ValidString(v.value) || strings.ContainsRune(v.value, 0):
 		return visit.Errorf(visit.Invalid, "value", "it is no value of a tag")
 	}
@@ -165,7 +169,9 @@ func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed
 	switch {
-	case err != nil || framed || v.site == visit.OtherSite || v.site == visit.EventSite || v.path == visit.OtherPage || v.path == visit.DeletedPage:
+	case err != nil || framed || v.site == visit.OtherSite || v.site == visit.EventSite:
+		return ""
+	case v.path == visit.OtherPage || v.path == visit.DeletedPage:
 		return ""
 	case at.Port() != "" && !strings.HasSuffix(at.Port(), "443"):
 		return "http://" + v.target()

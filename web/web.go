@@ -86,7 +86,9 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 })
 
 var functions = template.FuncMap{
-	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b }, "bar": bar, "mix": mix,
+	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b },
+	"day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
+	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix,
 }
 
 type frame struct {
@@ -135,7 +137,9 @@ func Problem(root, title, text, home string) Page {
 
 // Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where
 // the page is nobody's who has come by a link.
-func (d *Dashboard) Asked(ctx context.Context, app App, site string, q url.Values) (kind report.Report, look report.Look, link string, err error) {
+func (d *Dashboard) Asked(
+	ctx context.Context, app App, site string, q url.Values,
+) (kind report.Report, look report.Look, link string, err error) {
 	v, err := d.view(ctx, app, site, q)
 	if err != nil {
 		return kind, look, "", err

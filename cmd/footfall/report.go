@@ -214,7 +214,8 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, err
 		}
 		if in.From > a.today {
-			return nil, visit.Errorf(visit.Invalid, "from", "%s is yet to come: today is %s", visit.DayText(in.From), visit.DayText(a.today))
+			return nil, visit.Errorf(visit.Invalid, "from", "%s is yet to come: today is %s",
+				visit.DayText(in.From), visit.DayText(a.today))
 		}
 		if in.To != visit.AllDays.To { // which ends with the last day that was counted
 			in.To = min(in.To, a.today)
@@ -271,7 +272,8 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	if len(sites) > named {
 		names = append(names, "…")
 	}
-	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
+	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: name a page, or one of them with --site: %s",
+		a.app.Name, strings.Join(names, ", "))
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
@@ -304,7 +306,8 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 			look.Rank, nobody = rank, fmt.Sprintf("number %d", rank)
 		} else if look.Stored, err = a.admin.StoredAs(ctx, &a.app, c.Visitor); err != nil {
 			if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Field == "ip" || verr.Field == "visitor") {
-				return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
+				return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s",
+					c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
 			}
 			return nil, err
 		} else {
@@ -313,7 +316,8 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		look.App = a.app.Name
 		found, err := a.Ranked(ctx, look)
 		if errors.Is(err, report.ErrElsewhere) {
-			return nil, fmt.Errorf("visitor %s of %s came before, elsewhere, and is known by the number alone (footfall offset list)", nobody, visit.Shown(target))
+			return nil, fmt.Errorf("visitor %s of %s came before, elsewhere, and is known by the number alone (footfall offset list)",
+				nobody, visit.Shown(target))
 		}
 		if errors.Is(err, report.ErrNobody) {
 			return nil, fmt.Errorf("%s has no visitor %s", visit.Shown(target), nobody)

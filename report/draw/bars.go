@@ -54,7 +54,9 @@ func (b Bars) write(out io.Writer, top int) {
 			class = "new"
 		}
 		length := long(row.Value)
-		fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="end">%s</text><rect class="%s" fill="%s" x="%d" y="%d" width="%.1f" height="%d"/><text x="%.1f" y="%[2]d">%[11]s</text>`+"\n",
+		fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="end">%s</text>`+
+			`<rect class="%s" fill="%s" x="%d" y="%d" width="%.1f" height="%d"/>`+
+			`<text x="%.1f" y="%[2]d">%[11]s</text>`+"\n",
 			barsLeft-8, y+13, escaped(row.Name), class, fills[class], barsLeft, y, length, barsHigh, barsLeft+length+8, escaped(row.Label))
 	}
 }

@@ -48,7 +48,8 @@ func (p Plot) axis() string {
 	ticks := p.ticks()
 	fmt.Fprintf(&out, `<svg class="axis" width="%d" height="%d" aria-hidden="true">`, plotAxis, plotHigh)
 	for _, tick := range ticks {
-		fmt.Fprintf(&out, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`, plotAxis-8, p.y(tick, ticks[len(ticks)-1])+4, safe(Number(tick)))
+		y := p.y(tick, ticks[len(ticks)-1]) + 4
+		fmt.Fprintf(&out, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`, plotAxis-8, y, safe(Number(tick)))
 	}
 	return out.String() + "</svg>"
 }
@@ -116,14 +117,16 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 		class, safe(bar.Label), x, step, plotHigh-plotBottom)
 	zero, fresh, all := p.y(0, top), p.y(bar.New, top), p.y(bar.Visitors, top)
 	if bar.Visitors > bar.New {
-		fmt.Fprintf(out, `<rect class="back" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" fill="url(#hatch)"/>`, left, all, wide, fresh-all)
+		fmt.Fprintf(out, `<rect class="back" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" fill="url(#hatch)"/>`,
+			left, all, wide, fresh-all)
 	}
 	if bar.New > 0 {
 		fmt.Fprintf(out, `<rect class="new" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, fresh, wide, zero-fresh)
 	}
 	if bar.Noted {
 		middle := x + step/2
-		fmt.Fprintf(out, `<line class="noted" x1="%.3f%%" x2="%.3[1]f%%" y1="%d" y2="%.1f"/><circle class="noted" cx="%.3[1]f%%" cy="%[2]d" r="4"/>`, middle, plotNote, max(all-3, plotNote))
+		fmt.Fprintf(out, `<line class="noted" x1="%.3f%%" x2="%.3[1]f%%" y1="%d" y2="%.1f"/>`, middle, plotNote, max(all-3, plotNote))
+		fmt.Fprintf(out, `<circle class="noted" cx="%.3f%%" cy="%d" r="4"/>`, middle, plotNote)
 	}
 	out.WriteString("</g>")
 }
@@ -157,7 +160,8 @@ func (p Plot) names(out *strings.Builder) {
 		if i/every%2 == 1 {
 			class = "name spare"
 		}
-		fmt.Fprintf(out, `<text class="%s" x="%.3f%%" y="%d" text-anchor="middle">%s</text>`, class, x+step/2, plotHigh-7, safe(p.Bars[i].Name))
+		fmt.Fprintf(out, `<text class="%s" x="%.3f%%" y="%d" text-anchor="middle">%s</text>`,
+			class, x+step/2, plotHigh-7, safe(p.Bars[i].Name))
 	}
 }
 
@@ -187,8 +191,10 @@ func Spark(summary string, numbers []int64, room int) string {
 	}
 	points := strings.TrimSpace(line.String())
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`, sparkWide, sparkHigh, safe(summary))
-	fmt.Fprintf(&out, `<polygon class="under" points="%.1f,%d %s %.1f,%[2]d"/><polyline class="line" points="%[3]s"/>`, at(0), sparkHigh-2, points, x)
+	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`,
+		sparkWide, sparkHigh, safe(summary))
+	fmt.Fprintf(&out, `<polygon class="under" points="%.1f,%d %s %.1f,%[2]d"/><polyline class="line" points="%[3]s"/>`,
+		at(0), sparkHigh-2, points, x)
 	fmt.Fprintf(&out, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.2"/></svg>`, x, y)
 	return out.String()
 }
@@ -199,12 +205,14 @@ func Share(class string, part, whole int64) string {
 	if part > 0 && whole > 0 {
 		percent = max(min(100*float64(part)/float64(whole), 100), 0.5)
 	}
-	return fmt.Sprintf(`<svg class="share %s" width="100%%" height="100%%" aria-hidden="true"><rect width="%.2f%%" height="100%%"/></svg>`, escaped(class), percent)
+	return fmt.Sprintf(`<svg class="share %s" width="100%%" height="100%%" aria-hidden="true"><rect width="%.2f%%" height="100%%"/></svg>`,
+		escaped(class), percent)
 }
 
 // Parts draws two numbers as parts of one bar.
 func Parts(first, second int64) string {
 	all := float64(max(first+second, 1))
-	return fmt.Sprintf(`<svg class="parts" width="100%%" height="14" aria-hidden="true"><rect class="back" width="100%%" height="14" fill="url(#hatch)"/><rect class="new" width="%.2f%%" height="14"/></svg>`,
+	return fmt.Sprintf(`<svg class="parts" width="100%%" height="14" aria-hidden="true">`+
+		`<rect class="back" width="100%%" height="14" fill="url(#hatch)"/><rect class="new" width="%.2f%%" height="14"/></svg>`,
 		100*float64(first)/all)
 }

@@ -28,7 +28,8 @@ var fills = map[string]string{"all": allFill, "new": newFill}
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" ` +
 	`font-family="system-ui, sans-serif" font-size="12" fill="` + ink + `" role="img" aria-labelledby="title">
 <style>
-  svg { color-scheme: light dark; --paper: ` + paper + `; --ink: ` + ink + `; --faint: ` + faint + `; --all: ` + allFill + `; --new: ` + newFill + ` }
+  svg { color-scheme: light dark; --paper: ` + paper + `; --ink: ` + ink + `; --faint: ` + faint + ` }
+  svg { --all: ` + allFill + `; --new: ` + newFill + ` }
   @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --all: #234a84; --new: #79b8ff } }
   .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) }
   .all { fill: var(--all) } .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
