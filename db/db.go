@@ -38,7 +38,7 @@ type Options struct {
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
 	// DeadAfter is how long the other end of a connection may be silent before either end takes it
-	// for dead. Default 10 s.
+	// for dead. Default 10 s. A server of several is left after 3 s at most.
 	DeadAfter time.Duration
 	// RequireStandby: nothing is committed where COMMIT waits for no synchronous standby, unless the
 	// tables say what is required (SayStandby).

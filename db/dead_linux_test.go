@@ -2,11 +2,16 @@ package db_test
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"footfall/db"
 	"footfall/db/dbtest"
@@ -121,6 +126,52 @@ func (f far) testPatience(t *testing.T) {
 			current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle'), current_setting('jit')]`).Scan(&got))
 		assert.Equal(t, []string{"5s", "10000", "5", "off"}, got, name)
 	}
+	assert.Equal(t, 10_000, givenUp(t, f.url+"?sslmode=disable"))
+	several, err := url.Parse(f.url)
+	require.NoError(t, err)
+	several.Host += "," + several.Hostname() + ":1"
+	assert.Equal(t, 3000, givenUp(t, several.String()+"?sslmode=disable"), "there is another to go to")
+}
+
+// givenUp is after how many milliseconds this end gives up a server that acknowledges nothing.
+func givenUp(t *testing.T, url string) (after int) {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, db.Options{})
+	require.NoError(t, err)
+	defer d.Close()
+	require.NoError(t, d.Writers().AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		raw, err := conn.Conn().PgConn().Conn().(*net.TCPConn).SyscallConn()
+		require.NoError(t, err)
+		return raw.Control(func(socket uintptr) {
+			after, err = unix.GetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+			assert.NoError(t, err)
+		})
+	}))
+	return after
+}
+
+// A host of several that did not answer in time is passed by for a moment, and then tried again.
+func TestSilentHostIsPassedBy(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	now := time.Unix(1e9, 0)
+	d := db.NewDialer(time.Nanosecond, func() time.Time { return now }) // nobody answers so soon
+	dial := func() string {
+		conn, err := d.DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err == nil {
+			err = conn.Close()
+		}
+		return fmt.Sprint(err)
+	}
+	const passedBy = "it has just not answered"
+	assert.NotContains(t, dial(), passedBy)
+	assert.Contains(t, dial(), passedBy)
+	d.Timeout = time.Minute
+	assert.Contains(t, dial(), passedBy)
+	now = now.Add(2 * time.Second)
+	assert.Equal(t, "<nil>", dial())
 }
 
 // A server that has vanished keeps nobody waiting for long, and the next try finds another way.

@@ -27,3 +27,10 @@ func (b *Batch) RecordArgs() []any { return b.recordArgs() }
 
 // Tx is a connection of the readers' pool, for the queries of other packages.
 func (d *DB) Tx() Tx { return d.queries.db }
+
+// NewDialer is a dialer by another clock.
+func NewDialer(within time.Duration, now func() time.Time) *dialer { //nolint:revive // tests only call its method
+	d := newDialer(within, time.Minute)
+	d.now = now
+	return d
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +43,14 @@ func newSessions(url string, o Options) (sessions, error) {
 	if several && cfg.ValidateConnect == nil && !strings.Contains(url, "target_session_attrs") {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of a primary and its standbys, the primary
 	}
+	dial, dead := time.Duration(0), o.DeadAfter
+	if several {
+		dead = min(dead, leaveAfter)
+	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
-		if several { // each connection may wait so long for each host that hangs
-			cfg.ConnectTimeout = 2 * time.Second
+		if several { // each connection may wait so long for each host that hangs, or is not there
+			cfg.ConnectTimeout, dial = 2*time.Second, time.Second
 		}
 	}
 	settings := map[string]string{
@@ -54,7 +59,8 @@ func newSessions(url string, o Options) (sessions, error) {
 
 		"client_min_messages": "warning", // by which the server tells that a COMMIT did not wait (standby.go)
 	}
-	keepAlive(cfg, settings, o.DeadAfter)
+	keepAlive(settings, o.DeadAfter)
+	cfg.DialFunc = newDialer(dial, dead).DialContext
 	s := sessions{parsed: parsed, settings: settings, writers: new(atomic.Pointer[string])}
 	err = s.lookForCell()
 	return s, err
@@ -164,21 +170,59 @@ const defaultDeadAfter = 10 * time.Second
 // TCP_USER_TIMEOUT. Where it has, that alone decides.
 const aliveProbes = 3
 
-// keepAlive makes both ends of the connections of cfg give one up when the other end has been
-// silent for that long: the server, since a client that has vanished may hold locks; the client,
-// since somebody waits for its answer. Keepalives alone would not do: none is sent while data waits
-// to be acknowledged, and TCP sends such data again for a quarter of an hour. TCP_USER_TIMEOUT
-// bounds that. On a Unix socket, which cannot lose its other end, none of this has an effect.
-func keepAlive(cfg *pgx.ConnConfig, settings map[string]string, deadAfter time.Duration) {
-	idle := max(deadAfter/2, time.Second) // TCP counts in seconds
-	interval := max((deadAfter-idle)/aliveProbes, time.Second)
+// leaveAfter is after how long a server that is silent is left where there are others to go to: long
+// enough for a switch that is started anew to lose a packet or two, and short beside what it takes to
+// have another server take its place.
+const leaveAfter = 3 * time.Second
+
+// keepAlives are how TCP finds out that the other end has been silent for so long. (It counts in
+// seconds.)
+func keepAlives(dead time.Duration) (idle, interval time.Duration) {
+	idle = max(dead/2, time.Second)
+	return idle, max((dead-idle)/aliveProbes, time.Second)
+}
+
+// keepAlive makes the server give a connection up when the other end has been silent for that long,
+// since a client that has vanished may hold locks. Keepalives alone would not do: none is sent while
+// data waits to be acknowledged, and TCP sends such data again for a quarter of an hour.
+// TCP_USER_TIMEOUT bounds that. On a Unix socket, which cannot lose its other end, none of this has
+// an effect.
+func keepAlive(settings map[string]string, dead time.Duration) {
+	idle, interval := keepAlives(dead)
 	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
 	settings["tcp_keepalives_interval"] = fmt.Sprint(int(interval.Seconds()))
 	settings["tcp_keepalives_count"] = fmt.Sprint(aliveProbes)
-	settings["tcp_user_timeout"] = milliseconds(deadAfter)
-	dialer := &net.Dialer{
+	settings["tcp_user_timeout"] = milliseconds(dead)
+}
+
+// dialer makes connections that this end gives up likewise: somebody waits for the server's answer.
+type dialer struct {
+	net.Dialer
+	now    func() time.Time
+	silent sync.Map // when hosts did not answer last, by address
+}
+
+func newDialer(within, dead time.Duration) *dialer {
+	idle, interval := keepAlives(dead)
+	return &dialer{now: time.Now, Dialer: net.Dialer{
+		Timeout:         within,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: interval, Count: aliveProbes},
-		Control:         userTimeout(deadAfter),
+		Control:         userTimeout(dead),
+	}}
+}
+
+// passBy is how long a host that did not answer in time is passed by: each new connection would wait
+// for it again, with TLS and without.
+const passBy = 2 * time.Second
+
+// DialContext makes a connection.
+func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if at, was := d.silent.Load(address); was && d.now().Sub(at.(time.Time)) < passBy {
+		return nil, fmt.Errorf("dial %s: it has just not answered: %w", address, context.DeadlineExceeded)
 	}
-	cfg.DialFunc = dialer.DialContext
+	conn, err := d.Dialer.DialContext(ctx, network, address)
+	if d.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		d.silent.Store(address, d.now())
+	}
+	return conn, err
 }
