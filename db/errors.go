@@ -116,6 +116,7 @@ var faultsRaised = map[string]Fault{
 	"FF005": FaultTooOld, // require_past_days
 	"FF006": FaultLate,   // likewise
 	"FF007": FaultLocked, // share_app_days
+	"FF008": FaultData,   // put_in_inbox
 }
 
 // answerOf is what the server has said in an error; the zero value, if it has not.
@@ -150,6 +151,9 @@ func LockedApp(err error) int32 {
 	return int32(app)
 }
 
+// isAppChanged reports whether put_in_inbox says that an app is gone, or counts in another way.
+func isAppChanged(err error) bool { return answerOf(err).Code == "FF008" }
+
 func isForeignKeyViolation(err error) bool { return answerOf(err).Code == "23503" }
 
 // notSentError marks an error that came before any visit was sent, so that nothing can have
@@ -164,5 +168,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "gone", "held", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

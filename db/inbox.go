@@ -33,7 +33,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	switch err = d.commit(ctx, conn, &q); {
 	case err == nil:
 		return nil
-	case answerOf(err).Code == "FF008": // raised by put_in_inbox
+	case isAppChanged(err):
 		err = errors.Join(ErrAppChanged, err)
 	}
 	return fmt.Errorf("write to the inbox: %w", err)

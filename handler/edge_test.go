@@ -128,6 +128,7 @@ func TestErrors(t *testing.T) {
 		{&visit.Error{Kind: visit.NotFound, Message: "app: no"}, 404, "app: no", 0},
 		{&visit.Error{Kind: visit.Forbidden, Message: "uri: no"}, 403, "uri: no", 0},
 		{&visit.Error{Kind: visit.Unavailable, Message: "later", Err: cause}, 503, "later", 1},
+		{&visit.Error{Kind: visit.Unavailable, Message: "later", Err: cause, Logged: true}, 503, "later", 0},
 		{&visit.Error{Kind: visit.Lost, Message: "counted", Err: cause}, 500, "counted", 1},
 		{&visit.Error{Kind: 99, Message: "unheard of", Err: cause}, 500, "internal error", 1},
 		{cause, 500, "internal error", 1},

@@ -59,7 +59,8 @@ func (s *service) statusOf(c echo.Context, err error) (status int, message strin
 	case errors.As(err, &routed) && routed.Code < http.StatusInternalServerError:
 		status, message = routed.Code, s.describe(c, routed)
 	}
-	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {
+	logged := verr != nil && verr.Logged
+	if status >= http.StatusInternalServerError && !logged && c.Request().Context().Err() == nil {
 		s.logFault(c.Path(), status, err)
 	}
 	return status, message

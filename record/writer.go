@@ -174,7 +174,7 @@ func (w *writer) write(j *job) {
 			j.failAll(ErrMoved)
 		case db.FaultAhead: // somebody has set this machine's clock since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
-			j.failAll(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
+			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
 		case db.FaultHint:
 			if !w.draft.hinted() { // then it was no hint that is wrong, but the tables
 				j.split(sent, err)
@@ -190,7 +190,7 @@ func (w *writer) write(j *job) {
 			w.afterLostCommit(ctx, j, sent, id, try)
 		default:
 			w.pulse.saw(err)
-			j.failAll(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
+			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
 	// An idle lane must not keep a generation in memory that has been dropped.
@@ -374,6 +374,12 @@ func (w *writer) makeDays(ctx context.Context, entries []*entry) error {
 		}
 	}
 	_, err := w.db.MakeDays(ctx, days...)
+	return err
+}
+
+// logged is an error whose cause logFault has logged.
+func logged(err *visit.Error) *visit.Error {
+	err.Logged = true
 	return err
 }
 

@@ -58,7 +58,7 @@ const (
 	TooSlow                     // the body comes too slowly
 	Mismatch                    // not what was sent under the same name before
 	Unavailable                 // not counted; try again later
-	Lost                        // not known whether it was counted, or with which numbers: do not send again
+	Lost                        // not known whether it was counted, or with which numbers: to be sent again only with an id, by which it counts once
 )
 
 // Error is what callers are told. Errorf makes it.
@@ -68,6 +68,7 @@ type Error struct {
 	Message    string        // what is wrong and what to do; it begins with the field
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
 	Err        error         // the cause, which is logged and not told to callers
+	Logged     bool          // it is in the log already
 }
 
 // Errorf makes an Error. field is the field of the request that is wrong, or "".
