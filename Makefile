@@ -112,8 +112,9 @@ crash: deps ## kill the service, an import, consumers and PostgreSQL under load,
 	go test -count=1 -timeout=180m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
 
 .PHONY: failover
-failover: deps ## kill the primary of pg_auto_failover and of Patroni under load, FAILOVERS (5) times each; on Debian, as root, which installs them
+failover: deps ## kill the primary under load, FAILOVERS (5) times each: by hand, under pg_auto_failover, and under Patroni; on Debian, as root, which installs them
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql-15-auto-failover pg-auto-failover-cli patroni etcd-server python3-etcd
+	FOOTFALL_FAILOVERS=$(FAILOVERS) go test -count=1 -timeout=60m -run TestFailover -v ./cmd/footfall
 	for manager in pg_auto_failover patroni; do \
 	  FOOTFALL_MANAGER=$$manager FOOTFALL_FAILOVERS=$(FAILOVERS) go test -count=1 -timeout=60m -run TestManagedFailover -v ./cmd/footfall || exit; \
 	done

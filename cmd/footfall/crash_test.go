@@ -57,11 +57,7 @@ func TestCrash(t *testing.T) {
 	clients.Wait()
 	require.NoError(t, ctx.Err(), "it took too long")
 
-	eventually(t, "all that was accepted is counted", func() bool {
-		status, body := get(c.service.url + "/counts?app=demo&uri=http://site0.example/0")
-		return status == http.StatusOK && !strings.Contains(body, "behind")
-	})
-
+	c.allCounted(c.service.url)
 	compared := c.compare()
 	assert.Positive(t, c.called)
 	assert.Positive(t, c.accepted)
@@ -320,6 +316,14 @@ func (c *crash) visit(client *http.Client, page, visitor, id string) (int, visit
 		answer = visit.Answer{}
 	}
 	return response.StatusCode, answer
+}
+
+// allCounted waits until a service has counted all that was accepted.
+func (c *crash) allCounted(service string) {
+	eventually(c.t, "all that was accepted is counted", func() bool {
+		status, body := get(service + "/counts?app=demo&uri=http://site0.example/0")
+		return status == http.StatusOK && !strings.Contains(body, "behind")
+	})
 }
 
 func (c *crash) awaitAnswers(n int64) {

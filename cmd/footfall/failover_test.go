@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,41 +23,47 @@ import (
 const failoverClients = 24
 
 // TestFailover kills the primary of two instances under load, again and again, lets its synchronous
-// standby take its place, and holds the tables against what the clients were answered. While the new
-// primary has no standby, nothing counts. FOOTFALL_FAILOVERS makes it longer.
+// standby take its place, and holds the tables against what the clients were answered. Before, somebody
+// weakens the primary, cancels what waits, and has it wait for no standby any more; and while the new
+// one has no standby, nothing counts. FOOTFALL_FAILOVERS makes it longer.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
 	f := newFailover(t, patientURL(t, pair), "--require-standby")
 	f.ids = true
-	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", dbtest.LongOrShort(10, 2)), func() {
+	times := dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", dbtest.LongOrShort(10, 2))
+	compared := f.run(times, func() {
+		f.weaken()
+		pair.WaitFor("")
+		f.refuses(pair, "nobody waits for the standby that stands still")
 		pair.Kill()
+		f.killed["primaries"]++
 		pair.Promote()
 		f.warns("none follows it or answers, so nothing is counted")
 		pair.WaitFor("") // as some managers do
 		f.warns("the server waits for no standby, though one is required")
-		eventually(t, "nobody waits for a standby", func() bool { return len(pair.Waiting("%")) == 0 })
-		f.takesNothing()
-		before := f.counted()
-		f.takesNothing()
-		assert.Equal(t, before, f.counted(), "counted on one machine")
+		f.refuses(pair, "the new primary is alone")
 		pair.WaitFor("*")
 		pair.Rejoin()
 	})
+	assert.Equal(t, times, f.killed["primaries"])
+	t.Log(compared, f.killed.each(t, "primaries", "reloads", "cancels"))
 }
 
-// With a standby that need not follow, what was answered is lost, and the comparison finds it.
+// Where no standby is required, what was answered is lost by the same, and the comparison finds it.
 func TestFailoverThatLoses(t *testing.T) {
 	t.Parallel()
-	pair := dbtest.NewPair(t, false)
+	pair := dbtest.NewPair(t, true)
 	f := newFailover(t, patientURL(t, pair))
 	f.loses = true
 	f.run(1, func() {
-		pair.FreezeWalSender()
+		f.weaken()
+		pair.WaitFor("")
 		f.awaitAnswers(f.answered.Load() + 200)
 		pair.Kill()
 		killed := time.Now()
 		pair.Promote()
+		pair.WaitFor("")
 		f.countsAgain(killed)
 	})
 }
@@ -81,11 +89,16 @@ func TestManagedFailover(t *testing.T) {
 	well(t, "migrate", "up", "--database-url="+database)
 	f := newFailover(t, database, "--require-standby")
 	f.ids = true
-	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", 5), func() {
+	times := dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", 5)
+	compared := f.run(times, func() {
+		f.weaken()
 		manager("kill")
+		f.killed["primaries"]++
 		f.countsAgain(time.Now())
 		manager("back")
 	})
+	assert.Equal(t, times, f.killed["primaries"])
+	t.Log(compared, f.killed.each(t, "primaries", "reloads", "cancels"))
 }
 
 // failover is two instances on several servers, and what their clients were told.
@@ -129,6 +142,36 @@ func (f *failover) counted() int64 {
 	return dbtest.Column[int64](f.t, conn, `SELECT sum(hot)::bigint FROM footfall.counters`)[0]
 }
 
+// weaken has the primary read settings by which sessions would wait for no standby, and hear nothing of
+// commits that were cancelled; lets nothing come to its standbys any more; and cancels what waits.
+func (f *failover) weaken() {
+	conn, connected := f.connect()
+	require.True(f.t, connected)
+	defer conn.Close(f.ctx)
+	commit := []string{"local", "off"}[f.killed["reloads"]%2]
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_commit = " + commit, "ALTER SYSTEM SET client_min_messages = error", "SELECT pg_reload_conf()"} {
+		_, err := conn.Exec(f.ctx, sql)
+		require.NoError(f.t, err, sql)
+	}
+	f.killed["reloads"]++
+	f.awaitAnswers(f.answered.Load() + 2*failoverClients) // by sessions that have read them
+	for _, pid := range dbtest.Column[int](f.t, conn, `SELECT pid FROM pg_stat_replication`) {
+		require.NoError(f.t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	const cancels = 20
+	for until := f.killed["cancels"] + cancels; f.killed["cancels"] < until; require.NoError(f.t, f.ctx.Err()) {
+		f.killed["cancels"] += dbtest.Column[int](f.t, conn, `SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)[0]
+	}
+}
+
+// refuses looks whether all services refuse what they would have to write, and write nothing.
+func (f *failover) refuses(pair *dbtest.Pair, why string) {
+	eventually(f.t, "nobody waits for a standby", func() bool { return len(pair.Waiting("%")) == 0 })
+	before := f.counted()
+	f.takesNothing()
+	assert.Equal(f.t, before, f.counted(), why)
+}
+
 // takesNothing sends to all services what they answer when it is written.
 func (f *failover) takesNothing() {
 	for _, s := range f.services {
@@ -148,7 +191,7 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	t.Cleanup(cancel)
-	f := &failover{crash: &crash{t: t, ctx: ctx, targets: make(map[string]*told), statuses: make(map[int]int64)}, database: database}
+	f := &failover{crash: &crash{t: t, ctx: ctx, killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)}, database: database}
 	f.connect = func() (*pgx.Conn, bool) {
 		conn, err := pgx.Connect(ctx, dbtest.With(t, database, "target_session_attrs", "read-write"))
 		return conn, err == nil
@@ -164,13 +207,14 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	return f
 }
 
-// run lets servers fail while visits are counted, and compares.
-func (f *failover) run(times int, fail func()) {
+// run lets servers fail while visits are counted, some of them later, and compares.
+func (f *failover) run(times int, fail func()) (compared string) {
 	f.visits, f.pace = math.MaxInt32, 5*time.Millisecond
 	var clients sync.WaitGroup
 	for range failoverClients {
 		clients.Go(f.client)
 	}
+	clients.Go(f.acceptor)
 	for range times {
 		f.awaitAnswers(f.answered.Load() + 400)
 		fail()
@@ -179,7 +223,10 @@ func (f *failover) run(times int, fail func()) {
 	f.taken.Store(f.visits) // enough
 	clients.Wait()
 	require.NoError(f.t, f.ctx.Err(), "it took too long")
-	compared := f.compare()
-	f.t.Logf("%d visits answered by %d clients, %d failed %v: %s", f.answered.Load(), failoverClients, f.failed.Load(), f.statuses, compared)
+	assert.Positive(f.t, f.accepted)
+	f.allCounted(f.services[0].url)
+	compared = f.compare()
 	assert.Contains(f.t, well(f.t, "verify", "--database-url="+f.database), "0 violations")
+	return fmt.Sprintf("%d visits answered by %d clients, %d failed %v, %d accepted: %s;",
+		f.answered.Load(), failoverClients, f.failed.Load(), f.statuses, f.accepted, compared)
 }
