@@ -3,7 +3,6 @@ package embed
 import (
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,29 +24,25 @@ type Badge struct {
 	// Counted: the number is what was counted, without what is from elsewhere.
 	Counted bool
 
-	label, color, style string
+	label string
+	plain bool // text alone
 }
 
 // What a badge may say, the usual first.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
 	badgeLabels  = map[string]string{"hot": "visits", "pv": "daily visitors", "uv": "visitors"}
-	badgeColors  = map[string]string{
-		"brightgreen": "#44cc11", "green": "#97ca00", "yellowgreen": "#a4a61d", "yellow": "#dfb317", "orange": "#fe7d37", "red": "#e05d44",
-		"blue": "#007ec6", "lightgrey": "#9f9f9f", "grey": "#555555",
-	}
-	hexColor = regexp.MustCompile(`^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
 )
 
 const (
-	usualColor   = "blue"
 	longestLabel = 64 // characters
 	longestLine  = 90 // days
 	noNumber     = "–"
 )
 
 // ReadBadge reads the parameters of a badge. What is wrong is left as usual, so that the badge can
-// be drawn nevertheless; the error is the first fault. Other parameters are ignored.
+// be drawn nevertheless; the error is the first fault. Other parameters are ignored, and so are the
+// colours and other styles that READMEs may name.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -70,20 +65,9 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		}
 		return value == wanted
 	}
-	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), color: badgeColors[usualColor]}
+	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), plain: q.Get("style") == "plain"}
 	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
 	b.Site, b.Number = target == "site", number
-	b.style = oneOf("style", draw.BadgeStyles)
-	if color := q.Get("color"); badgeColors[color] != "" {
-		b.color = badgeColors[color]
-	} else if hex := hexColor.FindStringSubmatch(color); hex != nil {
-		b.color = "#" + strings.ToLower(hex[1])
-		if len(hex[1]) == 3 {
-			b.color = "#" + strings.ToLower(string([]byte{hex[1][0], hex[1][0], hex[1][1], hex[1][1], hex[1][2], hex[1][2]}))
-		}
-	} else if color != "" {
-		wrong("color", "%.64q is none: write one like 0b6e63, or green", color)
-	}
 	b.label = badgeLabels[b.Number]
 	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel || strings.ContainsFunc(label, unicode.IsControl) {
 		wrong("label", "it is no text of at most %d characters", longestLabel)
@@ -119,7 +103,7 @@ func (b Badge) Of(a visit.Answer) int64 {
 
 // SVG draws the badge with a number, and beside it the line of some; nil number: there is none.
 func (b Badge) SVG(number *int64, line []int64) []byte {
-	return []byte(draw.Badge{Style: b.style, Label: b.label, Message: message(number), Color: b.color, Line: line}.SVG())
+	return []byte(draw.Badge{Plain: b.plain, Label: b.label, Message: message(number), Line: line}.SVG())
 }
 
 // JSON is the badge as shields.io draws it.
@@ -129,9 +113,8 @@ func (b Badge) JSON(number *int64) []byte {
 		Label         string `json:"label"`
 		Message       string `json:"message"`
 		Color         string `json:"color"`
-		Style         string `json:"style,omitempty"`
 		IsError       bool   `json:"isError,omitempty"`
-	}{1, b.label, message(number), b.color, strings.TrimSuffix(b.style, "plain"), number == nil})
+	}{1, b.label, message(number), draw.BadgeColor, number == nil})
 	return body
 }
 
