@@ -247,9 +247,6 @@ func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	return addrs, nil
 }
 
-// ErrBusy is why Fetch fails where the service has too much to do for an answer.
-var ErrBusy = errors.New("the service is busy")
-
 // Fetch returns the body of an answer that is well. Where there is JSON to send, it posts that.
 func Fetch(ctx context.Context, address string, send []byte) (string, error) {
 	method := http.MethodGet
@@ -270,8 +267,6 @@ func Fetch(ctx context.Context, address string, send []byte) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("bench: %w", err)
-	case answer.StatusCode == http.StatusServiceUnavailable:
-		return "", fmt.Errorf("bench: %s: %w", address, ErrBusy)
 	case answer.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("bench: %s answers %s: %.200s", address, answer.Status, text)
 	}

@@ -1,5 +1,5 @@
-// Package reports measures all but the counting of visits itself: whether uniques are true, how
-// long reports take while visits are counted, and how visits fare beside dashboards and verify.
+// Package reports measures how long reports and dashboards take while visits are counted, how visits
+// fare beside them and beside verify, and how many are counted at most.
 package reports
 
 import (
@@ -7,50 +7,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
-	"net/netip"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"footfall/bench"
 	"footfall/bench/generate"
 	"footfall/bench/load"
 	"footfall/bench/tables"
+	"footfall/pause"
 	"footfall/retention"
-	"footfall/visit"
 )
 
 // Options of a measurement of reports, as flags.
 type Options struct {
 	bench.Options
-	Data    string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. One in which others have counted is refused. Default: none."`
-	Parts   []string `enum:"uniques,answers,dashboards,verify,rates,people" default:"uniques,answers,dashboards,verify,rates,people" placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the tables take), people (how long it takes to look up for whom ids stand, and to load these). Default: all."`
-	Visits  int      `default:"10000000" quick:"50000" placeholder:"N" help:"Visits that are generated where there are none, by a tenth as many visitors to a hundredth as many pages: see bench generate. Default: ${default}."`
-	Rate    int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
-	People  int      `default:"1000000" quick:"5000" placeholder:"N" help:"Ids of people that are loaded where there are none. Default: ${default}."`
-	Runs    int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
-	Samples int      `default:"1000" quick:"50" placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: ${default}."`
+	Data   string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. One in which others have counted is refused. Default: none."`
+	Parts  []string `enum:"answers,dashboards,verify,rates" default:"answers,dashboards,verify,rates" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the database takes). Default: all."`
+	Visits int      `default:"10000000" quick:"50000" placeholder:"N" help:"Visits that are generated where there are none, by a tenth as many visitors to a hundredth as many pages: see bench generate. Default: ${default}."`
+	Rate   int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
+	Runs   int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
 }
 
 // set is what is generated.
 func (o Options) set() generate.Set {
 	return generate.Set{Visits: o.Visits, Pages: max(1, o.Visits/100), Visitors: min(max(1, o.Visits/10), 16_000_000)}.Completed()
-}
-
-// parts in the order in which they are measured: that one first which wants the tables as they were
-// counted.
-var parts = []struct {
-	name    string
-	measure func(*asking, context.Context) error
-}{
-	{"uniques", (*asking).compareUniques},
-	{"answers", (*asking).measureAnswers},
-	{"dashboards", (*asking).measureDashboards},
-	{"verify", (*asking).measureVerify},
-	{"rates", (*asking).measureRates},
-	{"people", (*asking).measurePeople},
 }
 
 // Check tells what is wrong with the options.
@@ -77,50 +63,46 @@ type Row struct {
 	load.Measure
 }
 
-// add tells how long answers took, of which so many came in a time; 0: nobody asks.
-func (r *Report) add(what string, waits []time.Duration, took time.Duration) {
-	r.Rows = append(r.Rows, Row{what, load.MeasureOf(waits, took)})
-}
-
 func (r *Report) note(format string, of ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, of...))
 }
 
-// asking is a run of Run. One goroutine uses it, but for what a part starts and ends.
+// asking is a run of Run. One goroutine uses it.
 type asking struct {
 	Options
-	made    generate.Set
-	address string   // of the database
-	secret  []string // names the service the secret of its ids, if some are asked for
-	world   *world
-	report  *Report
+	app, address string                  // of the database
+	came         []tables.VisitsOfDayRow // of one day: pages as often as they are visited
+	sites        []string
+	report       *Report
 }
 
 // Run measures reading on tables that package generate filled, and fills them first where nobody
 // has. An error that wraps bench.ErrUntrue comes with a report.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
-	r := &asking{Options: o, made: o.set(), report: &Report{Command: o.Command, Rate: o.Rate}}
 	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	r.report.Machine, r.address = server.Machine, server.URL
+	r := &asking{Options: o, app: o.set().App, address: server.URL, report: &Report{Machine: server.Machine, Command: o.Command, Rate: o.Rate}}
 	if o.Data == "" {
 		if r.address, err = server.Database(ctx, ""); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.prepare(ctx); err != nil {
+	if err := r.prepare(ctx, o.set()); err != nil {
 		return nil, err
 	}
-	for _, part := range parts {
-		if !slices.Contains(o.Parts, part.name) {
+	measures := map[string]func(context.Context) error{
+		"answers": r.measureAnswers, "dashboards": r.measureDashboards, "verify": r.measureVerify, "rates": r.measureRates,
+	}
+	for _, part := range []string{"answers", "dashboards", "verify", "rates"} {
+		if !slices.Contains(o.Parts, part) {
 			continue
 		}
-		r.Doing("measuring %s", part.name)
-		if err := part.measure(r, ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
+		r.Doing("measuring %s", part)
+		if err := measures[part](ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", part, err)
 		}
 	}
 	return r.report, bench.Untrue(r.report.Wrong)
@@ -129,7 +111,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 // prepare generates an app where there is none, and closes the days that are over, as the service
 // does each night. It refuses tables in which somebody else has counted: the benchmark adds visits
 // to them.
-func (r *asking) prepare(ctx context.Context) error {
+func (r *asking) prepare(ctx context.Context, set generate.Set) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {
 		return err
@@ -141,10 +123,10 @@ func (r *asking) prepare(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(apps) == 0:
-			if err := generate.Run(ctx, bench.Options{DatabaseURL: r.address, Progress: r.Progress}, r.made); err != nil {
+			if err := generate.Run(ctx, bench.Options{DatabaseURL: r.address, Progress: r.Progress}, set); err != nil {
 				return err
 			}
-		case len(apps) > 1 || apps[0] != r.made.App:
+		case len(apps) > 1 || apps[0] != r.app:
 			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
 		}
 		began := time.Now()
@@ -153,127 +135,207 @@ func (r *asking) prepare(ctx context.Context) error {
 			return err
 		}
 		r.report.note("%d days were closed in %.1f s", len(done.Closed), time.Since(began).Seconds())
-		if err := q.Vacuum(ctx); err != nil {
-			return err
+		var err1 error
+		r.came, err = q.VisitsOfDay(ctx, r.app)
+		r.sites, err1 = q.SitesOfApp(ctx, r.app)
+		return errors.Join(err, err1, q.Vacuum(ctx))
+	})
+}
+
+// beside runs f on a service of its own while visits come at a steady rate, and reports how those
+// fared that came meanwhile. Half of them are by those who know the page, a quarter by those who know
+// another one, and a quarter by new visitors.
+func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) error {
+	return r.serving(ctx, func(p *bench.Process) error {
+		s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512, // hardly any waits for another
+			Request: func(n int) []byte {
+				v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
+				ip := v.Ip.String()
+				switch rand.IntN(4) {
+				case 0:
+					ip = r.came[rand.IntN(len(r.came))].Ip.String()
+				case 1:
+					ip = load.Address(int(rand.Int32())).String()
+				}
+				return r.visit(p, ip, v.Uri, n)
+			}}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
+		go func() { sent <- s.Send(ctx) }()
+		err := pause.For(ctx, warmUp)
+		began := time.Now()
+		if err == nil {
+			err = f(p)
 		}
-		r.world, err = newWorld(ctx, q, r.made.App)
+		took := time.Since(began)
+		cancel(errEnough)
+		if failed := <-sent; !errors.Is(failed, errEnough) {
+			return errors.Join(failed, err)
+		}
+		waits := slices.DeleteFunc(s.Waits[r.Rate*int(warmUp.Seconds()):], func(w time.Duration) bool { return w == 0 })
+		r.report.Rows = append(r.report.Rows, Row{"visits beside " + what, load.MeasureOf(waits, took)})
 		return err
 	})
 }
 
+const (
+	longestLoad = 30 * time.Minute // bounds a steady load
+	warmUp      = time.Second      // of visits, before they and what is asked beside them are measured
+)
+
+var errEnough = errors.New("enough")
+
+// serving runs f on a service in a process of its own.
+func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (err error) {
+	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
+		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if err := p.Shows(bench.MetricFilterReady, 1); err != nil {
+		return err
+	}
+	return f(p)
+}
+
+// visit is the request of a visit, which one of a hundred pages led to.
+func (r *asking) visit(p *bench.Process, ip, uri string, n int) []byte {
+	return load.VisitRequest(p.URL, r.app, uri, fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100))
+}
+
+// questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
+// braces: a page as often as it is visited, a visitor of it, its site, or any site.
+func questions() []string {
+	all := []string{
+		"/api/apps/{app}/sites",
+		"/api/apps/{app}/pages?order=pv&limit=20",
+		"/api/apps/{app}/pages?site={any}&order=uri&limit=100",
+		"/api/apps/{app}/days?uri=http://{page}",
+		"/api/apps/{app}/ranks?uri=http://{page}&ip={visitor}",
+		"/api/apps/{app}/uniques?site={any}",
+		"/api/apps/{app}/uniques?prefix={site}/",
+		"/api/apps/{app}/tags?site={any}&name=source",
+		"/dash/{app}/{any}?range=all&value=google",
+		"/",
+	}
+	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {
+		all = append(all, "/dash/{app}?range="+span, "/dash/{app}/{any}?range="+span, "/dash/{app}/{site}?page=/{path}&range="+span)
+	}
+	return all
+}
+
+// measureAnswers asks one report after the other while visits are counted, as one client that keeps
+// its connection.
+func (r *asking) measureAnswers(ctx context.Context) error {
+	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
+	asked := questions()
+	took := make([][]time.Duration, len(asked))
+	err := r.beside(ctx, "reports", func(p *bench.Process) error {
+		for range r.Runs {
+			for i, q := range asked {
+				came := r.came[random.IntN(len(r.came))]
+				site, path, _ := strings.Cut(came.Uri, "/")
+				drawn := strings.NewReplacer("{app}", r.app, "{any}", r.sites[random.IntN(len(r.sites))], "{page}", came.Uri,
+					"{site}", site, "{path}", path, "{visitor}", came.Ip.String()).Replace(q)
+				began := time.Now()
+				if _, err := bench.Fetch(ctx, p.URL+drawn, nil); err != nil {
+					return fmt.Errorf("%s: %w", q, err)
+				}
+				took[i] = append(took[i], time.Since(began))
+			}
+		}
+		return nil
+	})
+	for i, q := range asked {
+		r.report.Rows = append(r.report.Rows, Row{q, load.MeasureOf(took[i], 0)})
+	}
+	return err
+}
+
+// measureVerify proves all numbers beside visits.
+func (r *asking) measureVerify(ctx context.Context) error {
+	return r.beside(ctx, "verify", func(*bench.Process) error {
+		began := time.Now()
+		out, err := exec.CommandContext(ctx, r.Footfall, "verify", "--database-url", r.address).CombinedOutput() //nolint:gosec // the program that is measured
+		if err != nil {
+			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("verify: %s: %s", err.Error(), out))
+		}
+		r.report.note("all was verified in %.0f s", time.Since(began).Seconds())
+		return ctx.Err()
+	})
+}
+
+// measureRates counts visits as fast as they are answered: by new visitors, and by the same once
+// more. It tells what the database took before.
+func (r *asking) measureRates(ctx context.Context) error {
+	err := bench.Ask(ctx, r.address, func(q *tables.Queries) error {
+		size, err := q.DatabaseBytes(ctx)
+		r.report.note("the whole database takes %s bytes", bench.Grouped(float64(size)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.serving(ctx, func(p *bench.Process) error {
+		first, visits := rand.Int32(), 500*r.Runs
+		for _, who := range []string{"new visitors", "the same once more"} {
+			s := &load.Steady{URL: p.URL, Requests: visits, PerSecond: math.Inf(1), Connections: 64, Request: func(n int) []byte {
+				page := r.came[n*7919%len(r.came)] // as often as it is visited
+				return r.visit(p, load.Address(int(first)+n).String(), page.Uri, n)
+			}}
+			began := time.Now()
+			if err := s.Send(ctx); err != nil {
+				return err
+			}
+			r.report.note("%s visits a second by %s", bench.Grouped(float64(visits)/time.Since(began).Seconds()), who)
+		}
+		return nil
+	})
+}
+
+const (
+	openDashboards = 20
+	refreshAfter   = 5 * time.Second // as web/dash.js does
+)
+
+// measureDashboards counts visits beside nothing else and beside dashboards that are open. Each shows
+// the last 30 days of a site; they are opened one after the other, so that they do not all ask at
+// once.
+func (r *asking) measureDashboards(ctx context.Context) error {
+	long := time.Second * time.Duration(min(r.Runs, 30))
+	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)
+	err := errors.Join(
+		r.beside(ctx, "nothing else", func(*bench.Process) error { return pause.For(ctx, long) }),
+		r.beside(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
+			until, cancel := context.WithTimeout(ctx, long)
+			defer cancel()
+			var all sync.WaitGroup // goroutines, which end with until, once their page is read
+			for i := range openDashboards {
+				all.Go(func() {
+					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])
+					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil && pause.For(until, rest) == nil; rest = refreshAfter {
+						began := time.Now()
+						_, errs[i] = bench.Fetch(ctx, page, nil) // to its end
+						took[i] = append(took[i], time.Since(began))
+					}
+				})
+			}
+			all.Wait()
+			return errors.Join(errs...)
+		}))
+	r.report.Rows = append(r.report.Rows, Row{"their pages, of a site and 30 days", load.MeasureOf(slices.Concat(took...), 0)})
+	return err
+}
+
 // Print writes the report for people at a terminal.
 func (r *Report) Print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\nvisits came at %d a second\n", r.Machine, r.Rate)
-	for _, note := range r.Notes {
-		fmt.Fprintln(w, note)
-	}
+	fmt.Fprintf(w, "\n%s\nvisits came at %d a second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
 	t := bench.Table{{"what", "times", "a second", "p50 ms", "p99 ms", "max ms"}}
 	for _, row := range r.Rows {
 		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms), bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
 	}
 	fmt.Fprintf(w, "\n%s\nRepeat it: %s\n", t, r.Command)
-}
-
-// world is what the tables hold of which reports are asked for, for questions and visits at random.
-type world struct {
-	days    []int32                 // that were counted, in order
-	came    []tables.VisitsOfDayRow // of one day: pages as often as they are visited
-	sites   []tables.TargetsInOrderRow
-	targets []tables.TargetsInOrderRow
-}
-
-func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err error) {
-	id, err := q.AppID(ctx, app)
-	days, err1 := q.DaysOfApp(ctx, id)
-	targets, err2 := q.TargetsInOrder(ctx, id)
-	if err := errors.Join(err, err1, err2); err != nil {
-		return nil, err
-	}
-	w = &world{days: days, targets: targets}
-	// Of a day that no earlier run of the benchmark added to: those count today.
-	day := w.days[max(0, len(w.days)-8)]
-	if w.came, err = q.VisitsOfDay(ctx, tables.VisitsOfDayParams{AppID: id, Day: day}); err != nil {
-		return nil, err
-	}
-	if len(w.came) == 0 {
-		return nil, fmt.Errorf("data: nobody came on day %d: choose a folder that is new, or that bench generate filled", day)
-	}
-	if today := visit.DayOf(time.Now(), time.UTC); today > w.days[len(w.days)-1] {
-		w.days = append(w.days, today) // there will be visits when it is asked for
-	}
-	for _, t := range w.targets {
-		if !strings.Contains(t.Uri, "/") {
-			w.sites = append(w.sites, t)
-		}
-	}
-	return w, nil
-}
-
-// randomDays is a range of so many days: every other time the last ones.
-func (w *world) randomDays(random *rand.Rand, length int) (from, to int32) {
-	length = min(length, len(w.days))
-	end := len(w.days)
-	if random.IntN(2) == 0 {
-		end = length + random.IntN(len(w.days)-length+1)
-	}
-	return w.days[end-length], w.days[end-1]
-}
-
-// anyDays is a range of any length.
-func (w *world) anyDays(random *rand.Rand) (from, to int32) {
-	a, b := random.IntN(len(w.days)), random.IntN(len(w.days))
-	return w.days[min(a, b)], w.days[max(a, b)]
-}
-
-// nextVisit is one that may come now, by new visitors each time: half of the visits are by those who
-// know the page, a quarter by those who know another one, and a quarter by new visitors.
-func (w *world) nextVisit() (ip netip.Addr, uri string) {
-	v := w.came[rand.IntN(len(w.came))] //nolint:gosec // no secret, here and below
-	switch rand.IntN(4) {
-	case 0:
-		return w.came[rand.IntN(len(w.came))].Ip, v.Uri
-	case 1:
-		at := rand.Uint32()
-		return netip.AddrFrom4([4]byte{172, byte(at >> 16), byte(at >> 8), byte(at)}), v.Uri
-	}
-	return v.Ip, v.Uri
-}
-
-// questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
-// braces: a page as often as it is visited, any site, a visitor of a page, or so many days.
-var questions = []string{
-	"/api/apps/{app}/sites",
-	"/api/apps/{app}/pages?order=pv&limit=20&{30 days}",
-	"/api/apps/{app}/pages?site={any}&order=hot&limit=20&{30 days}",
-	"/api/apps/{app}/pages?site={any}&order=uri&limit=100&{30 days}",
-	"/api/apps/{app}/pages?order=pv&limit=1000",
-	"/api/apps/{app}/days?uri=http://{page}&{60 days}",
-	"/api/apps/{app}/visitors?uri=http://{page}&{day}",
-	"/api/apps/{app}/ranks?uri=http://{page}&ip={visitor}",
-	"/api/apps/{app}/uniques?uri=http://{page}&{days}",
-	"/api/apps/{app}/uniques?site={any}&{days}",
-	"/api/apps/{app}/uniques?prefix={site}/&{days}",
-	"/api/apps/{app}/tags?site={any}&name=source&{60 days}",
-	"/dash/{app}/{any}?range=all&value=google",
-	"/",
-}
-
-func init() {
-	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {
-		questions = append(questions, "/dash/{app}?range="+span, "/dash/{app}/{any}?range="+span, "/dash/{app}/{site}?page=/{path}&range="+span)
-	}
-}
-
-// drawn puts what is drawn into a question.
-func (r *asking) drawn(random *rand.Rand, question string) string {
-	w := r.world
-	came := w.came[random.IntN(len(w.came))]
-	site, path, _ := strings.Cut(came.Uri, "/")
-	between := func(from, to int32) string { return fmt.Sprintf("from=%d&to=%d", from, to) }
-	day, _ := w.randomDays(random, 1)
-	return strings.NewReplacer(
-		"{app}", r.made.App, "{any}", w.sites[random.IntN(len(w.sites))].Uri, "{page}", came.Uri, "{site}", site, "{path}", path, "{visitor}", came.Ip.String(),
-		"{30 days}", between(w.randomDays(random, 30)), "{60 days}", between(w.randomDays(random, 60)), "{days}", between(w.anyDays(random)),
-		"{day}", fmt.Sprintf("day=%d", day),
-	).Replace(question)
 }

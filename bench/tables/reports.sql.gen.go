@@ -10,20 +10,6 @@ import (
 	"net/netip"
 )
 
-const appID = `-- name: AppID :one
-SELECT id
-FROM apps
-WHERE name = $1
-`
-
-// The number of an app.
-func (q *Queries) AppID(ctx context.Context, app string) (int32, error) {
-	row := q.db.QueryRow(ctx, appID, app)
-	var id int32
-	err := row.Scan(&id)
-	return id, err
-}
-
 const appsThatCounted = `-- name: AppsThatCounted :many
 SELECT name
 FROM apps AS a
@@ -51,182 +37,69 @@ func (q *Queries) AppsThatCounted(ctx context.Context) ([]string, error) {
 	return items, nil
 }
 
-const daysOfApp = `-- name: DaysOfApp :many
-SELECT DISTINCT d.day_id
+const databaseBytes = `-- name: DatabaseBytes :one
+SELECT pg_database_size(current_database())::bigint AS bytes
+`
+
+// What all tables take.
+func (q *Queries) DatabaseBytes(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, databaseBytes)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
+}
+
+const sitesOfApp = `-- name: SitesOfApp :many
+SELECT s.uri
 FROM pages AS s
-JOIN days AS d ON d.page_id = s.id
-WHERE s.app_id = $1
-  AND s.site_id IS NULL
-ORDER BY d.day_id
+JOIN apps AS a ON a.id = s.app_id AND a.name = $1
+WHERE s.site_id IS NULL
+ORDER BY s.id
 `
 
-// The days on which an app counted, in order.
-func (q *Queries) DaysOfApp(ctx context.Context, appID int32) ([]int32, error) {
-	rows, err := q.db.Query(ctx, daysOfApp, appID)
+// The sites of an app in the order in which they were made.
+func (q *Queries) SitesOfApp(ctx context.Context, app string) ([]string, error) {
+	rows, err := q.db.Query(ctx, sitesOfApp, app)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []string
 	for rows.Next() {
-		var day_id int32
-		if err := rows.Scan(&day_id); err != nil {
+		var uri string
+		if err := rows.Scan(&uri); err != nil {
 			return nil, err
 		}
-		items = append(items, day_id)
+		items = append(items, uri)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
-}
-
-const reportUniques = `-- name: ReportUniques :one
-
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error
-FROM report.uniques($1::text, $2::text, $3::integer, $4::integer) AS u
-`
-
-type ReportUniquesParams struct {
-	App     string
-	Target  string
-	FromDay int32
-	ToDay   int32
-}
-
-type ReportUniquesRow struct {
-	Uniques       int64
-	Exact         bool
-	StandardError float64
-}
-
-// What `bench reports` asks for, and what it compares the answers with.
-// Uniques of a range of days.
-func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (ReportUniquesRow, error) {
-	row := q.db.QueryRow(ctx, reportUniques,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	var i ReportUniquesRow
-	err := row.Scan(&i.Uniques, &i.Exact, &i.StandardError)
-	return i, err
-}
-
-const sizes = `-- name: Sizes :one
-SELECT sum(c.reltuples) FILTER (WHERE i.inhparent IS NOT NULL)::bigint                    AS visits,
-       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NOT NULL)::bigint  AS visits_bytes,
-       sum(c.reltuples) FILTER (WHERE i.inhparent IS NULL)::bigint                        AS visitors,
-       sum(pg_total_relation_size(c.oid)) FILTER (WHERE i.inhparent IS NULL)::bigint      AS visitors_bytes,
-       pg_database_size(current_database())::bigint                                       AS all_bytes
-FROM pg_catalog.pg_class AS c
-LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid AND i.inhparent = 'visits'::regclass
-WHERE c.oid = 'visitors'::regclass OR i.inhparent IS NOT NULL
-`
-
-type SizesRow struct {
-	Visits        int64
-	VisitsBytes   int64
-	Visitors      int64
-	VisitorsBytes int64
-	AllBytes      int64
-}
-
-// What the tables that grow with visits take, and how many rows they have: a visit to a page is one
-// to its site, too.
-func (q *Queries) Sizes(ctx context.Context) (SizesRow, error) {
-	row := q.db.QueryRow(ctx, sizes)
-	var i SizesRow
-	err := row.Scan(
-		&i.Visits,
-		&i.VisitsBytes,
-		&i.Visitors,
-		&i.VisitorsBytes,
-		&i.AllBytes,
-	)
-	return i, err
-}
-
-const targetsInOrder = `-- name: TargetsInOrder :many
-SELECT id, uri
-FROM pages
-WHERE app_id = $1
-ORDER BY id
-`
-
-type TargetsInOrderRow struct {
-	ID  int64
-	Uri string
-}
-
-// The targets of an app in the order in which they were made.
-func (q *Queries) TargetsInOrder(ctx context.Context, appID int32) ([]TargetsInOrderRow, error) {
-	rows, err := q.db.Query(ctx, targetsInOrder, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TargetsInOrderRow
-	for rows.Next() {
-		var i TargetsInOrderRow
-		if err := rows.Scan(&i.ID, &i.Uri); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const uniquesCounted = `-- name: UniquesCounted :one
-SELECT count(DISTINCT ip)
-FROM visits
-WHERE page_id = $1
-  AND day_id BETWEEN $2 AND $3
-`
-
-type UniquesCountedParams struct {
-	PageID  int64
-	FromDay int32
-	ToDay   int32
-}
-
-// The plainest way.
-func (q *Queries) UniquesCounted(ctx context.Context, arg UniquesCountedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, uniquesCounted, arg.PageID, arg.FromDay, arg.ToDay)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
 }
 
 const visitsOfDay = `-- name: VisitsOfDay :many
-SELECT p.id, p.uri, v.ip
+
+SELECT p.uri, v.ip
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
-WHERE p.app_id = $1
-  AND p.site_id IS NOT NULL
-  AND v.day_id = $2
+JOIN apps AS a  ON a.id = p.app_id AND a.name = $1
+WHERE p.site_id IS NOT NULL
+  AND v.day_id = (SELECT min(l.day_id) FROM (SELECT DISTINCT d.day_id FROM days AS d ORDER BY d.day_id DESC LIMIT 8) AS l)
 ORDER BY p.uri, v.ip
 LIMIT 300000
 `
 
-type VisitsOfDayParams struct {
-	AppID int32
-	Day   int32
-}
-
 type VisitsOfDayRow struct {
-	ID  int64
 	Uri string
 	Ip  netip.Addr
 }
 
-// Who came to which page of an app on a day.
-func (q *Queries) VisitsOfDay(ctx context.Context, arg VisitsOfDayParams) ([]VisitsOfDayRow, error) {
-	rows, err := q.db.Query(ctx, visitsOfDay, arg.AppID, arg.Day)
+// What `bench reports` asks for.
+// Who came to which page of an app on its last day but seven, to which no earlier run of the
+// benchmark added.
+func (q *Queries) VisitsOfDay(ctx context.Context, app string) ([]VisitsOfDayRow, error) {
+	rows, err := q.db.Query(ctx, visitsOfDay, app)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +107,7 @@ func (q *Queries) VisitsOfDay(ctx context.Context, arg VisitsOfDayParams) ([]Vis
 	var items []VisitsOfDayRow
 	for rows.Next() {
 		var i VisitsOfDayRow
-		if err := rows.Scan(&i.ID, &i.Uri, &i.Ip); err != nil {
+		if err := rows.Scan(&i.Uri, &i.Ip); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -230,7 +230,6 @@ func TestBenchReports(t *testing.T) {
 	assert.Contains(t, printed, report.Command)
 	assert.Contains(t, report.Command, data)
 	assert.Empty(t, report.Wrong)
-	assert.Contains(t, report.Notes, "50 ranges at random compared with count(DISTINCT ip): 0 differ")
 	assert.Contains(t, printed, "all was verified")
 	rows := map[string]bool{}
 	for _, row := range report.Rows {
@@ -238,7 +237,7 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.What)
 		rows[row.What] = true
 	}
-	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify", "visits beside look-ups of people", "look-ups after them", "look-ups of 100 ids at once"} {
+	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify"} {
 		assert.Contains(t, rows, what)
 	}
 }
