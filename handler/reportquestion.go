@@ -150,6 +150,12 @@ func (q *question) look(k report.Report) report.Look {
 	}
 	if after := q.value("after"); after != "" && q.err == nil {
 		q.fail(k.Place(after, &l))
+		if l.N == 0 && l.After.Before > 0 {
+			q.wrong("after", "it is given together with limit=all: leave one of them out")
+		}
+	}
+	if l.Before > 0 && l.In.From == visit.AllDays.From {
+		q.wrong("from", "it is missing: days that are compared with others begin with one")
 	}
 	l.Day = cmp.Or(l.Day, l.Today)
 	if l.Before > 0 {
