@@ -814,7 +814,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", sent, sent), got)
 }
 
-// A visit that would wait for too long is accepted, and answered with the numbers of a moment ago.
+// A visit that would wait for too long is accepted.
 func TestOverloadGoesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond, Overflow: true}})
@@ -843,11 +843,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 				verr, ok := errors.AsType[*visit.Error](err)
 				assert.True(t, ok && verr.Kind == visit.Unavailable, err)
 			case a.Later:
-				if accepted.Add(1); a.Known {
-					assert.Equal(t, visit.Counts{PV: 1, UV: 1, Hot: a.Page.Hot}, a.Page)
-					assert.Equal(t, a.Page, a.Site)
-					assert.Positive(t, a.Page.Hot)
-				}
+				accepted.Add(1)
 			default:
 				counted.Add(1)
 			}

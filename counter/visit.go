@@ -271,11 +271,11 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	}
 	v.Tags = c.tags(a, r, w)
 	if r.Later {
-		return c.later(v)
+		return c.accept(v)
 	}
 	answer, err := c.recorder.Record(v)
 	if c.overflow && errors.Is(err, record.ErrOverloaded) {
-		return c.later(v)
+		return c.accept(v)
 	}
 	switch {
 	case errors.Is(err, record.ErrRepeated):
@@ -294,14 +294,9 @@ func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) vi
 	return answer
 }
 
-// later has a visit counted later, and returns when it is accepted.
-func (c *Counter) later(v record.Visit) (visit.Answer, error) {
-	if err := c.inbox.Put(v); err != nil {
-		return visit.Answer{}, err
-	}
-	answer, known := c.recorder.LastNumbers(v)
-	answer.Later, answer.Known = true, known
-	return answer, nil
+// accept has a visit counted later, and returns when it is accepted.
+func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
+	return visit.Answer{Later: true}, c.inbox.Put(v)
 }
 
 // visitOf is the visit that a request is about. id: "" if it has none.

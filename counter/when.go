@@ -82,18 +82,18 @@ func keyGone(a *app.App, first int32) error {
 
 // countedIDs are those of some ids with which visits of an app were counted before.
 func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
-	claims := make([]db.Claim, 0, len(ids))
+	asked := make([]db.VisitID, 0, len(ids))
 	for _, id := range ids {
 		if id != "" { // a visit that has none
-			claims = append(claims, db.Claim{App: a.ID, ID: id})
+			asked = append(asked, db.VisitID{App: a.ID, ID: id})
 		}
 	}
-	if len(claims) == 0 {
+	if len(asked) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
-	found, err := c.db.KnownVisitIDs(ctx, claims)
+	found, err := c.db.KnownVisitIDs(ctx, asked)
 	if err != nil {
 		return nil, visit.Unanswered(err)
 	}

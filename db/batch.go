@@ -28,12 +28,9 @@ type Batch struct {
 	Moves    []Move          // of the sources that the visits come from, in the order of their positions' keys
 	Taken    InboxTakeParams // out of the inbox, in the order of their rows
 	PastDays PastDayColumns
-	Late     *LateColumns // nil: no visit is of a day before the last one of its site
-	// Claims are the ids of its visits that have one, each once. Write makes them before anything
-	// else, and tells Claimed which ids were free. The visits of the others were counted before:
-	// Claimed takes them out of the batch.
-	Claims  []Claim
-	Claimed func(free map[Claim]bool)
+	Late     bool // some visit may be of a day before the last one of its site: then Rows are what was on each day
+	Rows     DayColumns
+	IDs      VisitIDsAddParams // of its visits that have one, each once
 }
 
 // TargetColumns has a row for each target, in order of id.
@@ -45,7 +42,14 @@ type TargetColumns struct {
 	Newcomers []int64 // how many of its pairs are hinted
 }
 
-// PairColumns has a row for each pair, in the order of arrival.
+// DayColumns has a row for each day of a target.
+type DayColumns struct {
+	Targets, Sites []int64 // as in TargetColumns
+	Days           []int32
+	Hot            []int64 // how many visits there are
+}
+
+// PairColumns has a row for each day of a pair, in the order of arrival.
 type PairColumns struct {
 	Targets  []int64
 	Visitors []netip.Addr
@@ -57,17 +61,6 @@ type PairColumns struct {
 
 // PastDayColumns has a row for each past day of an app.
 type PastDayColumns struct{ Apps, Days []int32 }
-
-// LateColumns holds what a batch of visits of any days has besides. Its Pairs have a row for each
-// day of a pair.
-type LateColumns struct {
-	Turns []int32 // of each row of Pairs: how many there are of the pair up to it
-
-	// A row for each day of a target.
-	Targets, Sites []int64 // as in TargetColumns
-	TargetDays     []int32
-	Hot            []int64
-}
 
 // Sums are a target's counters under the batch's lock. They include the batch's Hot and, in PV and
 // UV, its Newcomers.
@@ -86,8 +79,7 @@ type Outcome struct {
 	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip, or in two where visits of it have ids, and returns when it
-// has committed. FaultOf tells what an error means. The slices of out are reused.
+// Write sends a batch in one round trip, and returns when it has committed. FaultOf tells what an error means. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -98,12 +90,6 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
-	if len(b.Claims) > 0 {
-		if err := b.claim(ctx, conn, &q); err != nil {
-			return fmt.Errorf("write batch: %w", failed(conn, err))
-		}
-		q = pgx.Batch{}
-	}
 	b.queue(&q, out)
 	if err := d.commit(ctx, conn, &q); err != nil {
 		return fmt.Errorf("write batch: %w", err)
@@ -118,8 +104,11 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
+	if len(b.IDs.Ids) > 0 {
+		q.Queue(VisitIDsAdd, b.IDs.Apps, b.IDs.Ids)
+	}
 	if len(b.PastDays.Apps) > 0 {
-		q.Queue(PastDaysHold, b.PastDays.Apps, b.PastDays.Days, b.Late != nil)
+		q.Queue(PastDaysHold, b.PastDays.Apps, b.PastDays.Days, b.Late)
 	}
 	for i := range b.Moves {
 		b.Moves[i].queue(q)
@@ -134,14 +123,15 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	sites, days := t.SiteDays()
 	q.Queue(BatchCheck, b.Basis, sites, days)
 	switch verdicts := func(rows pgx.Rows) error { return readVerdicts(rows, out.Verdicts) }; {
-	case b.Late != nil:
+	case b.Late:
 		q.Queue(LateVisitsRecord, b.lateArgs()...).Query(verdicts)
 	case b.allHinted():
 		q.Queue(NewVisitorsRecord, b.newArgs()...)
 	case len(b.Pairs.Targets) > 0:
 		q.Queue(VisitsRecord, b.recordArgs()...).Query(verdicts)
 	default:
-		q.Queue(DaysVisited, t.IDs, t.Sites, t.Days, t.Hot)
+		r := b.rows()
+		q.Queue(DaysVisited, r.Targets, r.Sites, r.Days, r.Hot)
 	}
 }
 
@@ -178,15 +168,24 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	return sites, days
 }
 
+// rows are the days of the targets. Unless the batch is late, each has one.
+func (b *Batch) rows() DayColumns {
+	if b.Late {
+		return b.Rows
+	}
+	t := &b.Targets
+	return DayColumns{t.IDs, t.Sites, t.Days, t.Hot}
+}
+
 // recordArgs are the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
-	p, t := &b.Pairs, &b.Targets
-	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot, p.Tags.packed}
+	p, r := &b.Pairs, b.rows()
+	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
 // allHinted reports whether nobody is to be looked up, and nothing to be decided.
 func (b *Batch) allHinted() bool {
-	return b.Late == nil && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
+	return !b.Late && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
 }
 
 // placeOf is the place of a pair's target among the targets.
@@ -237,10 +236,21 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 	}
 }
 
-// lateArgs are the arguments of LateVisitsRecord.
+// lateArgs are the arguments of LateVisitsRecord. turns tells of each row how many there are of its
+// pair up to it.
 func (b *Batch) lateArgs() []any {
-	p, l := &b.Pairs, b.Late
-	return []any{p.Targets, p.Visitors, p.Days, l.Turns, l.Targets, l.Sites, l.TargetDays, l.Hot, p.Tags.packed}
+	type pair struct {
+		target  int64
+		visitor netip.Addr
+	}
+	p, r := &b.Pairs, &b.Rows
+	turns, seen := make([]int32, len(p.Targets)), make(map[pair]int32, len(p.Targets))
+	for i, target := range p.Targets {
+		of := pair{target, p.Visitors[i]}
+		seen[of]++
+		turns[i] = seen[of]
+	}
+	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
 // Basis returns the version of everything that callers may keep in memory of the tables; an

@@ -20,6 +20,9 @@ const (
 	FaultBusy
 	// FaultHint: rolled back, since a visitor with a hint was not new. Send it again without hints.
 	FaultHint
+	// FaultID: rolled back, since a visit with an id of the batch was counted meanwhile. Look its ids
+	// up, and send it again without that visit.
+	FaultID
 	// FaultStale: rolled back, since the batch's basis no longer holds. Drop the caches, and send
 	// it again with what the database tells.
 	FaultStale
@@ -82,6 +85,8 @@ func FaultOf(err error) Fault {
 	switch class := pg.Code[:2]; { // in a cell a number follows each name
 	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") || strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
 		return FaultHint
+	case pg.Code == "23505" && strings.HasPrefix(pg.ConstraintName, "visit_ids_pkey"):
+		return FaultID
 	case pg.Code == "23514" && strings.HasPrefix(pg.TableName, "visits") && pg.ConstraintName == "": // no partition takes the row
 		return FaultNoDay
 	case tablesAreNewer(pg):
@@ -168,5 +173,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "id", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

@@ -252,7 +252,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"the basis":        func() error { _, err := d.Basis(ctx); return err },
 		"late days":        func() error { _, err := d.MayBeLate(ctx, []int64{1}, []int32{20190629}); return err },
-		"ids of visits":    func() error { _, err := d.KnownVisitIDs(ctx, []db.Claim{{App: 1, ID: "a"}}); return err },
+		"ids of visits":    func() error { _, err := d.KnownVisitIDs(ctx, []db.VisitID{{App: 1, ID: "a"}}); return err },
 		"tags":             func() error { _, err := d.FindTags(ctx, 1, []db.Tag{{Name: "source", Value: "a.example"}}); return err },
 		"counted visits":   func() error { _, err := d.CountedVisits(ctx, &db.PairColumns{}); return err },
 		"pages to be made": func() error { _, _, err := d.Intern(ctx, interning([]string{"a/"}, []string{"a"})); return err },

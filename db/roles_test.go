@@ -180,8 +180,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
 	onDay(b, today)
 	b.PastDays = db.PastDayColumns{Apps: []int32{1}, Days: []int32{today}}
-	b.Late = &db.LateColumns{Turns: []int32{1, 1}, Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]},
-		TargetDays: []int32{today, today}, Hot: []int64{1, 1}}
+	b.Late, b.Rows = true, db.DayColumns{Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]}, Days: []int32{today, today}, Hot: []int64{1, 1}}
 	b.Targets.Days = []int32{0, 0}
 	require.NoError(t, d.Write(ctx, b, &out))
 	require.Equal(t, db.Verdict{Rank: 1}, out.Verdicts[0])

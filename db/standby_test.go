@@ -25,7 +25,7 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	},
 	"a batch of visits with ids": func(ctx context.Context, d *db.DB, n int) error {
 		b := visitBatch(fmt.Sprintf("198.51.100.%d", n), 3)
-		b.Claims, b.Claimed = []db.Claim{{App: 1, ID: fmt.Sprint(n)}}, func(map[db.Claim]bool) {}
+		b.IDs = db.VisitIDsAddParams{Apps: []int32{1}, Ids: []string{fmt.Sprint(n)}}
 		return d.Write(ctx, b, new(db.Outcome))
 	},
 	"the inbox": func(ctx context.Context, d *db.DB, _ int) error {

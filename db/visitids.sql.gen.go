@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const VisitIDsClaim = `-- name: VisitIDsClaim :many
+const VisitIDsAdd = `-- name: VisitIDsAdd :exec
 
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
@@ -18,42 +18,20 @@ FROM (
            unnest($2::text[])     AS id
 ) AS v
 ORDER BY v.app_id, v.id COLLATE "C"
-ON CONFLICT (app_id, id) DO NOTHING
-RETURNING app_id, id
 `
 
-type VisitIDsClaimParams struct {
+type VisitIDsAddParams struct {
 	Apps []int32
 	Ids  []string
 }
 
-type VisitIDsClaimRow struct {
-	AppID int32
-	ID    string
-}
-
 // Ids by which visits may be repeated.
-// Claims ids of visits in the transaction of the batch that counts them, each given once, and all
-// in the one order in which every batch does. Returns those that nobody had claimed before. Whoever
-// claims one of them at this moment is waited for.
-func (q *Queries) VisitIDsClaim(ctx context.Context, arg VisitIDsClaimParams) ([]VisitIDsClaimRow, error) {
-	rows, err := q.db.Query(ctx, VisitIDsClaim, arg.Apps, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []VisitIDsClaimRow
-	for rows.Next() {
-		var i VisitIDsClaimRow
-		if err := rows.Scan(&i.AppID, &i.ID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Notes ids of visits in the transaction of the batch that counts them, each given once, and all in
+// the one order in which every batch does. Fails on the key where a visit was counted with one of
+// them before; whoever counts one at this moment is waited for.
+func (q *Queries) VisitIDsAdd(ctx context.Context, arg VisitIDsAddParams) error {
+	_, err := q.db.Exec(ctx, VisitIDsAdd, arg.Apps, arg.Ids)
+	return err
 }
 
 const VisitIDsForget = `-- name: VisitIDsForget :one

@@ -48,7 +48,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	if count {
 		a, err = b.counter.Visit(ctx, ask)
 	}
-	if counted := a.NoNumbers; !count || (counted || a.Later && !a.Known) && err == nil {
+	if counted := a.NoNumbers; !count || (counted || a.Later) && err == nil {
 		ask.Anybody = true
 		if a, err = b.counter.Counts(ctx, ask); err != nil && counted {
 			err = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers are not known", Err: err}

@@ -108,14 +108,10 @@ func appendAnswer(out []byte, a visit.Answer) []byte {
 	if a.NoNumbers {
 		return append(out, `{"numbers":"unknown"}`...)
 	}
-	out = append(out, '{')
 	if a.Later {
-		if out = append(out, `"later":true`...); !a.Known {
-			return append(out, '}')
-		}
-		out = append(out, ',')
+		return append(out, `{"later":true}`...)
 	}
-	out = appendCounts(append(out, `"site":`...), a.Site)
+	out = appendCounts(append(out, `{"site":`...), a.Site)
 	out = appendCounts(append(out, `,"page":`...), a.Page)
 	return append(appendBehind(out, a.Behind), '}')
 }

@@ -1,18 +1,16 @@
 -- Ids by which visits may be repeated.
 
--- name: VisitIDsClaim :many
--- Claims ids of visits in the transaction of the batch that counts them, each given once, and all
--- in the one order in which every batch does. Returns those that nobody had claimed before. Whoever
--- claims one of them at this moment is waited for.
+-- name: VisitIDsAdd :exec
+-- Notes ids of visits in the transaction of the batch that counts them, each given once, and all in
+-- the one order in which every batch does. Fails on the key where a visit was counted with one of
+-- them before; whoever counts one at this moment is waited for.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
 FROM (
     SELECT unnest(@apps::integer[]) AS app_id,
            unnest(@ids::text[])     AS id
 ) AS v
-ORDER BY v.app_id, v.id COLLATE "C"
-ON CONFLICT (app_id, id) DO NOTHING
-RETURNING app_id, id;
+ORDER BY v.app_id, v.id COLLATE "C";
 
 -- name: VisitIDsKnown :many
 -- Those of some ids with which a visit was counted before.

@@ -6,8 +6,8 @@
 -- PositionMove comes before CountersLock, once for each source of the visits that has a position,
 -- and PastDaysHold before that where visits are of past days. Where such visits are late,
 -- LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
--- NewVisitorsRecord does. Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its
--- answer is waited for: the rest is sent without the visits that were counted before.
+-- NewVisitorsRecord does. Where visits have ids, VisitIDsAdd comes behind BatchBegin: the batch has
+-- none of those that were counted before, as far as is known then.
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,

@@ -74,9 +74,6 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 		number: c.made, basis: basis, people: people,
 		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
-	if c.options.Overflow {
-		now.numbers = newNumbers()
-	}
 	c.current.Store(now)
 	return now, nil
 }

@@ -17,9 +17,19 @@ type draft struct {
 	targets  []draftTarget
 	targetAt map[int64]int32 // places in targets
 	pairs    []draftPair
-	pairAt   map[dayOfPair]int32 // places in pairs
-	places   []entryPlaces       // one for each entry
-	late     lateDraft           // empty unless the visits are late
+	pairAt   map[dayOfPair]int32   // places in pairs
+	places   []entryPlaces         // one for each entry
+	rowAt    map[dayOfTarget]int32 // places in batch.Rows, if the visits are late
+	days     map[int32]bool        // likewise
+}
+
+// lateDays bounds the days of a transaction of late visits, and with them the locks on partitions
+// that it holds.
+const lateDays = 200
+
+type dayOfTarget struct {
+	target int64
+	day    int32
 }
 
 type dayOfPair struct {
@@ -64,32 +74,42 @@ type lookUps struct {
 }
 
 func newDraft() draft {
-	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}}
+	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}, rowAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 }
 
-// fill takes as many of the first entries as one transaction can hold, and returns how many. In one
-// transaction a target has one day, so entries from before and after midnight are not mixed. Those
-// that are repeated are left out. hintsAllowed says whether the filter is asked.
-func (d *draft) fill(entries []*entry, g *generation, hintsAllowed bool) int {
+// fill takes as many of the first entries as one transaction can hold, and returns how many. Unless
+// it is one of late visits, a target has one day in it, so entries from before and after midnight are
+// not mixed. Those that are repeated are left out. hintsAllowed says whether the filter is asked.
+func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
+	d.batch.Late = late
 	for _, e := range entries {
 		if e.repeated {
 			d.places = append(d.places, entryPlaces{})
 			continue
 		}
-		if d.hasOtherDay(e.site.id, e.Day) || d.hasOtherDay(e.page.id, e.Day) {
+		if !d.hasRoom(e) {
 			break
 		}
 		if e.When == Past {
 			d.batch.PastDays.Add(e.App, e.Day)
 		}
 		d.places = append(d.places, entryPlaces{
-			siteTarget: d.target(e.site.id, 0, e.Day), sitePair: d.pair(&e.site, e, g, hintsAllowed),
-			pageTarget: d.target(e.page.id, e.site.id, e.Day), pagePair: d.pair(&e.page, e, g, hintsAllowed),
+			siteTarget: d.target(e.site.id, 0, e), sitePair: d.pair(&e.site, e, g, hintsAllowed && !late),
+			pageTarget: d.target(e.page.id, e.site.id, e), pagePair: d.pair(&e.page, e, g, hintsAllowed && !late),
 		})
 	}
 	d.orderTargets()
 	return len(d.places)
+}
+
+// hasRoom reports whether the transaction can hold the day of an entry.
+func (d *draft) hasRoom(e *entry) bool {
+	if !d.batch.Late {
+		return !d.hasOtherDay(e.site.id, e.Day) && !d.hasOtherDay(e.page.id, e.Day)
+	}
+	d.days[e.Day] = true
+	return len(d.days) <= lateDays
 }
 
 func (d *draft) clear(basis string) {
@@ -99,8 +119,10 @@ func (d *draft) clear(basis string) {
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
 	p.Tags.Clear()
 	d.batch.PastDays.Apps, d.batch.PastDays.Days = d.batch.PastDays.Apps[:0], d.batch.PastDays.Days[:0]
-	d.batch.Late = nil
-	d.late.clear()
+	r := &d.batch.Rows
+	r.Targets, r.Sites, r.Days, r.Hot = r.Targets[:0], r.Sites[:0], r.Days[:0], r.Hot[:0]
+	clear(d.rowAt)
+	clear(d.days)
 	d.targets, d.pairs, d.places = d.targets[:0], d.pairs[:0], d.places[:0]
 	clear(d.targetAt)
 	clear(d.pairAt)
@@ -114,15 +136,36 @@ func (d *draft) hasOtherDay(target int64, day int32) bool {
 }
 
 // target adds a visit to a target of the draft, and returns the target's place.
-func (d *draft) target(id, site int64, day int32) int32 {
+func (d *draft) target(id, site int64, e *entry) int32 {
+	day := e.Day
+	if d.batch.Late {
+		d.addToDay(id, site, day)
+		if e.When == Past {
+			day = 0 // it does not have to be the last one of the site
+		}
+	}
 	at, there := d.targetAt[id]
 	if !there {
 		at = int32(len(d.targets)) //nolint:gosec // a batch is far smaller, here and below
 		d.targetAt[id] = at
 		d.targets = append(d.targets, draftTarget{id: id, site: site, day: day})
 	}
-	d.targets[at].hot++
+	t := &d.targets[at]
+	t.hot++
+	t.day = max(t.day, day)
 	return at
+}
+
+// addToDay adds a late visit to the day of a target.
+func (d *draft) addToDay(id, site int64, day int32) {
+	r := &d.batch.Rows
+	row, there := d.rowAt[dayOfTarget{id, day}]
+	if !there {
+		row = int32(len(r.Targets)) //nolint:gosec // likewise
+		d.rowAt[dayOfTarget{id, day}] = row
+		r.Targets, r.Sites, r.Days, r.Hot = append(r.Targets, id), append(r.Sites, site), append(r.Days, day), append(r.Hot, 0)
+	}
+	r.Hot[row]++
 }
 
 // pair returns the place of the pair of a target and the entry's visitor on the entry's day. When it
@@ -239,11 +282,10 @@ func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
 
-// learn puts the pairs of a batch that has committed into the memory and the filter, and its sums
-// into the numbers.
+// learn puts the pairs of a batch that has committed into the memory and the filter.
 func (d *draft) learn(g *generation) {
 	remember := g.memory.put
-	if d.batch.Late != nil {
+	if d.batch.Late {
 		remember = g.memory.putLate
 	}
 	p := &d.batch.Pairs
@@ -252,7 +294,6 @@ func (d *draft) learn(g *generation) {
 		remember(pairOf(target, visitor), lastCounted{rank: verdict.Rank, day: p.Days[place]})
 		g.filter.add(target, visitor)
 	}
-	g.numbers.learn(d)
 }
 
 // hinted reports whether any pair of the batch has a hint.

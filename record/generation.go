@@ -16,9 +16,8 @@ type generation struct {
 	people  map[int32]bool // apps that have some
 	targets *targetIDs
 	tags    *tagIDs
-	memory  *memory  // nil: none
-	filter  *filter  // nil: none; the next generation may have the same
-	numbers *numbers // nil: none are kept
+	memory  *memory // nil: none
+	filter  *filter // nil: none; the next generation may have the same
 }
 
 // lookUp sets what the caches hold of an entry: the ids of its targets, and what they hold of its

@@ -40,7 +40,7 @@ type Options struct {
 	RememberIDs int
 
 	// Overflow: the caller puts visits into the inbox that would wait for longer than MaxWait. They
-	// fail with ErrOverloaded, do not count as refused, and are answered by LastNumbers.
+	// fail with ErrOverloaded, and do not count as refused.
 	Overflow bool
 
 	// These save look-ups in the tables. They change no number.

@@ -153,7 +153,7 @@ func (w *writer) write(j *job) {
 			j.pass(sent)
 			j.most = min(2*j.most, len(j.entries)) // less than all behind what the database has refused
 			try = 0
-		case db.FaultBusy, db.FaultStale:
+		case db.FaultBusy, db.FaultStale, db.FaultID:
 			if fault == db.FaultStale {
 				w.caches.drop(w.generation)
 			}
@@ -193,8 +193,7 @@ func (w *writer) write(j *job) {
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
-	// An idle lane must not keep a generation in memory that has been dropped.
-	w.generation, w.draft.batch.Claimed = nil, nil
+	w.generation = nil // an idle lane must not keep one in memory that has been dropped
 }
 
 func dayNotYet(err error) error {
@@ -218,12 +217,10 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 		}
 	}
 	b := &w.draft.batch
-	b.ID, b.Claims = uuid.Must(uuid.NewV7()), b.Claims[:0]
-	sent = w.fill(j, entries)
+	b.ID = uuid.Must(uuid.NewV7())
+	sent = w.draft.fill(entries, w.generation, j.late, w.hints.allowed())
 	entries = entries[:sent]
-	if j.ids {
-		w.claim(j, entries)
-	}
+	addIDs(b, entries)
 	if j.chunk {
 		w.announce(entries)
 	}
@@ -243,15 +240,6 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, b.ID, nil
-}
-
-// fill makes the draft of as many of the first entries as one transaction can hold, and returns how
-// many.
-func (w *writer) fill(j *job, entries []*entry) int {
-	if j.late {
-		return w.draft.fillLate(entries, w.generation)
-	}
-	return w.draft.fill(entries, w.generation, w.hints.allowed())
 }
 
 // ensureIDs looks the entries up in the present generation, unless that was done before, finds out
@@ -401,6 +389,7 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // somebody else reads the same source
+		db.FaultID,     // or counts a visit with the same id
 		db.FaultLate,   // the daily task has closed a day
 		db.FaultTooOld, // or keeps it no longer
 		db.FaultLocked, // somebody erases

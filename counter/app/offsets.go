@@ -29,7 +29,7 @@ func newOffsets(access *db.Access, cached *offsets) *offsets {
 // Shown is an answer about a target as callers get it: what was counted, with the app's offsets.
 // Nothing that is kept or compared is made of it.
 func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
-	if len(a.offsets) == 0 || answer.Later && !answer.Known {
+	if len(a.offsets) == 0 || answer.Later {
 		return answer
 	}
 	if answer.Other.Page != "" {
