@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
@@ -301,8 +302,9 @@ func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
 	direct := w.newInstance(t, counter.Options{})
 	c, through := newCutter(t, direct.URL)
-	in := w.startOn(t, through, counter.Options{})
-	in.URL = direct.URL
+	o := desk.Options{By: through}
+	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
+	in := &instance{desk.On(t, direct.URL, o)}
 	in.Count(t, "192.0.2.1", "http://a/")
 	return in, c
 }

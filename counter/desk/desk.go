@@ -58,7 +58,8 @@ type Options struct {
 	Began  time.Time               // when the clock begins; default Noon
 	Real   bool                    // the counter goes by the database's clock, as a service does
 	DB     db.Options
-	Upkeep bool // what is done by the clock is done at once, as by a service
+	By     string // the URL by which the counter reaches the database, and the test does not; "": the same
+	Upkeep bool   // what is done by the clock is done at once, as by a service
 }
 
 // Open returns a desk on a database of its own.
@@ -136,7 +137,7 @@ func On(t testing.TB, url string, o Options) *Desk {
 // Idle returns a desk on a database that has no counter.
 func Idle(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
-	d := &Desk{URL: url, DB: dbtest.Open(t, url, o.DB), Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
+	d := &Desk{URL: url, DB: dbtest.Open(t, cmp.Or(o.By, url), o.DB), Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
 	d.Admin = admin.NewAdmin(d.DB, Secret)
 	cfg, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)
