@@ -81,7 +81,7 @@ func (r *run) refuse(s *source, format string, args ...any) {
 
 // decide reads a file, and writes down what is to be counted of it.
 func (r *run) decide(ctx context.Context, b book, s *source) error {
-	s.position, s.refused, s.rest = nil, false, nil
+	s.position, s.refused, s.rest, s.shorter = nil, false, nil, nil
 	r.summary.lookAnew(s.file.name)
 	err := r.readBeginning(s)
 	var known []Log
@@ -167,7 +167,7 @@ func (r *run) identify(ctx context.Context, s *source, known []Log) (goOn bool, 
 		return true, nil
 	}
 	for i := range known { // a log that was begun, of which nothing is counted yet
-		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) && r.ours(l.ID) == nil {
+		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) && (r.ours(l.ID) == nil || slices.Contains(s.shorter, r.ours(l.ID))) {
 			if s.begin(l); !r.After.IsZero() {
 				s.log.After, s.log.AfterLines = nil, nil // which lines are left out is found anew
 			}
@@ -214,12 +214,11 @@ func (r *run) compareTwins(s *source) (goOn bool, err error) {
 			return false, visit.Errorf(visit.Invalid, "", "%s: %s", long.file.name, long.file.readProblem(err))
 		}
 		switch same := bytes.Equal(sum.Sum(nil), short.sum.Sum(nil)); {
+		case same && short == s:
+			r.readOnce(short, long)
+			return false, nil
 		case same:
-			r.summary.note(short.file.name, "it is the same log as %s, and is read once", long.file.name)
-			short.position = nil
-			if short == s {
-				return false, nil
-			}
+			s.shorter = append(s.shorter, short)
 		case s.is != nil && s.is.ID == other.log.ID:
 			r.refuse(s, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on", other.file.name)
 			r.refuse(other, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on", s.file.name)
@@ -227,6 +226,12 @@ func (r *run) compareTwins(s *source) (goOn bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// readOnce lets go of a file with which a longer one begins that is read.
+func (r *run) readOnce(short, long *source) {
+	r.summary.note(short.file.name, "it is the same log as %s, and is read once", long.file.name)
+	short.position = nil
 }
 
 // weigh compares what is new in a file with other logs; false: nothing of it is to be counted.
@@ -364,6 +369,9 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 		if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
 			return false, err
 		}
+	}
+	for _, short := range s.shorter {
+		r.readOnce(short, s)
 	}
 	s.rest, s.moved = nil, false
 	s.position = &record.Position{Position: db.Position{App: r.app.id, Log: l.ID, Look: l.Look}, Next: s.start}

@@ -59,6 +59,7 @@ type source struct {
 	head head // of the file
 	seen
 	log        Log
+	shorter    []*source        // with which it begins, that are read where it is not
 	moved      bool             // it takes the place of the log, and begins elsewhere
 	position   *record.Position // nil: nothing of it is to be counted
 	refused    bool             // and somebody must look at it
