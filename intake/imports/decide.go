@@ -277,7 +277,7 @@ func (r *run) weigh(ctx context.Context, b book, s *source) (goOn bool, err erro
 // nothing of it is to be counted.
 func (r *run) goBehind(ctx context.Context, s *source, alike []*shared) (goOn bool, err error) {
 	if !r.After.IsZero() {
-		alike = slices.DeleteFunc(slices.Clone(alike), func(o *shared) bool { return !o.isShared(r.Server, false) })
+		alike = slices.DeleteFunc(slices.Clone(alike), func(o *shared) bool { return o.log.Told == toldAnother || !o.isShared(r.Server, false) })
 		s.begin(s.is)
 		s.log.After, s.log.AfterLines = &r.After, append([]byte{}, endingIn(r.After.Unix(), alike)...)
 		return true, r.readOn(ctx, s)
