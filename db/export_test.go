@@ -29,7 +29,7 @@ func (b *Batch) RecordArgs() []any { return b.recordArgs() }
 func (d *DB) Tx() Tx { return d.queries.db }
 
 // NewDialer is a dialer by another clock.
-func NewDialer(within time.Duration, now func() time.Time) *dialer { //nolint:revive // tests only call its method
+func NewDialer(within time.Duration, now func() time.Time) *dialer {
 	d := newDialer(within, time.Minute)
 	d.now = now
 	return d
