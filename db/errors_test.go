@@ -2,7 +2,9 @@ package db_test
 
 import (
 	"context"
+	"io/fs"
 	"net/url"
+	"regexp"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/migrations"
 )
 
 // lockCounters holds the counters of one target from everybody else.
@@ -259,4 +262,23 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	} {
 		assert.Equal(t, db.FaultRefused, db.FaultOf(read()), name)
 	}
+}
+
+// Each SQLSTATE that the schema raises says what to do with the batch: FF009, that it waits for others.
+func TestRaisedFaults(t *testing.T) {
+	t.Parallel()
+	raised := regexp.MustCompile(`ERRCODE = '(FF\d+)'`)
+	files, err := fs.Glob(migrations.FS, "functions/*.sql")
+	require.NoError(t, err)
+	var codes []string
+	for _, file := range files {
+		text, err := fs.ReadFile(migrations.FS, file)
+		require.NoError(t, err)
+		for _, found := range raised.FindAllStringSubmatch(string(text), -1) {
+			codes = append(codes, found[1])
+			fault := db.FaultOf(&pgconn.PgError{Code: found[1]})
+			assert.Equal(t, found[1] == "FF009", fault == db.FaultRefused, "%s: %v", found[1], fault)
+		}
+	}
+	assert.Contains(t, codes, "FF009")
 }
