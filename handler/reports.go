@@ -30,7 +30,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.Takes...), k.Repeats)
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
-	if ask.Key == "" {
+	if ask.Key == "" && r.Dashboard {
 		ask.Session = cookie(c, sessionCookie+ask.App)
 	}
 	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -69,9 +68,8 @@ type Rows struct {
 	Look Look
 	Name string // of the list, in JSON
 	List any
-	One  bool // it has one row, which JSON has in place of a list
-	Of   any  // what the list is of: a struct that JSON has beside it; nil for nothing
-	SQL  string
+	One  bool   // it has one row, which JSON has in place of a list
+	Of   any    // what the list is of: a struct that JSON has beside it; nil for nothing
 	Next string // where the list goes on; "": at its end
 	// Follow asks for the rows behind these, where all were asked for and they are too many for once;
 	// nil: there are none.
@@ -155,7 +153,7 @@ func panel[Row any](
 ) func(context.Context, *Reader, Look) (*Rows, error) {
 	return func(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		p, err := read(from, ctx, l)
-		return &Rows{Look: l, Name: name, List: p.Rows, SQL: p.SQL}, err
+		return &Rows{Look: l, Name: name, List: p.Rows}, err
 	}
 }
 
@@ -218,7 +216,6 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		return pagesOf(made), err
 	case l.N > 0:
 		found, err := from.FindPages(ctx, l)
-		found.Rows = found.Rows[:min(l.N, len(found.Rows))]
 		return pagesOf(listing(l, "pages", found.Rows, nil)), err
 	}
 	if l.After.Name == "" && l.By != "uri" {
@@ -257,11 +254,10 @@ func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	if l.In.To == visit.AllDays.To {
 		asked.To = 0
 	}
-	in := visit.Range{From: max(l.In.From, l.After.Day+1), To: l.In.To}
-	if l.After.Day == 0 {
-		in.From = l.In.From
+	if l.After.Day > 0 {
+		l.In.From = max(l.In.From, l.After.Day+1)
 	}
-	days, err := from.Days(ctx, l.App, l.Target, in, l.N+1)
+	days, err := from.Days(ctx, l.App, l.Target, l.In, l.N+1)
 	made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
 	made.Of = asked
 	return made, err
@@ -314,10 +310,11 @@ func readVisitors(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 
 func readRanks(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	found, err := from.Ranked(ctx, l)
+	ranks := []Ranked{found}
 	if errors.Is(err, ErrNobody) {
-		return listing(l, "ranks", []Ranked{}, nil), nil
+		ranks, err = nil, nil
 	}
-	return listing(l, "ranks", []Ranked{found}, nil), err
+	return listing(l, "ranks", ranks, nil), err
 }
 
 func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
@@ -327,7 +324,7 @@ func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 
 func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	read, err := from.ByTag(ctx, l)
-	made := &Rows{Look: l, Name: "tags", List: read.Rows, SQL: read.SQL}
+	made := &Rows{Look: l, Name: "tags", List: read.Rows}
 	of := tagsOf{Name: l.Name}
 	for _, v := range read.Rows {
 		of.Since = v.Since
@@ -351,18 +348,16 @@ func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 }
 
 func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	n := cmp.Or(l.N, DeepestTop)
-	came, err := from.WhoCame(ctx, l)
-	made := &Rows{Look: l, Name: "visitors", List: came.Rows, SQL: came.SQL}
-	if len(came.Rows) == n {
-		last := came.Rows[n-1]
-		if l.N > 0 {
-			made.Next = afterVisitor(last.Day, last.Visitor)
-			return made, err
-		}
-		follow := l
-		follow.After.Day, follow.After.Visitor = last.Day, last.Visitor
-		made.Follow = &follow
+	part := l
+	if part.N > 0 {
+		part.N++
+	}
+	came, err := from.WhoCame(ctx, part)
+	made := listing(l, "visitors", came.Rows, func(c Came) string { return afterVisitor(c.Day, c.Visitor) })
+	if l.N == 0 && len(came.Rows) == DeepestTop {
+		last := came.Rows[len(came.Rows)-1]
+		part.After.Day, part.After.Visitor = last.Day, last.Visitor
+		made.Follow = &part
 	}
 	return made, err
 }
