@@ -7,8 +7,8 @@ import (
 	"footfall/db"
 )
 
-// PutPeople returns what writes what is said of ids of an app's visitors, as app.App.PutPeople does.
-func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Said, map[int]string) ([]string, error), err error) {
+// PutPeople returns what writes links of ids of an app's visitors, as app.App.PutPeople does.
+func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Link, map[int]string) ([]string, error), err error) {
 	var of *app.App
 	err = a.read(ctx, name, func(_ queries, row *db.App) (err error) {
 		if of, err = app.New(*row, a.secret); err == nil {
@@ -16,7 +16,7 @@ func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Co
 		}
 		return err
 	})
-	return func(ctx context.Context, said []app.Said, wrong map[int]string) ([]string, error) {
-		return of.PutPeople(ctx, a.db, a.secret, a.db.Now(), said, wrong)
+	return func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error) {
+		return of.PutPeople(ctx, a.db, a.secret, a.db.Now(), links, wrong)
 	}, err
 }

@@ -20,7 +20,7 @@ import (
 // is wrong with the app, the key and its scope, how the call was written, the origin, and the rate,
 // for which a call is one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
-	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "app %s takes many visits at once only with one", "it does not say who came")
+	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "takes many visits at once")
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,8 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 }
 
 // authorize checks the app, the key, that it has a scope unless the app is open, and how the request
-// was written. Without a key, or with one that does not do, it says what is the matter.
-func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, without, with string) (*app.App, *app.Key, error) {
+// was written. does is what the app does with a key of the scope alone.
+func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.callerOf(ctx, r)
 	switch {
 	case err != nil:
@@ -47,9 +47,9 @@ func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, wi
 	case a.IsOpen() || key != nil && key.Opens(scope):
 		return a, key, r.ParseErr
 	case key == nil:
-		return nil, nil, visit.Errorf(visit.BadKey, "key", without+" of the scope %s: send it as Authorization: Bearer …", a.Name, scope)
+		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …", a.Name, does, scope)
 	}
-	return nil, nil, visit.Errorf(visit.Forbidden, "key", with+": send one of the scope %s", scope)
+	return nil, nil, visit.Errorf(visit.Forbidden, "key", "app %s %s only with a key of the scope %s, which this one does not have", a.Name, does, scope)
 }
 
 // AuthorizeOperator lets a command count visits of an app, by whomever they are: those who have the
@@ -73,7 +73,7 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 // key or the session and its scope, and how the question was written. The Reading then reads targets
 // and visitors of the question; CheckRate is the last check.
 func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, error) {
-	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "the reports of app %s need one", "it opens no reports")
+	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "opens its reports")
 	if err != nil {
 		return nil, err
 	}

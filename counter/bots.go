@@ -44,15 +44,15 @@ func (b *bots) of(agent string) verdict {
 	agent = agent[:min(len(agent), agentBytes)]
 	v, cached := b.verdicts.Get(agent)
 	if !cached {
-		v = verdict{judgeAgent(agent), tag.ReadAgent(agent)}
+		v = verdict{isBot(agent), tag.ReadAgent(agent)}
 		b.verdicts.Put(strings.Clone(agent), v) // a copy, which does not keep the whole request in memory
 	}
 	return v
 }
 
-// judgeAgent searches for fixed texts only, so that its time depends on the length of an agent
-// alone.
-func judgeAgent(agent string) bool {
+// isBot reports whether an agent is that of a bot. It searches for fixed texts only, so that its time
+// depends on the length of an agent alone.
+func isBot(agent string) bool {
 	agent = strings.ToLower(agent)
 	return !likeBrowser(agent) || compatibleCrawler(agent) || calledBot(agent) || hasAny(agent, botMarks)
 }

@@ -405,7 +405,7 @@ func BenchmarkBots(b *testing.B) {
 		b.Run("judged/"+bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				judgeAgent(bench.agent)
+				isBot(bench.agent)
 			}
 		})
 		b.Run("remembered/"+bench.name, func(b *testing.B) {

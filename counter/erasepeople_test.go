@@ -75,7 +75,7 @@ func (in *instance) links(id, is string) (done chan error) {
 	return begin(func() error {
 		p, err := in.AuthorizePuttingPeople(context.Background(), counter.Request{App: "demo"})
 		if err == nil {
-			_, err = p.Put(context.Background(), []app.Said{{ID: id, Is: is}}, nil)
+			_, err = p.Put(context.Background(), []app.Link{{ID: id, Is: is}}, nil)
 		}
 		return err
 	})

@@ -68,25 +68,25 @@ func (in *instance) stored(t *testing.T, id string) netip.Addr {
 }
 
 // says has others told of an id, as PUT /people does, and returns what is wrong with it.
-func (in *instance) says(t *testing.T, said app.Said) string {
+func (in *instance) says(t *testing.T, said app.Link) string {
 	t.Helper()
 	p, err := in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	var faults []string
-	again(t, func() error { faults, err = p.Put(t.Context(), []app.Said{said}, nil); return err })
+	again(t, func() error { faults, err = p.Put(t.Context(), []app.Link{said}, nil); return err })
 	return faults[0]
 }
 
 // link says that an id is another's.
 func (in *instance) link(t *testing.T, id, is string) {
 	t.Helper()
-	require.Empty(t, in.says(t, app.Said{ID: id, Is: is}))
+	require.Empty(t, in.says(t, app.Link{ID: id, Is: is}))
 }
 
 // has says what a person is.
 func (in *instance) has(t *testing.T, id string, tags ...tag.Tag) {
 	t.Helper()
-	require.Empty(t, in.says(t, app.Said{ID: id, Tags: append(tag.Set{}, tags...)}))
+	require.Empty(t, in.says(t, app.Link{ID: id, Tags: append(tag.Set{}, tags...)}))
 }
 
 // pass has so many periods of people pass by the clock.
@@ -357,7 +357,7 @@ func TestWaysGetShorter(t *testing.T) {
 	chain("a", "z")
 	in.turn(t)
 	chain("d", "e", "f")
-	require.Contains(t, in.says(t, app.Said{ID: "f", Is: "g"}), "more than 4 steps")
+	require.Contains(t, in.says(t, app.Link{ID: "f", Is: "g"}), "more than 4 steps")
 	kept := func() string {
 		return fmt.Sprint(in.Table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
 			in.stored(t, "b"), in.stored(t, "c"))))

@@ -99,7 +99,7 @@ func (p *people) links(t *testing.T, in *instance, id, is string) {
 	if id == is {
 		return
 	}
-	fault := in.says(t, app.Said{ID: id, Is: is})
+	fault := in.says(t, app.Link{ID: id, Is: is})
 	p.use(id)
 	p.use(is)
 	way, person := p.way(is)
@@ -259,7 +259,7 @@ func (in *instance) chunk(t *testing.T, items []counter.Item) []record.Result {
 func (p *people) finds(t *testing.T, in *instance, id string) {
 	found, err := in.AuthorizeFindingPeople(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
-	var whom []app.Whom
+	var whom []app.Person
 	again(t, func() error { whom, err = found.Find(t.Context(), []string{id}); return err })
 	way, _ := p.way(id)
 	person := p.use(id)

@@ -233,6 +233,6 @@ func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]n
 
 // TurnPeople begins a new period of people if it is time.
 func (d *DB) TurnPeople(ctx context.Context) error {
-	_, err := d.queries.PeopleTurn(ctx)
+	_, err := d.queries.PeopleRotate(ctx)
 	return err
 }

@@ -277,13 +277,13 @@ func (q *Queries) PeopleRenew(ctx context.Context, arg PeopleRenewParams) error 
 	return err
 }
 
-const PeopleTurn = `-- name: PeopleTurn :one
+const PeopleRotate = `-- name: PeopleRotate :one
 SELECT turn_people()::boolean AS turned
 `
 
 // Begins a new period if it is time; whether it did.
-func (q *Queries) PeopleTurn(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, PeopleTurn)
+func (q *Queries) PeopleRotate(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, PeopleRotate)
 	var turned bool
 	err := row.Scan(&turned)
 	return turned, err

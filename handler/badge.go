@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -32,7 +31,7 @@ func (r *reports) badge(c echo.Context) error {
 	b, parseErr := embed.ReadBadge(query)
 	ask := counter.Request{
 		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr, Agent: request.Header.Get("User-Agent"),
-		DoNotTrack: request.Header.Get("Dnt") == "1" || request.Header.Get("Sec-Gpc") == "1", Prefetch: request.Method == http.MethodHead || prefetches(request.Header),
+		DoNotTrack: optsOut(request.Header), Prefetch: prefetches(request),
 	}
 	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
 	number, line, err := r.forBadge(c, ask, b)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"footfall/visit/tag"
 )
 
 // bearer is the key that a request shows. Other schemes are for others: a proxy in front of the
@@ -51,10 +53,21 @@ func originOf(address string) string {
 	return scheme + "://" + host
 }
 
-// prefetches reports whether a browser fetches the page in case somebody asks for it later.
-func prefetches(h http.Header) bool {
+// optsOut reports whether a browser asks not to be tracked: by Do Not Track, or Global Privacy Control.
+func optsOut(h http.Header) bool { return h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1" }
+
+// hints are what a browser says of itself beside its User-Agent.
+func hints(h http.Header) tag.Hints {
+	return tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")}
+}
+
+// prefetches reports whether a request is for somebody who may ask later, or asks what there is.
+func prefetches(r *http.Request) bool {
+	if r.Method == http.MethodHead {
+		return true
+	}
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and those in use before it
-		value := strings.ToLower(h.Get(name))
+		value := strings.ToLower(r.Header.Get(name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
 		}

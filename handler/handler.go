@@ -57,7 +57,7 @@ func Servers(c *counter.Counter, o Options) (public, admin *http.Server) {
 func publicHandler(c *counter.Counter, o Options) http.Handler {
 	s := newService(c, o)
 	s.routes = s.publicRoutes()
-	s.overlooked = newOverlooked(s.Log, s.Metrics)
+	s.unlistedProxy = newUnlistedProxy(s.Log, s.Metrics)
 	return s.echo(newMetrics(s.Metrics))
 }
 
@@ -76,9 +76,9 @@ type service struct {
 	desk    *intake.Desk
 	routes  []route
 
-	root       string                 // the path where people reach the service, which a proxy takes off; "": there is none
-	refusals   pause.Seldom[struct{}] // in the log
-	overlooked *overlooked            // nil on the operator's listener, where nobody is counted
+	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
+	refusals      pause.Seldom[struct{}] // in the log
+	unlistedProxy *unlistedProxy         // nil on the operator's listener, where nobody is counted
 }
 
 func newService(c *counter.Counter, o Options) *service {

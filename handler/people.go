@@ -31,7 +31,7 @@ func (s *service) people(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, http.StatusOK, appendWhom(nil, f.id.value, &found[0]))
+	return respond(c, http.StatusOK, appendPerson(nil, f.id.value, &found[0]))
 }
 
 // lookUpPeople answers whom many ids stand for.
@@ -48,12 +48,12 @@ func (s *service) lookUpPeople(c echo.Context) error {
 		if found[i].Fault != nil {
 			return append(out, errorBody(found[i].Fault.Error())...)
 		}
-		return appendWhom(out, f.list[i], &found[i])
+		return appendPerson(out, f.list[i], &found[i])
 	})
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 
-func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Whom, error) {
+func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Person, error) {
 	people, err := s.counter.AuthorizeFindingPeople(c.Request().Context(), s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Who
 	return people.Find(c.Request().Context(), ids)
 }
 
-// appendWhom appends whom an id stands for; no person where nothing was said of it.
-func appendWhom(out []byte, id string, w *app.Whom) []byte {
+// appendPerson appends whom an id stands for; no person where there is no link of it.
+func appendPerson(out []byte, id string, w *app.Person) []byte {
 	answer := struct {
 		ID     string            `json:"id"`
 		Person netip.Addr        `json:"person,omitzero"`

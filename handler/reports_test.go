@@ -256,9 +256,9 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			says            string
 		}{
 			{"shop", read, "", 200, ""},
-			{"shop", "", "", 401, "key: the reports of app shop need one"},
+			{"shop", "", "", 401, "key: app shop opens its reports only with a key"},
 			{"shop", "", "nonsense=1", 401, "key:"},
-			{"shop", count, "", 403, "key: it opens no reports"},
+			{"shop", count, "", 403, "key: app shop opens its reports only with a key of the scope read, which"},
 			{"shop", count, "nonsense=1", 403, "key:"},
 			{"shop", foreign, "", 401, "key: it is not a key of app shop"},
 			{"shop", revoked, "", 401, "key: it is not a key of app shop"},

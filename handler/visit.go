@@ -10,7 +10,6 @@ import (
 
 	"footfall/counter"
 	"footfall/visit"
-	"footfall/visit/tag"
 )
 
 // visit counts a visit. HEAD and OPTIONS count nothing.
@@ -45,16 +44,15 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		Counted: f.offsets.given,
 		Asserts: f.ip.given || f.visitor.given,
 		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
-		Hints:    tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")},
-		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
+		Hints: hints(h), Prefetch: prefetches(r), DoNotTrack: optsOut(h),
 	}
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
 	}
 	ask.Located = s.Proxies.country(r, s.CountryHeader)
-	if !ask.Asserts && s.Proxies.overlook(r, ask.Peer) {
-		s.overlooked.tell()
+	if !ask.Asserts && s.Proxies.isUnlisted(r, ask.Peer) {
+		s.unlistedProxy.warn()
 	}
 	return ask
 }

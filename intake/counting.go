@@ -86,7 +86,7 @@ func (c *counting) again() string {
 	return "ask /counts, or send those again that have an id"
 }
 
-// Read is for the feed. The entries are judged, too: a call is not tried again, by what its app has
+// Read is for the feed. The entries are decided about, too: a call is not tried again, by what its app has
 // become.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.at == len(c.results) {
@@ -96,7 +96,7 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	for i := range entries {
 		e := &entries[i]
 		e.Of, e.Position, e.Next = c.at, c.position, int64(c.at)+1
-		if err := c.judge(ctx, e); err != nil {
+		if err := c.decide(ctx, e); err != nil {
 			return nil, err
 		}
 		c.at++
@@ -112,11 +112,11 @@ func shareOf(left, best int) int {
 	return (left + chunks - 1) / chunks
 }
 
-func (c *counting) judge(ctx context.Context, e *entry) error {
+func (c *counting) decide(ctx context.Context, e *entry) error {
 	if wrong := c.items.wrong[e.Of]; wrong != "" {
 		return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", wrong))
 	}
-	return Judge(ctx, c.Counting, c.items.list[e.Of], e)
+	return Decide(ctx, c.Counting, c.items.list[e.Of], e)
 }
 
 // findRepeated finds those entries that are refused since their day is kept no longer, but were
@@ -140,8 +140,8 @@ func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	return err
 }
 
-// Judge is for the feed.
-func (c *counting) Judge(context.Context) (func(context.Context, *entry) error, error) {
+// Decide is for the feed.
+func (c *counting) Decide(context.Context) (func(context.Context, *entry) error, error) {
 	return func(context.Context, *entry) error { return nil }, nil
 }
 

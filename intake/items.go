@@ -47,14 +47,14 @@ var ofVisits = form[counter.Item]{
 }
 
 // ofPeople is the form of what is said of ids.
-var ofPeople = form[app.Said]{
+var ofPeople = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
-	func(s *app.Said, field int, value string) error {
+	func(s *app.Link, field int, value string) error {
 		*[...]*string{&s.ID, &s.Is}[field] = value
 		return nil
 	},
-	func(s *app.Said) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
+	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
 // unreadable is a fault for which none of a body is counted.
@@ -89,8 +89,8 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 // ReadItem reads one visit, as POST /visits takes it, out of a text that is nothing else.
 func ReadItem(text string) (counter.Item, error) { return readItem(&ofVisits, text) }
 
-// ReadSaid reads what is said of one id, as PUT /people takes it, likewise.
-func ReadSaid(text string) (app.Said, error) { return readItem(&ofPeople, text) }
+// ReadLink reads what is said of one id, as PUT /people takes it, likewise.
+func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
 
 func readItem[T any](f *form[T], text string) (none T, err error) {
 	if !utf8.ValidString(text) {

@@ -14,12 +14,12 @@ import (
 // longestLine is more than the longest line has that is not wrong, however it is written.
 const longestLine = 16 << 10
 
-// Loading is lines of what is said of ids, as PUT /people takes them, however many.
+// Loading is lines of links of ids, as PUT /people takes them, however many.
 type Loading struct {
 	From io.Reader
 	// Put writes some of them, of which those in wrong are wrong already, and returns what is wrong
 	// with each.
-	Put   func(ctx context.Context, said []app.Said, wrong map[int]string) ([]string, error)
+	Put   func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error)
 	Wrong func(line int64, why string) // is told of each line that is wrong
 
 	Bytes, Lines atomic.Int64 // that were read
@@ -30,8 +30,8 @@ type Loading struct {
 func (l *Loading) Run(ctx context.Context) error {
 	from := bufio.NewReaderSize(l.From, longestLine)
 	for end := false; !end; {
-		said, at, wrong := make([]app.Said, 0, MostItems), make([]int64, 0, MostItems), map[int]string{}
-		for len(said) < MostItems && !end {
+		links, at, wrong := make([]app.Link, 0, MostItems), make([]int64, 0, MostItems), map[int]string{}
+		for len(links) < MostItems && !end {
 			text, fault, err := l.line(from)
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
@@ -39,18 +39,18 @@ func (l *Loading) Run(ctx context.Context) error {
 			if end = err != nil; strings.TrimSpace(text) == "" && fault == "" {
 				continue
 			}
-			one := app.Said{}
+			one := app.Link{}
 			if fault == "" {
-				if one, err = ReadSaid(text); err != nil {
+				if one, err = ReadLink(text); err != nil {
 					fault = err.Error()
 				}
 			}
 			if fault != "" {
-				wrong[len(said)] = fault
+				wrong[len(links)] = fault
 			}
-			said, at = append(said, one), append(at, l.Lines.Load())
+			links, at = append(links, one), append(at, l.Lines.Load())
 		}
-		faults, err := l.Put(ctx, said, wrong)
+		faults, err := l.Put(ctx, links, wrong)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ FROM apps AS a
 WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1);
 
--- name: PeopleTurn :one
+-- name: PeopleRotate :one
 -- Begins a new period if it is time; whether it did.
 SELECT turn_people()::boolean AS turned;
 

@@ -13,10 +13,10 @@ import (
 // one after the other as live visits are. With fewer, one transaction of all days is faster.
 const fastVisits = 100
 
-// judge finds out, once for a job, whether its visits are to be sent as late ones. Where that turns
+// chooseLate finds out, once for a job, whether its visits are to be sent as late ones. Where that turns
 // out to be wrong, the database refuses the batch.
-func (w *writer) judge(ctx context.Context, j *job) (err error) {
-	if j.judged || j.late {
+func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
+	if j.lateChosen || j.late {
 		return nil
 	}
 	past, days, seen := 0, map[int32]bool{}, map[dayOfTarget]bool{}
@@ -38,7 +38,7 @@ func (w *writer) judge(ctx context.Context, j *job) (err error) {
 	} else {
 		j.late, err = w.db.MayBeLate(ctx, sites, siteDays)
 	}
-	j.judged = err == nil
+	j.lateChosen = err == nil
 	return err
 }
 

@@ -63,11 +63,11 @@ type job struct {
 	entries []*entry // that have neither an answer nor an error yet
 	most    int      // how many of them the next transaction may have
 
-	ids    bool // some visits have ids (ids.go)
-	past   bool // some are of past days (late.go)
-	late   bool // they are sent as visits of any days, in any order (late.go)
-	judged bool // whether they have to be is certain
-	chunk  bool // they are a chunk: after the first that is not counted none is (chunks.go)
+	ids        bool // some visits have ids (ids.go)
+	past       bool // some are of past days (late.go)
+	late       bool // they are sent as visits of any days, in any order (late.go)
+	lateChosen bool // whether they have to be is certain
+	chunk      bool // they are a chunk: after the first that is not counted none is (chunks.go)
 
 	read uint64 // the number of the generation in which they were read from the database; 0: they come from elsewhere
 
@@ -212,7 +212,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 		return len(entries), id, ErrMoved
 	}
 	if j.past {
-		if err := w.judge(ctx, j); err != nil {
+		if err := w.chooseLate(ctx, j); err != nil {
 			return len(entries), id, err
 		}
 	}

@@ -55,9 +55,9 @@ func (c *peopleLoadCmd) load(ctx context.Context, p *program, a *admin.Admin, fr
 		}
 		fmt.Fprintf(p.stdout, "line %d: %s\n", line, draw.Text(why))
 	}}
-	l.Put = func(ctx context.Context, said []app.Said, bad map[int]string) (faults []string, err error) {
+	l.Put = func(ctx context.Context, links []app.Link, bad map[int]string) (faults []string, err error) {
 		for try := 1; ; try++ {
-			faults, err = put(ctx, said, bad)
+			faults, err = put(ctx, links, bad)
 			verr, is := errors.AsType[*visit.Error](err)
 			if !is || verr.Kind != visit.Unavailable && verr.Kind != visit.Lost || try == loadTries || pause.For(ctx, time.Second) != nil {
 				return faults, err

@@ -13,22 +13,22 @@ import (
 	"footfall/visit/tag"
 )
 
-// Bounds of what is said of ids.
+// Bounds of links.
 const (
 	mostSteps      = 4 // from an id to the person that it stands for
 	mostPersonTags = 8
 )
 
-// Said is what somebody says of an id of a visitor.
-type Said struct {
+// Link says that an id of a visitor stands for a person, or sets the tags of its person, or both.
+type Link struct {
 	ID   string
-	Is   string  // the id of the person that it stands for; "": nothing is said of that
-	Tags tag.Set // what this person is, in place of what was said before; nil: nothing is said of that
+	Is   string  // the id of the person that it stands for; "": the same as before
+	Tags tag.Set // of this person, in place of those before; nil: the same as before
 }
 
-// Whom is whom an id stands for.
-type Whom struct {
-	Person netip.Addr // as visitors are stored; the zero one: nothing was said of the id
+// Person is whom an id stands for.
+type Person struct {
+	Person netip.Addr // as visitors are stored; the zero one: there is no link of the id
 	Tags   tag.Set
 	Fault  error // what is wrong with the id
 }
@@ -44,34 +44,34 @@ func (a *App) CheckPeople() error {
 	return nil
 }
 
-// saying is something said, as it is to be written.
-type saying struct {
-	id, person netip.Addr // person: the id itself where nothing is said of that
+// pendingLink is a link as it is to be written.
+type pendingLink struct {
+	id, person netip.Addr // person: the id itself where it stands for the same as before
 	tags       []db.Tag
 	tagged     bool
 }
 
-// PutPeople writes what is said of ids, in its order, and returns for each what is wrong with it:
-// that changes nothing. What is in wrong is wrong already. An error means that nothing was written,
-// or where it is visit.Lost, that this is not known; all of it may be said again.
-func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, said []Said, wrong map[int]string) ([]string, error) {
-	faults, sayings := make([]string, len(said)), make([]saying, len(said))
+// PutPeople writes links in their order, and returns for each what is wrong with it: that one changes
+// nothing. What is in wrong is wrong already. An error means that nothing was written,
+// or where it is visit.Lost, that this is not known; all of them may be sent again.
+func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, links []Link, wrong map[int]string) ([]string, error) {
+	faults, pending := make([]string, len(links)), make([]pendingLink, len(links))
 	var ids []netip.Addr
 	tags := map[db.Tag]int32{}
-	for i := range said {
+	for i := range links {
 		if faults[i] = wrong[i]; faults[i] != "" {
 			continue
 		}
-		s, err := a.readSaid(secret, &said[i])
+		l, err := a.readLink(secret, &links[i])
 		if err != nil {
 			faults[i] = err.Error()
 			continue
 		}
-		if sayings[i] = s; s.id != s.person {
-			ids = append(ids, s.person)
+		if pending[i] = l; l.id != l.person {
+			ids = append(ids, l.person)
 		}
-		ids = append(ids, s.id)
-		for _, t := range s.tags {
+		ids = append(ids, l.id)
+		for _, t := range l.tags {
 			tags[t] = 0
 		}
 	}
@@ -83,11 +83,11 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	}
 	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
 		p := people{rows: rows, lead: lead}
-		for i := range sayings {
+		for i := range pending {
 			if faults[i] != "" {
 				continue
 			}
-			if err := p.put(&sayings[i], tags); err != nil {
+			if err := p.put(&pending[i], tags); err != nil {
 				faults[i] = err.Error()
 			}
 		}
@@ -112,39 +112,39 @@ func notPut(err error) error {
 	return visit.Unanswered(err)
 }
 
-// readSaid reads what is said of an id.
-func (a *App) readSaid(secret Secret, said *Said) (s saying, err error) {
-	if err := checkVisitor("id", said.ID); err != nil {
-		return s, err
+// readLink reads a link.
+func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
+	if err := checkVisitor("id", link.ID); err != nil {
+		return l, err
 	}
-	s.id = secret.hashOf(a.ID, ByID, said.ID)
-	s.person, s.tagged = s.id, said.Tags != nil
+	l.id = secret.hashOf(a.ID, ByID, link.ID)
+	l.person, l.tagged = l.id, link.Tags != nil
 	switch {
-	case said.Is != "":
-		if err := checkVisitor("is", said.Is); err != nil {
-			return s, err
+	case link.Is != "":
+		if err := checkVisitor("is", link.Is); err != nil {
+			return l, err
 		}
-		if said.Is == said.ID {
-			return s, visit.Errorf(visit.Invalid, "is", "it is the id itself: give the id of the person that it stands for")
+		if link.Is == link.ID {
+			return l, visit.Errorf(visit.Invalid, "is", "it is the id itself: give the id of the person that it stands for")
 		}
-		s.person = secret.hashOf(a.ID, ByID, said.Is)
-	case !s.tagged:
-		return s, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this one stands for, or tags")
+		l.person = secret.hashOf(a.ID, ByID, link.Is)
+	case !l.tagged:
+		return l, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this one stands for, or tags")
 	}
-	if len(said.Tags) > mostPersonTags {
-		return s, visit.Errorf(visit.Invalid, "tags", "there are %d: a person has %d at most", len(said.Tags), mostPersonTags)
+	if len(link.Tags) > mostPersonTags {
+		return l, visit.Errorf(visit.Invalid, "tags", "there are %d: a person has %d at most", len(link.Tags), mostPersonTags)
 	}
-	if err := a.CheckTags(said.Tags); err != nil {
-		return s, err
+	if err := a.CheckTags(link.Tags); err != nil {
+		return l, err
 	}
-	for _, t := range said.Tags {
+	for _, t := range link.Tags {
 		value := tag.Value(t.Value)
 		if value == "" {
-			return s, visit.Errorf(visit.Invalid, "tags", "%s has no value that can be counted: write a word or a number, or leave it out", t.Name)
+			return l, visit.Errorf(visit.Invalid, "tags", "%s has no value that can be counted: write a word or a number, or leave it out", t.Name)
 		}
-		s.tags = append(s.tags, db.Tag{Name: t.Name, Value: value})
+		l.tags = append(l.tags, db.Tag{Name: t.Name, Value: value})
 	}
-	return s, nil
+	return l, nil
 }
 
 // makeTags finds the ids of tags, and makes those that are missing, as far as the app may have more
@@ -195,32 +195,32 @@ func (p *people) of(id netip.Addr) *db.PersonRow {
 	return p.rows[id]
 }
 
-// way is the ids through which one leads to its person: itself first, the person last.
-func (p *people) way(id netip.Addr) []netip.Addr {
-	way := []netip.Addr{id}
+// chain is the ids through which one leads to its person: itself first, the person last.
+func (p *people) chain(id netip.Addr) []netip.Addr {
+	chain := []netip.Addr{id}
 	for is := p.of(id).Is; is != id; is = p.of(id).Is {
 		id = is
-		way = append(way, id)
+		chain = append(chain, id)
 	}
-	return way
+	return chain
 }
 
-func (p *people) put(s *saying, tags map[db.Tag]int32) error {
-	if s.person != s.id {
-		if err := p.link(s.id, s.person); err != nil {
+func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
+	if l.person != l.id {
+		if err := p.link(l.id, l.person); err != nil {
 			return err
 		}
 	}
-	if !s.tagged {
+	if !l.tagged {
 		return nil
 	}
 	var ids []int32
-	for _, t := range s.tags {
+	for _, t := range l.tags {
 		ids = append(ids, tags[t])
 	}
 	slices.Sort(ids)
-	way := p.way(s.id)
-	if person := p.of(way[len(way)-1]); !slices.Equal(person.Tags, ids) {
+	chain := p.chain(l.id)
+	if person := p.of(chain[len(chain)-1]); !slices.Equal(person.Tags, ids) {
 		person.Tags, person.Changed = ids, true
 	}
 	return nil
@@ -228,17 +228,17 @@ func (p *people) put(s *saying, tags map[db.Tag]int32) error {
 
 // link has an id stand for a person. The last word counts, where it stood for another.
 func (p *people) link(id, person netip.Addr) error {
-	row, way := p.of(id), p.way(person)
+	row, chain := p.of(id), p.chain(person)
 	switch {
 	case row.Is == person:
 		return nil
-	case slices.Contains(way, id):
+	case slices.Contains(chain, id):
 		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
-	case int(row.Height)+len(way) > mostSteps && int(p.lower(id))+len(way) > mostSteps:
+	case int(row.Height)+len(chain) > mostSteps && int(p.lower(id))+len(chain) > mostSteps:
 		return visit.Errorf(visit.Invalid, "is", "ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
 	}
-	for i, at := range way {
-		if next, height := p.of(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a way is short
+	for i, at := range chain {
+		if next, height := p.of(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a chain is short
 			next.Height, next.Changed = height, true
 		}
 	}
@@ -284,8 +284,8 @@ func (p *people) lower(id netip.Addr) int16 {
 }
 
 // FindPeople finds whom ids stand for. All that are found are kept for longer.
-func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Whom, error) {
-	found := make([]Whom, len(ids))
+func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Person, error) {
+	found := make([]Person, len(ids))
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))
 	for i, id := range ids {
 		if found[i].Fault = checkVisitor("id", id); found[i].Fault == nil {

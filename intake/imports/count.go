@@ -219,14 +219,14 @@ func (d *reader) add(s *source, item counter.Item, wrong string) {
 	})
 }
 
-// Judge is for the feed.
-func (d *reader) Judge(ctx context.Context) (func(context.Context, *feed.Entry[read]) error, error) {
+// Decide is for the feed.
+func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[read]) error, error) {
 	g, err := d.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[read]) error {
 		if e.Of.wrong != "" {
 			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.wrong))
 		}
-		return intake.Judge(ctx, g, e.Of.Item, e)
+		return intake.Decide(ctx, g, e.Of.Item, e)
 	}, err
 }
 

@@ -66,15 +66,15 @@ func (r *run) positionOf(ctx context.Context, m *Message) (p *record.Position, e
 	return p, nil
 }
 
-// Judge is for the feed.
-func (r *run) Judge(ctx context.Context) (func(context.Context, *feed.Entry[received]) error, error) {
+// Decide is for the feed.
+func (r *run) Decide(ctx context.Context) (func(context.Context, *feed.Entry[received]) error, error) {
 	g, err := r.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[received]) error {
 		item, err := e.Of.read(g)
 		if err != nil {
 			return e.Refuse(err)
 		}
-		return intake.Judge(ctx, g, item, e)
+		return intake.Decide(ctx, g, item, e)
 	}, err
 }
 
@@ -116,7 +116,7 @@ func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) 
 			"the queue no longer has the messages from here up to %d, which were not counted: it kept them for too short a time", end-1)})
 	}
 	if e.Fate == feed.Refused {
-		kept = append(kept, record.Refusal{Position: m.Position, Reason: strikeReason(e.Refusal.Message), Beginning: beginningOf(m.Text)})
+		kept = append(kept, record.Refusal{Position: m.Position, Reason: redactReason(e.Refusal.Message), Beginning: beginningOf(m.Text)})
 	}
 	return kept
 }
@@ -142,7 +142,7 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 		case e.Fate == feed.Refused:
 			if missed, speak := r.said.Next("refused", time.Now()); speak {
 				r.Log.Warn("a message of the queue could not be counted: footfall.refused has it", "part", m.Part, "position", m.Position,
-					"reason", strikeReason(e.Refusal.Message), "unlogged_before", missed)
+					"reason", redactReason(e.Refusal.Message), "unlogged_before", missed)
 			}
 		case e.Fate == feed.Counted && m.ahead:
 			r.Metrics.ahead.Inc()

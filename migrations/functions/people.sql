@@ -1,9 +1,17 @@
--- The period of 35 days in which it is now. Ids that are used are written to the table of the one
--- that is open, which follows when turn_people() is called.
+-- How long a period is: an id stays for so long after each use, and up to twice as long.
+CREATE FUNCTION people_period_length() RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = footfall, pg_temp
+RETURN interval '35 days';
+
+COMMENT ON FUNCTION people_period_length() IS 'How long an id of a person is kept after each use, at least.';
+
+-- The period in which it is now. Ids that are used are written to the table of the one that is open,
+-- which follows when turn_people() is called.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
-RETURN floor(extract(epoch FROM statement_timestamp()) / (35 * 24 * 60 * 60))::bigint;
+RETURN floor(extract(epoch FROM statement_timestamp()) / extract(epoch FROM people_period_length()))::bigint;
 
 COMMENT ON FUNCTION people_clock() IS 'The number of the present period of 35 days, since 1970.';
 

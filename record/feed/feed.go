@@ -52,9 +52,9 @@ type Source[T any] interface {
 	// waits until there are some. Entries that are behind their positions already may be among them.
 	// io.EOF says that none come after these.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
-	// Judge returns what finds out what is to become of an entry, by the settings that its app has
+	// Decide returns what finds out what is to become of an entry, by the settings that its app has
 	// now. It may be asked again about the same entry.
-	Judge(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
+	Decide(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
 	// Unaccepted hears that the tables do not accept a visit, and never will. The feed ends with the
 	// error that it returns; nil: the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
@@ -134,7 +134,7 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 			return err
 		})
 		if failed == nil {
-			failed = f.Retry.Do(ctx, func() error { return f.judge(ctx, some) })
+			failed = f.Retry.Do(ctx, func() error { return f.decide(ctx, some) })
 		}
 		if failed != nil {
 			return nil, failed
@@ -159,12 +159,12 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	return chunk, err
 }
 
-// judge finds out what is to become of entries.
-func (f *Feed[T]) judge(ctx context.Context, entries []Entry[T]) error {
-	judge, err := f.Source.Judge(ctx)
+// decide finds out what is to become of entries.
+func (f *Feed[T]) decide(ctx context.Context, entries []Entry[T]) error {
+	decide, err := f.Source.Decide(ctx)
 	for i := 0; i < len(entries) && err == nil; i++ {
 		if e := &entries[i]; e.Fate != Passes && !e.settled {
-			err = judge(ctx, e)
+			err = decide(ctx, e)
 		}
 	}
 	return err
@@ -207,7 +207,7 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 				return err
 			}
 			// The app may have been changed meanwhile.
-			if err := f.judge(ctx, entries); err != nil && !f.Retry.isTemporary(err) {
+			if err := f.decide(ctx, entries); err != nil && !f.Retry.isTemporary(err) {
 				return err
 			}
 		}

@@ -112,7 +112,7 @@ func (l *list) Read(_ context.Context, most int) (entries []feed.Entry[string], 
 	return entries, nil
 }
 
-func (l *list) Judge(ctx context.Context) (func(context.Context, *feed.Entry[string]) error, error) {
+func (l *list) Decide(ctx context.Context) (func(context.Context, *feed.Entry[string]) error, error) {
 	g, err := l.counter.AuthorizeOperator(ctx, l.app)
 	return func(ctx context.Context, e *feed.Entry[string]) error {
 		if e.Next == 24 && l.judged != nil {

@@ -16,11 +16,11 @@ import (
 // clientHeaders are those in which proxies usually name the client.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-// overlook reports whether a request, which counts as a visit of client, most likely came through a
+// isUnlisted reports whether a request, which counts as a visit of client, most likely came through a
 // proxy that should be believed and is not: its peer, this machine or a neighbour, is not trusted
 // and names somebody else; or it is trusted, but about another header. Then everybody behind the
 // proxy is one visitor. A stranger from further away may write what they like.
-func (p *Proxies) overlook(r *http.Request, client netip.Addr) bool {
+func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if p.trusts(client) {
 		if r.Header[p.header] != nil {
 			return false
@@ -35,18 +35,18 @@ func (p *Proxies) overlook(r *http.Request, client netip.Addr) bool {
 	return err == nil && peer.Addr().WithZone("").Unmap() == client // and not whom a trusted proxy has named
 }
 
-const tellEvery = time.Minute
+const warnEvery = time.Minute
 
-// overlooked tells the operator of proxies that should be trusted.
-type overlooked struct {
+// unlistedProxy warns the operator of proxies that should be trusted.
+type unlistedProxy struct {
 	log      *slog.Logger
 	speak    pause.Seldom[struct{}]
 	requests prometheus.Counter
 }
 
-func newOverlooked(log *slog.Logger, r prometheus.Registerer) *overlooked {
-	return &overlooked{
-		log: log, speak: pause.Seldom[struct{}]{Every: tellEvery},
+func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy {
+	return &unlistedProxy{
+		log: log, speak: pause.Seldom[struct{}]{Every: warnEvery},
 		requests: promauto.With(r).NewCounter(prometheus.CounterOpts{
 			Name: "footfall_overlooked_proxy_requests_total",
 			Help: "Requests that name their client and most likely came through a proxy that is not trusted: everybody behind it counts as one visitor.",
@@ -54,8 +54,8 @@ func newOverlooked(log *slog.Logger, r prometheus.Registerer) *overlooked {
 	}
 }
 
-// tell names no address, as nothing in the log does.
-func (o *overlooked) tell() {
+// warn names no address, as nothing in the log does.
+func (o *unlistedProxy) warn() {
 	o.requests.Inc()
 	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {
 		o.log.Warn("a proxy names the clients of this service and is not believed, so everybody behind it counts as one visitor: "+

@@ -7,8 +7,8 @@ import (
 	"footfall/record/feed"
 )
 
-// Judge finds out what is to become of an entry whose visit is item.
-func Judge[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
+// Decide finds out what is to become of an entry whose visit is item.
+func Decide[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
 	e.Visit = v
 	switch {

@@ -11,7 +11,7 @@ import (
 const (
 	longestBeginning = 200 // characters
 	longestReason    = 250
-	struck           = "…"
+	redacted         = "…"
 )
 
 // mayBeIP is what may be an address of a visitor, in whatever is kept of a message.
@@ -23,22 +23,22 @@ var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 // example is what a reason ends with where it shows how a value is written.
 const example = ": write one like "
 
-// strikeReason is what is kept of why a message cannot be counted. The examples that it shows are
+// redactReason is what is kept of why a message cannot be counted. The examples that it shows are
 // ours: what is told of a message comes before.
-func strikeReason(reason string) string {
+func redactReason(reason string) string {
 	told, ours := oneLine(reason), ""
 	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
 		told, ours = told[:at], told[at:]
 	}
 	if quotedValue.MatchString(told) {
 		first, last := strings.IndexByte(told, '"'), strings.LastIndexByte(told, '"')
-		told = told[:first+1] + struck + told[last:]
+		told = told[:first+1] + redacted + told[last:]
 	}
-	return cut(mayBeIP.ReplaceAllString(told, struck)+ours, longestReason)
+	return cut(mayBeIP.ReplaceAllString(told, redacted)+ours, longestReason)
 }
 
 // beginningOf is what is kept of the text of a message: how it is built, with the names of its
-// fields, its URI without the query, and its time. All else may tell who came, and is struck out,
+// fields, its URI without the query, and its time. All else may tell who came, and is left out,
 // wherever a producer has put it.
 func beginningOf(text []byte) string {
 	s := oneLine(string(text[:min(len(text), 4*longestBeginning)]))
@@ -61,13 +61,13 @@ func beginningOf(text []byte) string {
 			switch {
 			case isName:
 				name = value
-				out.WriteString(`"` + mayBeIP.ReplaceAllString(value, struck) + `"`)
+				out.WriteString(`"` + mayBeIP.ReplaceAllString(value, redacted) + `"`)
 			case name == "uri":
 				out.WriteString(`"` + pageOf(value) + `"`)
 			case name == "at" && whole && date.MatchString(value):
 				out.WriteString(`"` + value + `"`)
 			default:
-				out.WriteString(`"` + struck + `"`)
+				out.WriteString(`"` + redacted + `"`)
 			}
 			s = rest
 		default:
@@ -75,7 +75,7 @@ func beginningOf(text []byte) string {
 			if end < 0 {
 				end = len(s)
 			}
-			out.WriteString(struck)
+			out.WriteString(redacted)
 			s = s[end:]
 		}
 	}
@@ -90,16 +90,16 @@ func pageOf(uri string) string {
 	page, rest := strings.ReplaceAll(uri, `\/`, "/"), ""
 	if end := strings.IndexAny(page, `?#@\`); end >= 0 {
 		if page[end] == '@' {
-			return struck
+			return redacted
 		}
-		page, rest = page[:end], struck
+		page, rest = page[:end], redacted
 	}
 	if plain, err := url.PathUnescape(page); err != nil {
-		page, rest = page[:strings.IndexByte(page, '%')], struck
+		page, rest = page[:strings.IndexByte(page, '%')], redacted
 	} else if mayBeIP.MatchString(plain) {
 		page = oneLine(plain)
 	}
-	return mayBeIP.ReplaceAllString(page, struck) + rest
+	return mayBeIP.ReplaceAllString(page, redacted) + rest
 }
 
 // quoted splits off a string of JSON; whole: it ends.
@@ -132,7 +132,7 @@ func cut(s string, most int) string {
 	n := 0
 	for at := range s {
 		if n == most {
-			return s[:at] + struck
+			return s[:at] + redacted
 		}
 		n++
 	}

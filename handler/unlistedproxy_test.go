@@ -17,7 +17,7 @@ func TestOverlookedProxies(t *testing.T) {
 		peer          string
 		header        string
 		trust, proxys string // --trust-proxy and --proxy-header
-		overlooked    bool
+		unlisted      bool
 	}{
 		{"on this machine", "127.0.0.1:4711", "X-Forwarded-For: 203.0.113.7", "", "", true},
 		{"on this machine, over IPv6", "[::1]:4711", "X-Forwarded-For: 203.0.113.7", "", "", true},
@@ -40,10 +40,10 @@ func TestOverlookedProxies(t *testing.T) {
 			r := forwardedCase{peer: c.peer, lines: []string{c.header}}.request()
 			client, err := p.client(r)
 			require.NoError(t, err)
-			assert.Equal(t, c.overlooked, p.overlook(r, client))
+			assert.Equal(t, c.unlisted, p.isUnlisted(r, client))
 		})
 	}
-	assert.False(t, (*Proxies)(nil).overlook(&http.Request{}, netip.Addr{}), "the client of a request that is refused")
+	assert.False(t, (*Proxies)(nil).isUnlisted(&http.Request{}, netip.Addr{}), "the client of a request that is refused")
 }
 
 // A proxy that nobody trusts is told of once a minute, and each of its requests is counted.
