@@ -36,7 +36,7 @@ type entry = feed.Entry[int]
 func (c *counting) count(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, countWithin, record.ErrNotReached)
 	defer cancel()
-	f := feed.Feed[int]{Source: c, Recorder: c.Recorder(), Heard: c.heard}
+	f := feed.Feed[int]{Source: c, Recorder: c.Recorder(), OnResult: c.onResult}
 	err := f.Run(within)
 	if failed := c.findPassed(ctx); err == nil {
 		err = failed
@@ -145,8 +145,8 @@ func (c *counting) Decide(context.Context) (func(context.Context, *entry) error,
 	return func(context.Context, *entry) error { return nil }, nil
 }
 
-// heard is for the feed.
-func (c *counting) heard(e *entry, got record.Result) {
+// onResult is for the feed.
+func (c *counting) onResult(e *entry, got record.Result) {
 	verr, ok := errors.AsType[*visit.Error](got.Err)
 	switch {
 	case got.Err == nil:

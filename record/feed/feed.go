@@ -76,9 +76,8 @@ type Feed[T any] struct {
 	Retry    *Retry // nil: nothing is tried again
 	Fill     bool   // the source never waits: as many visits are counted together as is best
 	DryRun   bool
-	// Heard hears what became of each visit that was sent, before Settled hears of it; nil: nobody
-	// wants to know.
-	Heard func(e *Entry[T], got record.Result)
+	// OnResult gets the result of each visit that was sent, before Settled; may be nil.
+	OnResult func(e *Entry[T], got record.Result)
 }
 
 // Run counts until the source ends, or until an error. One goroutine reads, and this one counts.
@@ -280,8 +279,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]
-		if f.Heard != nil && e.Fate == Counts {
-			f.Heard(e, got)
+		if f.OnResult != nil && e.Fate == Counts {
+			f.OnResult(e, got)
 		}
 		switch {
 		case got.Err == nil, errors.Is(got.Err, record.ErrNumbersLost), failed != nil:
