@@ -3,8 +3,6 @@ package counter_test
 import (
 	"context"
 	"fmt"
-	"footfall/counter"
-	"footfall/db/dbtest"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -14,7 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/counter/desk"
+	"footfall/db/dbtest"
 )
 
 var (

@@ -2,11 +2,12 @@ package db_test
 
 import (
 	"context"
-	"footfall/db/dbtest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
 )
 
 // Late visits to two sites of an app delete the same lists, without a lock that both take before.

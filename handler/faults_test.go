@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"footfall/db/dbtest"
 	"net"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/desk"
+	"footfall/db/dbtest"
 )
 
 // readers is how many questions the database is asked at once.

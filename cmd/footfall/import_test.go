@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"footfall/db/dbtest"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
 )
 
 // accessLog writes a log of so many lines of the last days.

@@ -137,7 +137,8 @@ func On(t testing.TB, url string, o Options) *Desk {
 // Idle returns a desk on a database that has no counter.
 func Idle(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
-	d := &Desk{URL: url, DB: dbtest.Open(t, cmp.Or(o.By, url), o.DB), Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
+	d := &Desk{URL: url, Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
+	d.DB = dbtest.Open(t, cmp.Or(o.By, url), o.DB)
 	d.Admin = admin.NewAdmin(d.DB, Secret)
 	cfg, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)

@@ -84,7 +84,8 @@ func (m *Model) Answers(t testing.TB) {
 			want := visit.Counts{Hot: int64(i + 1), UV: int64(len(ranks)), PV: int64(len(days)), Rank: ranks[v.visitor()]}
 			require.Equal(t, want, v.counts, "%s: the visit of %s in place %d", target, v.Visitor, i+1)
 			if v.Got > 0 {
-				require.Greater(t, v.Got, latest, "%s: hot %d was answered before a visit with a lower hot began", target, v.counts.Hot)
+				require.Greater(t, v.Got, latest,
+					"%s: hot %d was answered before a visit with a lower hot began", target, v.counts.Hot)
 			}
 			latest = max(latest, v.Began) // when the last of the earlier visits had begun
 		}

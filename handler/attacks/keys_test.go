@@ -2,12 +2,13 @@ package attacks
 
 import (
 	"context"
-	"footfall/counter/app"
 	"net/http"
 	"strings"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/counter/app"
 )
 
 const (

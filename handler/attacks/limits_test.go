@@ -2,13 +2,14 @@ package attacks
 
 import (
 	"fmt"
-	"footfall/counter/app"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"footfall/counter/app"
 )
 
 // usualRequests is how many requests a minute an address has, as `footfall app add --help` tells.

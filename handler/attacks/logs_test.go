@@ -3,13 +3,14 @@ package attacks
 import (
 	"context"
 	"fmt"
-	"footfall/handler"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/handler"
 )
 
 // injections are what an attacker would like to see in a log, or in the terminal of a person who
