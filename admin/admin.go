@@ -130,7 +130,8 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	}
 	lists := func(row db.App) bool { return app.ListsSite(&row, site) }
 	if slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site }) && !slices.ContainsFunc(apps, lists) {
-		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s", site)
+		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s",
+			site)
 	}
 	among, several := apps, "there are several"
 	if len(apps) > 1 && site != "" {

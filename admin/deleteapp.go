@@ -66,9 +66,11 @@ func deleteAll(ctx context.Context, q queries, row *db.App) error {
 	if err := q.TagsHold(ctx); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
+	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete,
+		q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
-		q.AppTagsDelete, q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppOffsetsDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
+		q.AppTagsDelete, q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete,
+		q.AppOffsetsDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

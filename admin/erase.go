@@ -293,7 +293,8 @@ func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, ro
 }
 
 // atLength runs f on an app in a transaction whose statements may take long, after what comes first.
-func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error, first ...func(queries, context.Context) error) error {
+func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
+	first ...func(queries, context.Context) error) error {
 	return a.inTx(ctx, func(q queries) error {
 		for _, step := range append([]func(queries, context.Context) error{queries.EraseBegin}, first...) {
 			if err := step(q, ctx); err != nil {

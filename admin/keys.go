@@ -51,7 +51,8 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
 		if err == nil && revoked == 0 {
-			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of, app.KeyName(name))
+			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
+				app.KeyName(name))
 		}
 		return err
 	})
@@ -97,7 +98,8 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 	case lastDay < today:
 		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", visit.DayText(lastDay), visit.DayText(today))
 	case lastDay > longest:
-		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s", visit.DayText(lastDay), visit.DayText(longest))
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s",
+			visit.DayText(lastDay), visit.DayText(longest))
 	}
 	return lastDay, nil
 }
@@ -138,7 +140,8 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
 		revoked, err := q.ShareRevoke(ctx, ShareRevokeParams{AppID: row.ID, Name: name})
 		if err == nil && revoked == 0 {
-			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app, name)
+			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
+				name)
 		}
 		return err
 	})

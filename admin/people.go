@@ -8,7 +8,8 @@ import (
 )
 
 // PutPeople returns what writes links of ids of an app's visitors, as app.App.PutPeople does.
-func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Link, map[int]string) ([]string, error), err error) {
+func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Link, map[int]string) ([]string, error),
+	err error) {
 	var of *app.App
 	err = a.read(ctx, name, func(_ queries, row *db.App) (err error) {
 		if of, err = app.New(*row, a.secret); err == nil {

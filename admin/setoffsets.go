@@ -62,7 +62,8 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsSetParams, err error) {
 		o := &list[i]
 		target, err := offsetTarget(app, o)
 		if before, is := lines[target]; err == nil && is {
-			err = visit.Errorf(visit.Invalid, "uri", "%s is on line %d, too: give each page once, with its numbers added up", visit.Shown(target), before)
+			err = visit.Errorf(visit.Invalid, "uri", "%s is on line %d, too: give each page once, with its numbers added up", visit.Shown(target),
+				before)
 		}
 		if err == nil {
 			err = o.check()

@@ -16,7 +16,8 @@ const mostWebhooks = 100 // of an app
 // it gets is told at the URL.
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target, key string, err error) {
 	if len(a.secret) == 0 {
-		return 0, "", "", visit.Errorf(visit.Invalid, "secret-file", "it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
+		return 0, "", "", visit.Errorf(visit.Invalid, "secret-file",
+			"it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
 	}
 	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {
 		if target, err = webhookTarget(row, site, page); err != nil {

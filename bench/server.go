@@ -71,7 +71,8 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: ask the server: %w", err), s.Close())
 	}
-	s.Machine = fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), v.Version, v.Fsync,
+	s.Machine = fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0),
+		runtime.Version(), v.Version, v.Fsync,
 		v.SynchronousCommit, time.Now().UTC().Format(time.RFC3339))
 	return s, nil
 }
@@ -212,7 +213,8 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}
 	p := &Process{URL: "http://" + addrs[0], Admin: "http://" + addrs[1], ended: make(chan struct{})}
 	p.lives, p.stop = context.WithCancel(ctx)
-	p.cmd = exec.CommandContext(p.lives, program, arguments(addrs[0], addrs[1])...)                              //nolint:gosec // this program itself, or one that the caller names
+	p.cmd = exec.CommandContext(p.lives, program, arguments(addrs[0],
+		addrs[1])...) //nolint:gosec // this program itself, or one that the caller names
 	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // that it ends is no fault
 	p.cmd.WaitDelay = 30 * time.Second
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output

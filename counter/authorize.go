@@ -47,9 +47,11 @@ func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, do
 	case a.IsOpen() || key != nil && key.Opens(scope):
 		return a, key, r.ParseErr
 	case key == nil:
-		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …", a.Name, does, scope)
+		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …",
+			a.Name, does, scope)
 	}
-	return nil, nil, visit.Errorf(visit.Forbidden, "key", "app %s %s only with a key of the scope %s, which this one does not have", a.Name, does, scope)
+	return nil, nil, visit.Errorf(visit.Forbidden, "key", "app %s %s only with a key of the scope %s, which this one does not have", a.Name,
+		does, scope)
 }
 
 // AuthorizeOperator lets a command count visits of an app, by whomever they are: those who have the
@@ -140,7 +142,8 @@ type Reading struct {
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
 	now := c.clock()
-	return &Reading{App: a.Name, Today: visit.DayOf(now, a.Zone), Hour: now.In(a.Zone).Hour(), Zone: a.Zone, Open: a.IsOpen(), counter: c, app: a, peer: peer}
+	return &Reading{App: a.Name, Today: visit.DayOf(now, a.Zone), Hour: now.In(a.Zone).Hour(), Zone: a.Zone, Open: a.IsOpen(), counter: c,
+		app: a, peer: peer}
 }
 
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
@@ -153,7 +156,8 @@ func (r *Reading) Target(text string) (string, error) {
 // stands for today.
 func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
 	if r.app.Fault != nil {
-		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.Fault)
+		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
+			r.App).Because(r.app.Fault)
 	}
 	w := subject{day: r.Today}
 	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {

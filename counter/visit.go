@@ -75,7 +75,8 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	if err := checkRights(a, r, key, need); err != nil {
 		return nil, subject{}, err
 	}
-	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil && key.Opens(app.ScopeAssert)}
+	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil &&
+		key.Opens(app.ScopeAssert)}
 	var at time.Time
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
@@ -320,7 +321,8 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 
 // tags reads what else a visit brings, as far as the app counts it.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
-	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages), Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
+		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
 	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
 		if len(a.Tags) == 1 {

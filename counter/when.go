@@ -45,11 +45,13 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	}
 	switch {
 	case ahead:
-		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(*first), visit.DayText(w.day))
+		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(*first),
+			visit.DayText(w.day))
 	case day < *first && a.Mode == app.ByDay:
 		w.tooOld = keyGone(a, *first)
 	case day < *first:
-		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name, visit.DayText(*first))
+		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name,
+			visit.DayText(*first))
 	}
 	w.day, w.when, w.at = day, record.Past, at
 	return nil

@@ -16,7 +16,8 @@ func userTimeout(after time.Duration) func(network, address string, conn syscall
 			return nil
 		}
 		failed := conn.Control(func(socket uintptr) {
-			err = unix.SetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds())) //nolint:gosec // a file descriptor
+			err = unix.SetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+				int(after.Milliseconds())) //nolint:gosec // a file descriptor
 		})
 		if failed != nil {
 			return failed

@@ -83,7 +83,8 @@ func FaultOf(err error) Fault {
 		return fault
 	}
 	switch class := pg.Code[:2]; { // in a cell a number follows each name
-	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") || strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
+	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") ||
+		strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
 		return FaultHint
 	case pg.Code == "23505" && strings.HasPrefix(pg.ConstraintName, "visit_ids_pkey"):
 		return FaultID
@@ -173,5 +174,6 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "id", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "id", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data",
+		"refused", "unknown"}[f]
 }

@@ -121,7 +121,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	case current > newest:
 		return newerSchema(current, newest)
 	case current < newest:
-		return fmt.Errorf("the schema is at version %d, and this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
+		return fmt.Errorf("the schema is at version %d, and this footfall needs %d: type `footfall migrate up` as the owner of the tables",
+			current, newest)
 	}
 	return d.checkFunctions(ctx)
 }
@@ -130,7 +131,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 func unreadable(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
-	grant := fmt.Sprintf("make it a member of %s, as an administrator does with GRANT %[1]s TO %s", needed, pgx.Identifier{schema.Role}.Sanitize())
+	grant := fmt.Sprintf("make it a member of %s, as an administrator does with GRANT %[1]s TO %s", needed,
+		pgx.Identifier{schema.Role}.Sanitize())
 	switch {
 	case schema.Member:
 		return fmt.Errorf("%s: %s, which gives %s its rights", problem, owner, needed)
@@ -324,7 +326,8 @@ func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error
 		}
 		if time.Since(told) > tellAfter {
 			told = time.Now()
-			d.options.Log.Warn("a migration waits until long transactions have ended; visits and reports go on", "what", what, "for", waited.Round(time.Second))
+			d.options.Log.Warn("a migration waits until long transactions have ended; visits and reports go on", "what", what, "for",
+				waited.Round(time.Second))
 		}
 		if err := pause.For(ctx, lockPause); err != nil {
 			return err

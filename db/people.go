@@ -110,7 +110,8 @@ type PersonRow struct {
 // of all through which they lead to persons, which are renewed. lead adds rows of all who lead to the
 // ids: none whose height is 0 is missing unless another one is there that leads to the same id.
 // Nobody else writes the app's people meanwhile.
-func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
+func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
+	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	err := d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.PeopleLock(ctx, app); err != nil {
 			return err

@@ -29,7 +29,8 @@ type sessions struct {
 func newSessions(url string, o Options) (sessions, error) {
 	parsed, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return sessions{}, fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database", err) // without the password
+		return sessions{}, fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database",
+			err) // without the password
 	}
 	cfg := parsed.ConnConfig
 	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {

@@ -69,7 +69,8 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
 	b.Site, b.Number = target == "site", number
 	b.label = badgeLabels[b.Number]
-	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel || strings.ContainsFunc(label, unicode.IsControl) {
+	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel ||
+		strings.ContainsFunc(label, unicode.IsControl) {
 		wrong("label", "it is no text of at most %d characters", longestLabel)
 	} else if q.Has("label") {
 		b.label = label

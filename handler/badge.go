@@ -30,7 +30,8 @@ func (r *reports) badge(c echo.Context) error {
 	query, _ := url.ParseQuery(request.URL.RawQuery) // what cannot be read is missing
 	b, parseErr := embed.ReadBadge(query)
 	ask := counter.Request{
-		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr, Agent: request.Header.Get("User-Agent"),
+		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr,
+		Agent:      request.Header.Get("User-Agent"),
 		DoNotTrack: optsOut(request.Header), Prefetch: prefetches(request),
 	}
 	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit

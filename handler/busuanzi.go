@@ -121,7 +121,8 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	}
 	numbers, err := b.numbers(c, r.Header.Get("x-bsz-referer"), r.Method == http.MethodPost || r.Method == http.MethodPut)
 	if c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != "" {
-		c.Response().Header().Add(echo.HeaderAccessControlExposeHeaders, "Set-Bsz-Identity") // or browsers tell of a fault when the client looks for it
+		c.Response().Header().Add(echo.HeaderAccessControlExposeHeaders,
+			"Set-Bsz-Identity") // or browsers tell of a fault when the client looks for it
 	}
 	switch {
 	case err != nil:

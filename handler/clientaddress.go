@@ -82,7 +82,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 		return netip.Prefix{}, fmt.Errorf("is too wide, since anybody who reaches the service from there can name any address as their own: "+
 			"write the networks that only your proxies are in, each /%d or narrower", widest)
 	case network != meant:
-		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or the address alone, %v", meant, network.Addr())
+		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or the address alone, %v", meant,
+			network.Addr())
 	}
 	return network, nil
 }

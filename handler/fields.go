@@ -80,7 +80,8 @@ func (f *fields) named(name string) *field {
 	if at < 0 {
 		return nil
 	}
-	return [len(names)]*field{&f.app, &f.ip, &f.visitor, &f.offsets, &f.uri, &f.event, &f.id, &f.at, &f.answer, &f.referrer, &f.language, &f.country}[at]
+	return [len(names)]*field{&f.app, &f.ip, &f.visitor, &f.offsets, &f.uri, &f.event, &f.id, &f.at, &f.answer, &f.referrer, &f.language,
+		&f.country}[at]
 }
 
 // set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,

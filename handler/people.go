@@ -54,7 +54,8 @@ func (s *service) lookUpPeople(c echo.Context) error {
 }
 
 func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Person, error) {
-	people, err := s.counter.AuthorizeFindingPeople(c.Request().Context(), s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+	people, err := s.counter.AuthorizeFindingPeople(c.Request().Context(),
+		s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,8 @@ func appendPerson(out []byte, id string, w *app.Person) []byte {
 // then.
 func (s *service) putPeople(c echo.Context, f *fields) error {
 	r := c.Request()
-	people, err := s.counter.AuthorizePuttingPeople(r.Context(), s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+	people, err := s.counter.AuthorizePuttingPeople(r.Context(), s.request(c,
+		&fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ var (
 	postOnly       = []string{http.MethodPost}
 	getOrPut       = []string{http.MethodGet, http.MethodHead, http.MethodPut}
 	getOrPost      = []string{http.MethodGet, http.MethodHead, http.MethodPost}
-	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions} // by which browsers ask for a page of another site
+	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead,
+		http.MethodOptions} // by which browsers ask for a page of another site
 )
 
 func (s *service) publicRoutes() []route {

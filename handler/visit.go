@@ -40,10 +40,11 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	h := r.Header
 	ask := counter.Request{
 		App: f.app.value, URI: f.uri.value, Event: f.event.value, IP: f.ip.value, Visitor: f.visitor.value, ID: f.id.value, At: f.at.value,
-		Referrer: f.referrer.value, Language: f.language.value, Country: f.country.value, Tags: f.tags, Later: f.answer.given, ParseErr: f.parseErr,
-		Counted: f.offsets.given,
-		Asserts: f.ip.given || f.visitor.given,
-		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
+		Referrer: f.referrer.value, Language: f.language.value, Country: f.country.value, Tags: f.tags, Later: f.answer.given,
+		ParseErr: f.parseErr,
+		Counted:  f.offsets.given,
+		Asserts:  f.ip.given || f.visitor.given,
+		Key:      bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
 		Hints: hints(h), Prefetch: prefetches(r), DoNotTrack: optsOut(h),
 	}
 	var err error

@@ -213,7 +213,8 @@ func (c *counting) findPassed(ctx context.Context) error {
 		case uncounted[e.Of] == '0':
 			e.Fate = feed.Repeated
 		case e.Fate == feed.Counted:
-			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "", "it was not counted when this call came before, and would be now: send it in another call")
+			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "",
+				"it was not counted when this call came before, and would be now: send it in another call")
 		}
 	}
 	if err := c.findRepeated(ctx, c.passed); err != nil {

@@ -86,7 +86,8 @@ func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 		if e.When != Past || e.repeated || e.Day >= first[e.App] {
 			return nil
 		}
-		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DayText(first[e.App]))
+		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s",
+			visit.DayText(first[e.App]))
 	}
 	at := slices.IndexFunc(j.entries, func(e *entry) bool { return tooOld(e) != nil })
 	switch {

@@ -136,7 +136,8 @@ func move(b *db.Batch, sent []*entry) {
 		case at.Row != 0:
 			last := len(t.Numbers) - 1
 			if last < 0 || t.Numbers[last] != at.Row {
-				t.Numbers, t.Froms, t.Untils = append(t.Numbers, at.Row), append(t.Froms, int32(at.Next)), append(t.Untils, 0) //nolint:gosec // a row has few visits
+				t.Numbers, t.Froms, t.Untils = append(t.Numbers, at.Row), append(t.Froms, int32(at.Next)),
+					append(t.Untils, 0) //nolint:gosec // a row has few visits
 				last++
 			}
 			t.Untils[last] = int32(step.Next) //nolint:gosec // likewise

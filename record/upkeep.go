@@ -84,7 +84,11 @@ func (u *upkeep) start() {
 		task{"beginning a new period of people", slog.LevelError, u.db.TurnPeople},
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
-		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error { _, err := u.db.EmptyBatches(ctx); return err }})
+		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error {
+			_,
+				err := u.db.EmptyBatches(ctx)
+			return err
+		}})
 }
 
 // repeat does some tasks now, unless upkeep is calm, and again and again.

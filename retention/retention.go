@@ -226,7 +226,8 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	var busy error // a day that is in use; the other steps do not wait for it
-	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget, r.forgetLogs, r.others} {
+	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget,
+		r.forgetLogs, r.others} {
 		err := step(ctx)
 		if db.FaultOf(err) == db.FaultBusy {
 			busy, err = err, nil

@@ -74,7 +74,8 @@ func (f *facts) warnings() []string {
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {
 	case behind && len(f.unclosed) > 0:
-		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
+		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed),
+			f.unclosed[0], look)
 	case behind || leftOut:
 		warn("the daily task was not completed since %d, so some of what no app keeps is still there: %s", f.daily.DoneOn, look)
 	}

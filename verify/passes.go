@@ -109,7 +109,8 @@ type overTargets struct {
 }
 
 func (v *verifier) overTargets() *overTargets {
-	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32, seed: rand.Int64()} //nolint:gosec // it is no secret
+	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32,
+		seed: rand.Int64()} //nolint:gosec // it is no secret
 }
 
 // targets are a range of targets.
@@ -351,7 +352,8 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 	}
 	size := w.pace.size
 	p := VerifyPeopleParams{N: manyAtMost, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, After: w.after.ID}
-	until, err := q.VerifyNextPerson(ctx, VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After, Skip: int32(size) - 1})
+	until, err := q.VerifyNextPerson(ctx, VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After,
+		Skip: int32(size) - 1})
 	if err != nil {
 		return nil, err
 	}

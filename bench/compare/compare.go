@@ -42,7 +42,8 @@ func (o Options) Check() (f bench.Faults) {
 	f.When(o.Duration < time.Second || o.Duration%time.Second != 0, "duration: %s will not do: give whole seconds, like 10s", o.Duration)
 	f.When(slices.Min(o.Preload) < 0, "preload: give 0 or more")
 	most := slices.Max(o.Preload)/2 + visitsOf(o)
-	f.When(most > load.Addresses, "visits: with those of before, %d visitors are more than the %d addresses to give them", most, load.Addresses)
+	f.When(most > load.Addresses, "visits: with those of before, %d visitors are more than the %d addresses to give them", most,
+		load.Addresses)
 	_, err := chosen(o)
 	f.When(err != nil, "%w", err)
 	return f

@@ -65,10 +65,12 @@ var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0
 // contenders in the order of the tables. Who promises no exactness is not held to it: what it gets
 // wrong is counted and shown.
 var contenders = []contender{
-	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet", literal.Naive),
+	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet",
+		literal.Naive),
 	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter),
 	literally("believed", "one visit a transaction, and what the filter seems to know counts as known: loses new visitors", literal.Believed),
-	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact", literal.Baseline),
+	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
+		literal.Baseline),
 	service(batched, "Footfall without helpers: visits that wait are counted in one transaction", false, 0),
 	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
@@ -76,8 +78,10 @@ var contenders = []contender{
 	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed(true),
 	likeBoth("stranger", "both, for a closed app: no key; within limits that are not reached").closed(false),
 	likeBoth(inbox, "both, and every visit is accepted to be counted later (answer=later)", mayBeLater, "later"),
-	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", mayBeLater, "later", "--max-wait", "20ms"),
-	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", mayBeLater, "later", "--max-wait", "20ms"),
+	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later",
+		mayBeLater, "later", "--max-wait", "20ms"),
+	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", mayBeLater,
+		"later", "--max-wait", "20ms"),
 	likeBoth(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls"),
 	{
 		About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true},
@@ -88,7 +92,8 @@ var contenders = []contender{
 // literally is a contender that counts one visit a transaction.
 func literally(name, about string, way literal.Way) contender {
 	return contender{
-		About: About{name, about + "; takes a tenth of the visits in one process", way == literal.Baseline}, alone: true, read: literalTables, arguments: []string{"contender", name},
+		About: About{name, about + "; takes a tenth of the visits in one process", way == literal.Baseline}, alone: true, read: literalTables,
+		arguments: []string{"contender", name},
 		open: func(ctx context.Context, address string) (counting, error) {
 			return literal.Open(ctx, address, way, visit.DayOf(noon(), time.UTC))
 		},

@@ -32,7 +32,8 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in dat
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
 	// Made before the memory is looked at: they are not the contender's.
-	requests, answers, waits := make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)), make([]time.Duration, len(sequence))
+	requests, answers, waits := make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)),
+		make([]time.Duration, len(sequence))
 	for n, a := range sequence {
 		requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
 	}
@@ -42,30 +43,31 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in dat
 		return nil, err
 	}
 	defer open.Close() // and with it the sessions, which only then say what they have written
-	return func(s standing) Errors { return judge(sequence, t.preload/2, answers, s) }, r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
-		began := time.Now()
-		err = load.Together(ctx, c.Clients, len(requests), func(ctx context.Context) func(int) error {
-			return func(n int) (err error) {
-				sent := time.Now()
-				if answers[n], err = open.Visit(ctx, requests[n]); err != nil {
-					return fmt.Errorf("visit %d: %w", n, err)
+	return func(s standing) Errors { return judge(sequence, t.preload/2, answers, s) },
+		r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
+			began := time.Now()
+			err = load.Together(ctx, c.Clients, len(requests), func(ctx context.Context) func(int) error {
+				return func(n int) (err error) {
+					sent := time.Now()
+					if answers[n], err = open.Visit(ctx, requests[n]); err != nil {
+						return fmt.Errorf("visit %d: %w", n, err)
+					}
+					waits[n] = time.Since(sent)
+					return nil
 				}
-				waits[n] = time.Since(sent)
-				return nil
+			})
+			if err != nil {
+				return m, f, err
 			}
+			took := time.Since(began)
+			f, err = open.Figures()
+			r.Memory = float64(max(0, bench.LiveHeap()-empty))
+			runtime.KeepAlive(requests)
+			if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
+				r.Memory += f[bench.MetricFilterBytes]
+			}
+			return load.MeasureOf(waits, took), f, err
 		})
-		if err != nil {
-			return m, f, err
-		}
-		took := time.Since(began)
-		f, err = open.Figures()
-		r.Memory = float64(max(0, bench.LiveHeap()-empty))
-		runtime.KeepAlive(requests)
-		if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
-			r.Memory += f[bench.MetricFilterBytes]
-		}
-		return load.MeasureOf(waits, took), f, err
-	})
 }
 
 // counting is a contender that counts in this process.
@@ -173,7 +175,8 @@ func serviceTables(ctx context.Context, address string) (standing, error) {
 func (c contender) setUp(ctx context.Context, address string, preload int) (key string, err error) {
 	if c.program != "" { // another version makes its own tables, and an app that counts whatever a caller asserts
 		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
-			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url", address)...).CombinedOutput() //nolint:gosec // the caller names it
+			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url",
+				address)...).CombinedOutput() //nolint:gosec // the caller names it
 			if err != nil {
 				return "", fmt.Errorf("old: %s %s: %s: %s", c.program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))
 			}

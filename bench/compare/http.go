@@ -93,7 +93,8 @@ func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error)
 }
 
 // send sends visits of a task to a contender for as long as is asked for, and returns which.
-func (c *comparison) send(ctx context.Context, of contender, t task, in database, p *bench.Process, r *Turn) (load.Measure, []load.Arrival, error) {
+func (c *comparison) send(ctx context.Context, of contender, t task, in database, p *bench.Process, r *Turn) (load.Measure,
+	[]load.Arrival, error) {
 	switch of.Name {
 	case calls:
 		return load.Calls(ctx, p.URL, t.sequence, c.Duration)
@@ -123,7 +124,8 @@ func ends(query, key string) (all []string) {
 		if n%2 == 0 {
 			end += fmt.Sprintf("&referrer=https://source-%d.example/", sources.Uint64())
 		}
-		end += "\tUser-Agent: " + strings.ReplaceAll(generate.Agents[n%6], "140", strconv.Itoa(90+n%53)) + "\tAccept-Language: " + languages[n%len(languages)]
+		end += "\tUser-Agent: " + strings.ReplaceAll(generate.Agents[n%6], "140", strconv.Itoa(90+n%53)) + "\tAccept-Language: " +
+			languages[n%len(languages)]
 		if key != "" {
 			end += "\tAuthorization: Bearer " + key
 		}
@@ -153,7 +155,8 @@ func Serve(ctx context.Context, name, addr, databaseURL string) error {
 			waiting.Add(1)
 			defer waiting.Add(-1)
 			// The visit outlives its request, as it does in the service: wrk hangs up on the last ones.
-			answer, err := one.Visit(context.WithoutCancel(c.Request().Context()), counter.Request{App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri")})
+			answer, err := one.Visit(context.WithoutCancel(c.Request().Context()),
+				counter.Request{App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri")})
 			if err != nil {
 				return err
 			}

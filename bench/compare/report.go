@@ -64,12 +64,16 @@ func most(s bench.Spread) float64   { return s.Max }
 var figures = []figure{
 	{"p50 ms", "half of the visits were answered within this", func(f *Figures) *float64 { return &f.P50Ms }, median, bench.Short, false},
 	{"p99 ms", "99 % were", func(f *Figures) *float64 { return &f.P99Ms }, median, bench.Short, false},
-	{"asked", "existence queries a visit: keys looked up to decide new or known", func(f *Figures) *float64 { return &f.Asked }, median, bench.Short, false},
+	{"asked", "existence queries a visit: keys looked up to decide new or known", func(f *Figures) *float64 { return &f.Asked }, median,
+		bench.Short, false},
 	{"rows", "rows written a visit, inserted or updated", func(f *Figures) *float64 { return &f.Written }, median, bench.Short, false},
 	{"WAL B", "bytes of PostgreSQL's log a visit", func(f *Figures) *float64 { return &f.WAL }, median, bench.Grouped, false},
-	{"MB", "MB of memory, the most of any round: over HTTP of its process, else its heap after the run and its helpers", func(f *Figures) *float64 { return &f.Memory }, most, func(v float64) string { return bench.OrNone(v/1e6, bench.Short) }, false},
-	{"later/s", "visits a second that were counted after the end, of those that waited in the inbox", func(f *Figures) *float64 { return &f.Drained }, median, bench.Grouped, true},
-	{"sustained", "visits a second that both counted just before: twice as many were offered", func(f *Figures) *float64 { return &f.Sustained }, median, bench.Grouped, true},
+	{"MB", "MB of memory, the most of any round: over HTTP of its process, else its heap after the run and its helpers",
+		func(f *Figures) *float64 { return &f.Memory }, most, func(v float64) string { return bench.OrNone(v/1e6, bench.Short) }, false},
+	{"later/s", "visits a second that were counted after the end, of those that waited in the inbox",
+		func(f *Figures) *float64 { return &f.Drained }, median, bench.Grouped, true},
+	{"sustained", "visits a second that both counted just before: twice as many were offered",
+		func(f *Figures) *float64 { return &f.Sustained }, median, bench.Grouped, true},
 }
 
 // Turn is one contender's turn at one workload, on a new database.
@@ -135,7 +139,8 @@ func (r *Report) summarize() {
 			for _, run := range r.Runs {
 				if e := run.Errors; run.Workload == load.Name && run.Contender == about.Name {
 					row.Visits += run.Visits
-					row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks, row.Errors.Unproven + e.Unproven}
+					row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks,
+						row.Errors.Unproven + e.Unproven}
 				}
 			}
 			for _, reference := range references {
@@ -188,7 +193,10 @@ type column struct {
 func (r *Report) columns() []column {
 	all := []column{
 		{"visits/s", "visits a second, the median of the rounds", func(r Row) string { return bench.Grouped(r.PerSecond.Median) }},
-		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
+		{"min..max", "the slowest and the fastest round", func(r Row) string {
+			return bench.Grouped(r.PerSecond.Min) + ".." +
+				bench.Grouped(r.PerSecond.Max)
+		}},
 	}
 	for _, f := range figures {
 		if !f.rare || slices.ContainsFunc(r.Rows, func(row Row) bool { return *f.of(&row.Figures) > 0 }) {
@@ -196,7 +204,8 @@ func (r *Report) columns() []column {
 		}
 	}
 	all = append(all,
-		column{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
+		column{"uv off", "visitors that uv misses or has too many, over all targets and rounds",
+			func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
 		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks that nobody or more than one visitor has; all rounds",
 			func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }})
 	for _, reference := range references {
@@ -220,10 +229,12 @@ func (r *Report) RowsOf(load About) (rows []Row) {
 
 // Plots are those of one workload, as an image.
 func (r *Report) Plots(load About) (template.URL, error) {
-	plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
+	plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true},
+		{Title: "PostgreSQL's log (WAL), bytes a visit"}}
 	for _, row := range r.RowsOf(load) {
 		for i, bar := range []draw.Bar{
-			{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median), bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
+			{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median),
+				bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
 			{Value: row.P99Ms, Label: bench.Short(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
 		} {
 			bar.Name, bar.Strong = row.Contender, r.Fault(row) == ""

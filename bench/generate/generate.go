@@ -56,7 +56,8 @@ func (s Set) Completed() Set {
 func (s Set) Check() (f bench.Faults) {
 	s = s.Completed()
 	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each has one at least", s.Pages, s.Sites)
-	f.When(s.Visits < max(s.Pages, s.Visitors, s.Days), "visits: %d are too few: every page, visitor and day (%d, %d, %d) has one at least", s.Visits, s.Pages, s.Visitors, s.Days)
+	f.When(s.Visits < max(s.Pages, s.Visitors, s.Days), "visits: %d are too few: every page, visitor and day (%d, %d, %d) has one at least",
+		s.Visits, s.Pages, s.Visitors, s.Days)
 	return f
 }
 
@@ -85,7 +86,8 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		err = bench.Ask(ctx, o.DatabaseURL, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 	}
 	if err != nil {
-		return fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w", set.App, set.App, err)
+		return fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w",
+			set.App, set.App, err)
 	}
 	return nil
 }
@@ -128,7 +130,8 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		if err != nil {
 			return err
 		}
-		results, internal, err := desk.Count(ctx, intake.Call{Counting: permit, Body: &body, Length: int64(body.Len()), Lines: true, SumsOnly: true})
+		results, internal, err := desk.Count(ctx, intake.Call{Counting: permit, Body: &body, Length: int64(body.Len()), Lines: true,
+			SumsOnly: true})
 		if err := errors.Join(err, internal, ctx.Err()); err != nil {
 			return err
 		}
@@ -156,7 +159,8 @@ var Agents = []string{
 // referrers are the pages that lead to most visits from elsewhere. The others are of hosts of which
 // each leads to one.
 var referrers = []string{
-	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/", "https://news.ycombinator.com/",
+	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/",
+	"https://news.ycombinator.com/",
 	"android-app://com.google.android.gm/", "https://l.facebook.com/", "https://old.reddit.com/", "https://chatgpt.com/",
 }
 
@@ -200,7 +204,8 @@ func WriteLog(w io.Writer, set Set) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	var at []byte
 	line := func(visitor int32, host, path string, status int, from string, agent int) {
-		fmt.Fprintf(out, "%s %s - - [%s] \"GET %s HTTP/1.1\" %d 5120 %q %q\n", host, drawn.address(visitor), at, path, status, cmp.Or(from, "-"), Agents[agent])
+		fmt.Fprintf(out, "%s %s - - [%s] \"GET %s HTTP/1.1\" %d 5120 %q %q\n", host, drawn.address(visitor), at, path, status,
+			cmp.Or(from, "-"), Agents[agent])
 	}
 	for n, page := range drawn.page {
 		at = drawn.moment(n).AppendFormat(at[:0], "02/Jan/2006:15:04:05 -0700")

@@ -123,7 +123,8 @@ func VisitRequest(url, app, page, query string, headers ...string) []byte {
 func Offer(ctx context.Context, url string, sequence []Arrival, ends []string, perSecond float64) (Measure, error) {
 	s := Steady{URL: url, Requests: len(sequence), PerSecond: perSecond, Connections: 2000, Request: func(n int) []byte {
 		end := strings.Split(ends[n%len(ends)], "\t")
-		return VisitRequest(url, App, PageURI(int(sequence[n].Page)), end[0], append(end[1:], "X-Forwarded-For: "+Address(int(sequence[n].Visitor)).String())...)
+		return VisitRequest(url, App, PageURI(int(sequence[n].Page)), end[0],
+			append(end[1:], "X-Forwarded-For: "+Address(int(sequence[n].Visitor)).String())...)
 	}}
 	began := time.Now()
 	if err := s.Send(ctx); err != nil {
@@ -188,7 +189,8 @@ func (j Job) file(name string) string { return filepath.Join(j.Dir, name) }
 
 // write puts what wrk is to do into files: the visits into one for each thread, a line each.
 func (j Job) write() error {
-	err := errors.Join(os.WriteFile(j.file("visits.lua"), visitsLua, 0o600), os.WriteFile(j.file("ends"), []byte(strings.Join(j.Ends, "\n")+"\n"), 0o600))
+	err := errors.Join(os.WriteFile(j.file("visits.lua"), visitsLua, 0o600),
+		os.WriteFile(j.file("ends"), []byte(strings.Join(j.Ends, "\n")+"\n"), 0o600))
 	for thread := range Threads {
 		file := j.file(fmt.Sprintf("%s.%d", j.Name, thread+1))
 		if _, missing := os.Stat(file); missing == nil {
@@ -281,7 +283,8 @@ func readWrk(out string, connections int) (m Measure, sent []int, err error) {
 	case unanswered < 0 || unanswered > connections:
 		err = fmt.Errorf("wrk sent visits over %d connections, and %d got no answer, which cannot be", connections, unanswered)
 	}
-	m = Measure{Requests: result.Requests, PerSecond: float64(result.Requests) / result.Us * 1e6, P50Ms: result.P50 / 1000, P99Ms: result.P99 / 1000}
+	m = Measure{Requests: result.Requests, PerSecond: float64(result.Requests) / result.Us * 1e6, P50Ms: result.P50 / 1000,
+		P99Ms: result.P99 / 1000}
 	return m, result.Sent, err
 }
 

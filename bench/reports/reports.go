@@ -147,7 +147,8 @@ func (r *asking) prepare(ctx context.Context, set generate.Set) error {
 // another one, and a quarter by new visitors.
 func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) error {
 	return r.serving(ctx, func(p *bench.Process) error {
-		s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512, // hardly any waits for another
+		s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
+			// hardly any waits for another
 			Request: func(n int) []byte {
 				v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
 				ip := v.Ip.String()
@@ -259,7 +260,8 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 func (r *asking) measureVerify(ctx context.Context) error {
 	return r.beside(ctx, "verify", func(*bench.Process) error {
 		began := time.Now()
-		out, err := exec.CommandContext(ctx, r.Footfall, "verify", "--database-url", r.address).CombinedOutput() //nolint:gosec // the program that is measured
+		out, err := exec.CommandContext(ctx, r.Footfall, "verify", "--database-url",
+			r.address).CombinedOutput() //nolint:gosec // the program that is measured
 		if err != nil {
 			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("verify: %s: %s", err.Error(), out))
 		}
@@ -316,7 +318,8 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 			for i := range openDashboards {
 				all.Go(func() {
 					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])
-					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil && pause.For(until, rest) == nil; rest = refreshAfter {
+					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil &&
+						pause.For(until, rest) == nil; rest = refreshAfter {
 						began := time.Now()
 						_, errs[i] = bench.Fetch(ctx, page, nil) // to its end
 						took[i] = append(took[i], time.Since(began))
@@ -335,7 +338,8 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\nvisits came at %d a second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
 	t := bench.Table{{"what", "times", "a second", "p50 ms", "p99 ms", "max ms"}}
 	for _, row := range r.Rows {
-		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms), bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
+		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms),
+			bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
 	}
 	fmt.Fprintf(w, "\n%s\nRepeat it: %s\n", t, r.Command)
 }

@@ -205,15 +205,17 @@ var contenders = []contender{
 		bitmap := roaring.New()
 		return one(func(key string) bool { return bitmap.CheckedAdd(uint32(xxhash.Sum64String(key))) }), nil
 	}},
-	{nameBuckets, "the last 6 characters of each key; its mask drops a bit, so that 20 keys share a bucket, not 10", bucketsOf(originalMask, lastSix)},
+	{nameBuckets, "the last 6 characters of each key; its mask drops a bit, so that 20 keys share a bucket, not 10",
+		bucketsOf(originalMask, lastSix)},
 	{nameMended, "the last 6 characters of each key, 10 keys a bucket", bucketsOf(wholeMask, lastSix)},
 	{nameExact, "every key, 10 keys a bucket: exact", bucketsOf(wholeMask, func(key string) string { return key })},
-	{"HyperLogLog, 2^14 registers", "the longest runs of zeros in hashes: counts, cannot tell who was seen", func(int, int) (structure, error) {
-		h := &hyperLogLog{}
-		s := one(h.add)
-		s.estimate = h.estimate
-		return s, nil
-	}},
+	{"HyperLogLog, 2^14 registers", "the longest runs of zeros in hashes: counts, cannot tell who was seen",
+		func(int, int) (structure, error) {
+			h := &hyperLogLog{}
+			s := one(h.add)
+			s.estimate = h.estimate
+			return s, nil
+		}},
 }
 
 func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
@@ -366,7 +368,8 @@ var falsePositives = map[string]map[int][2]int{
 }
 
 func articleHashes(key string) [4]uint32 {
-	return [4]uint32{multiplied(key, 5381, 33), multiplied(key+"key2", 0, 131), alternating(key + "keykey3"), multiplied(key+"keykeyke4", 5381, 33)}
+	return [4]uint32{multiplied(key, 5381, 33), multiplied(key+"key2", 0, 131), alternating(key + "keykey3"),
+		multiplied(key+"keykeyke4", 5381, 33)}
 }
 
 // The article's integers are signed and wrap around, which Go's int32 does as well; the sign is

@@ -105,7 +105,8 @@ func (c *appAddCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
 	f.add(checkPublicURL(c.PublicURL))
-	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(), `--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
+	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
+		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
 
   openssl rand -hex 32 >secret
   %[1]s app add %[2]s … --secret-file secret
@@ -145,7 +146,8 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}
-	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s, with a key that this makes:\n\n  %s\n", c.PublicURL, c.Name, p.typed("app key add "+c.Name+" --scope read"))
+	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s, with a key that this makes:\n\n  %s\n", c.PublicURL, c.Name,
+		p.typed("app key add "+c.Name+" --scope read"))
 	return nil
 }
 
@@ -271,7 +273,8 @@ func (c *shareAddCmd) check(g globals) faults {
 func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
 	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n", visit.DayText(lastDay))
+		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
+			visit.DayText(lastDay))
 	}
 	return p.done(err, "%s/share/%s", c.PublicURL, token)
 }
@@ -313,7 +316,8 @@ func (c *webhookAddCmd) check(g globals) faults {
 func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
 	if err == nil {
-		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id, visit.Shown(target))
+		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
+			visit.Shown(target))
 	}
 	return p.done(err, "%s", key)
 }

@@ -68,7 +68,8 @@ func (c *cellAddCmd) run(ctx context.Context, p *program) error {
 		on, _ := cells.ParseNode(c.On)
 		cell, err := cluster.AddCell(ctx, c.Name, on)
 		if err == nil {
-			fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name, cell.Place)
+			fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name,
+				cell.Place)
 			fmt.Fprintln(p.stdout, cell.URL)
 		}
 		return err

@@ -40,19 +40,21 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 		defer admin.Close()
 	}
 	registry := newRegistry()
-	return orInterrupted(ctx, p.withCounter(ctx, c.countriesFlag, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
-		if admin != nil {
-			_, server := handler.Servers(counting, handler.Options{Log: p.log, Metrics: registry})
-			defer func() { _ = server.Close() }()
-			go func() { // until server is closed
-				if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
-					p.log.Error("the admin address is not served any more", "error", err)
-				}
-			}()
-			p.log.Info("ready", "admin", admin.Addr().String())
-		}
-		return queues.Run(ctx, counting, queues.Options{App: c.App, Connect: c.address.Connect, Log: p.log, Metrics: queues.NewMetrics(registry)})
-	}))
+	return orInterrupted(ctx, p.withCounter(ctx, c.countriesFlag, record.Options{Log: p.log, Metrics: registry},
+		func(counting *counter.Counter) error {
+			if admin != nil {
+				_, server := handler.Servers(counting, handler.Options{Log: p.log, Metrics: registry})
+				defer func() { _ = server.Close() }()
+				go func() { // until server is closed
+					if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
+						p.log.Error("the admin address is not served any more", "error", err)
+					}
+				}()
+				p.log.Info("ready", "admin", admin.Addr().String())
+			}
+			return queues.Run(ctx, counting, queues.Options{App: c.App, Connect: c.address.Connect, Log: p.log,
+				Metrics: queues.NewMetrics(registry)})
+		}))
 }
 
 type consumeListCmd struct {

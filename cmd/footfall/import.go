@@ -114,7 +114,8 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 		quiet.LogLevel = "warn"
 		log, _ = quiet.logger(p.stderr) // p.log was made of the same flags
 	}
-	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log}, func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
+	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log},
+		func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
 }
 
 func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counter.Counter) error {
@@ -243,7 +244,10 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 const shownSites = 20
 
 func printSites(p *program, s *imports.Summary) {
-	sites := slices.SortedFunc(maps.Keys(s.Sites), func(a, b string) int { return cmp.Or(cmp.Compare(s.Sites[b], s.Sites[a]), cmp.Compare(a, b)) })
+	sites := slices.SortedFunc(maps.Keys(s.Sites), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Sites[b], s.Sites[a]),
+			cmp.Compare(a, b))
+	})
 	for _, site := range sites[:min(len(sites), shownSites)] {
 		fmt.Fprintf(p.stdout, "site %s: %s\n", visit.Shown(site), draw.Number(s.Sites[site]))
 	}
@@ -258,10 +262,12 @@ type importListCmd struct {
 
 func (c *importListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	list, err := a.Logs(ctx, c.App)
-	return printRows(p.stdout, err, "APP\tSERVER\tID\tLOG\tCOUNTED\tOF\tLAST LINE\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list, func(of admin.OfApp[admin.LogsListRow]) []any {
-		l := of.Row
-		return []any{of.App, cmp.Or(l.Server, "-"), l.ID, l.File, l.Counted, l.Claimed, moment(l.LastAt), moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
-	})
+	return printRows(p.stdout, err, "APP\tSERVER\tID\tLOG\tCOUNTED\tOF\tLAST LINE\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list,
+		func(of admin.OfApp[admin.LogsListRow]) []any {
+			l := of.Row
+			return []any{of.App, cmp.Or(l.Server, "-"), l.ID, l.File, l.Counted, l.Claimed, moment(l.LastAt), moment(&l.BegunAt),
+				moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
+		})
 }
 
 type importForgetCmd struct {

@@ -82,7 +82,8 @@ func (c *peopleLoadCmd) load(ctx context.Context, p *program, a *admin.Admin, fr
 
 func loadingLine(l *intake.Loading, size int64, took time.Duration) string {
 	done, lines := l.Bytes.Load(), l.Lines.Load()
-	line := fmt.Sprintf("%s, %s, %s/s", units.HumanSize(float64(done)), draw.Count(lines, "line"), draw.Number(int64(float64(lines)/took.Seconds())))
+	line := fmt.Sprintf("%s, %s, %s/s", units.HumanSize(float64(done)), draw.Count(lines, "line"),
+		draw.Number(int64(float64(lines)/took.Seconds())))
 	if size > 0 && done > 0 {
 		line += fmt.Sprintf(", %v left", time.Duration(float64(size-done)/float64(done)*float64(took)).Round(time.Second))
 	}

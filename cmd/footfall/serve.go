@@ -94,11 +94,14 @@ func (c *serveCmd) check(g globals) faults {
 	if c.PublicURL != "" {
 		f.add(checkPublicURL(c.PublicURL))
 	}
-	f.when(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them", c.Filter)
+	f.when(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them",
+		c.Filter)
 	c.memory, err = units.RAMInBytes(c.Memory)
 	f.when(err != nil || c.memory != 0 && c.memory < leastMemory,
-		"--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none", c.Memory, units.BytesSize(leastMemory))
-	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a number of days: write one from 1 to %d", c.RememberIDs, longestMemory)
+		"--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none", c.Memory,
+		units.BytesSize(leastMemory))
+	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a number of days: write one from 1 to %d",
+		c.RememberIDs, longestMemory)
 	return f
 }
 
@@ -108,7 +111,8 @@ var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 // checkPublicURL tells what is wrong with where people reach a service.
 func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
-	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path || !publicPath.MatchString(at.Path) {
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path ||
+		!publicPath.MatchString(at.Path) {
 		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or https://blog.example/numbers, without a slash at its end", text)
 	}
 	return nil
@@ -151,7 +155,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log})
+	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(),
+		RequireStandby: p.NeedStandby, Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer endBeside()
 	stopping := make(chan struct{})
-	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
+		Reports:   report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)

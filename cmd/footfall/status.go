@@ -57,7 +57,8 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprint(out, "; a synchronous standby is required")
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(out, "rows of visits: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay), dayText(s.Visits.LastDay))
+	fmt.Fprintf(out, "rows of visits: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay),
+		dayText(s.Visits.LastDay))
 	fmt.Fprintf(out, "daily task: done on %s, last day closed %s", dayText(s.Daily.DoneOn), dayText(s.Daily.ClosedDay))
 	if s.Daily.ClosedAt != nil {
 		fmt.Fprintf(out, " at %s", s.Daily.ClosedAt.UTC().Format(time.RFC3339))

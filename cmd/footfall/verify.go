@@ -109,5 +109,6 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 	if proof.Deleted > 0 {
 		fmt.Fprintf(out, ", without apps that are being deleted (%d)", proof.Deleted)
 	}
-	fmt.Fprintf(out, ": %s, in %s\n", draw.Count(proof.Violations, "violation"), time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+	fmt.Fprintf(out, ": %s, in %s\n", draw.Count(proof.Violations, "violation"),
+		time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
 }

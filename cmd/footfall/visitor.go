@@ -35,7 +35,8 @@ const nothingStored = "nothing is stored of this visitor"
 func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 	if err == nil && stored.Person.IsValid() {
-		fmt.Fprintf(p.stdout, "person %s: %s, tags: %s\n", stored.Person, draw.Count(int64(len(stored.StoredAs)), "id"), cmp.Or(strings.Join(stored.Tags, ", "), "none"))
+		fmt.Fprintf(p.stdout, "person %s: %s, tags: %s\n", stored.Person, draw.Count(int64(len(stored.StoredAs)), "id"),
+			cmp.Or(strings.Join(stored.Tags, ", "), "none"))
 	}
 	if err == nil && len(stored.Targets) == 0 && !stored.Person.IsValid() {
 		return p.done(nil, nothingStored)

@@ -39,7 +39,8 @@ func New(row db.App, secret Secret) (*App, error) {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
 	return &App{
-		App: row, Zone: zone, Mode: row.Visitor, CountsBy: row.CountsBy(), Fault: checkSecret(&row, secret), sites: newSites(row.Sites), ignored: newIgnored(row.Ignore),
+		App: row, Zone: zone, Mode: row.Visitor, CountsBy: row.CountsBy(), Fault: checkSecret(&row, secret), sites: newSites(row.Sites),
+		ignored: newIgnored(row.Ignore),
 	}, nil
 }
 

@@ -37,7 +37,8 @@ type Person struct {
 func (a *App) CheckPeople() error {
 	switch {
 	case a.Fault != nil:
-		return visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", a.Name).Because(a.Fault)
+		return visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
+			a.Name).Because(a.Fault)
 	case a.Mode != ByID:
 		return visit.Errorf(visit.Invalid, "app", "app %s tells visitors apart by their address, which stands for nobody else: people are for apps with --visitor %s", a.Name, ByID)
 	}

@@ -79,10 +79,12 @@ func (s Settings) make(row *db.App) error {
 		return err
 	}
 	if row.Access != AccessOpen && len(row.Sites) == 0 {
-		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, AccessOpen)
+		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s",
+			row.Name, AccessOpen)
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
-		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access", accessKey, publicRead)
+		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access",
+			accessKey, publicRead)
 	}
 	return nil
 }
@@ -111,10 +113,12 @@ func CheckFixed(was, row *db.App) error {
 		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
 	}
 	if row.Visitor != was.Visitor {
-		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
+		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor,
+			row.Visitor)
 	}
 	if row.Ipv6Prefix != was.Ipv6Prefix {
-		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
+		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name,
+			was.Ipv6Prefix, row.Ipv6Prefix)
 	}
 	return f.error()
 }

@@ -167,7 +167,8 @@ func (a *App) Ignores(address netip.Addr, id, referrer, uri string) bool {
 			return true
 		}
 	}
-	return id != "" && a.ignored.ids[id] || len(a.ignored.hosts) > 0 && (a.ignored.from(tag.HostOf(referrer)) || a.ignored.from(tag.MarkedHost(uri)))
+	return id != "" && a.ignored.ids[id] || len(a.ignored.hosts) > 0 &&
+		(a.ignored.from(tag.HostOf(referrer)) || a.ignored.from(tag.MarkedHost(uri)))
 }
 
 // from reports whether a host is one of the hosts, or below one.
@@ -202,7 +203,8 @@ func readIgnored(raw string) (string, error) {
 	case err == nil:
 		return network.String(), nil
 	case strings.Contains(raw, "/"):
-		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor", raw)
+		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor",
+			raw)
 	}
 	return readIgnoredID(raw)
 }

@@ -33,7 +33,8 @@ func NewCluster(t testing.TB, size int) *Cluster {
 	}
 	c := &Cluster{t: t}
 	for range size {
-		c.nodes = append(c.nodes, &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))}) //nolint:gosec // any
+		c.nodes = append(c.nodes, &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
+			rand.IntN(254))}) //nolint:gosec // any
 		c.Start(len(c.nodes) - 1)
 	}
 	t.Cleanup(func() { stopAll(t, c.nodes) })
@@ -44,13 +45,18 @@ func NewCluster(t testing.TB, size int) *Cluster {
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	n := c.nodes[i]
-	trust := filepath.Join(n.dir, "trust")                                                                            // nodes connect to each other
-	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nhost all all 127.0.0.0/8 trust\n"), 0o644)) //nolint:gosec // the server's user reads it
-	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: os.Getenv(EnvCitus), Wait: patience, Settings: map[string]string{
-		"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical", "max_prepared_transactions": "100",
-		"max_worker_processes": "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150", "shared_buffers": "64MB",
-		"fsync": "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer", "citus.local_hostname": n.host,
-	}})
+	trust := filepath.Join(n.dir, "trust") // nodes connect to each other
+	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nhost all all 127.0.0.0/8 trust\n"),
+		0o644)) //nolint:gosec // the server's user reads it
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: os.Getenv(EnvCitus), Wait: patience,
+		Settings: map[string]string{
+			"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical",
+			"max_prepared_transactions": "100",
+			"max_worker_processes":      "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150",
+			"shared_buffers": "64MB",
+			"fsync":          "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer",
+			"citus.local_hostname": n.host,
+		}})
 	require.NoError(c.t, err)
 	n.server = server
 }

@@ -163,7 +163,8 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("dbtest: database %s is kept until its server stops; one of your own, named in %s, does not stop with the tests", name, EnvDatabaseURL)
+			t.Logf("dbtest: database %s is kept until its server stops; one of your own, named in %s, does not stop with the tests", name,
+				EnvDatabaseURL)
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

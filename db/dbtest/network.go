@@ -56,7 +56,8 @@ func NewNetwork(t testing.TB, to string) (n *Network, through string) {
 		n.Cut()
 		all.Wait()
 	})
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: n.listener.Addr().String(), Path: "/" + cfg.Database}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: n.listener.Addr().String(), Path: "/" +
+		cfg.Database}
 	u.RawQuery = url.Values{"sslmode": {"disable"}, "application_name": {"far"}}.Encode()
 	return n, u.String()
 }

@@ -48,13 +48,15 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 		t.Skip("there is no PostgreSQL here to start a server of: ", err)
 	}
 	p := &Pair{t: t, bin: bin}
-	for _, needed := range []string{filepath.Join(bin, "pg_basebackup"), filepath.Join(bin, "pg_rewind"), fmt.Sprintf("/proc/%d/task/%[1]d/children", os.Getpid())} {
+	for _, needed := range []string{filepath.Join(bin, "pg_basebackup"), filepath.Join(bin, "pg_rewind"),
+		fmt.Sprintf("/proc/%d/task/%[1]d/children", os.Getpid())} {
 		if _, err := os.Stat(needed); err != nil {
 			t.Skip("a pair of servers cannot be made here: ", err)
 		}
 	}
 	for i := range p.nodes {
-		p.nodes[i] = &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))} //nolint:gosec // any
+		p.nodes[i] = &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
+			rand.IntN(254))} //nolint:gosec // any
 	}
 	t.Cleanup(func() { stopAll(t, p.nodes[:]) })
 	first, second := p.nodes[0], p.nodes[1]
@@ -69,7 +71,8 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(second.cluster(), 0o700))
 	require.NoError(t, os.Chown(second.cluster(), int(owner.Sys().(*syscall.Stat_t).Uid), int(owner.Sys().(*syscall.Stat_t).Gid)))
-	p.run(second, "pg_basebackup", "--dbname="+p.source(first), "--pgdata="+second.cluster(), "--checkpoint=fast", "--wal-method=stream", "--no-sync")
+	p.run(second, "pg_basebackup", "--dbname="+p.source(first), "--pgdata="+second.cluster(), "--checkpoint=fast", "--wal-method=stream",
+		"--no-sync")
 	p.follow(second, first)
 	p.Exec("SELECT pg_reload_conf()")
 	p.AwaitStandby()

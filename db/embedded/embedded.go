@@ -72,7 +72,8 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	}
 	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), cfg.lock(serveLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(cfg.lock(serveLock))+"): stop it first, or name another folder")
+		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(cfg.lock(serveLock))+
+			"): stop it first, or name another folder")
 	}
 	defer func() {
 		if err != nil {
@@ -114,7 +115,8 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 			return startForCommand(ctx, cfg, owner)
 		}
 		if pause.For(wait, pollEvery) != nil {
-			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(cfg.lock(ownerLock))+"): try again when it is ready")
+			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(cfg.lock(ownerLock))+
+				"): try again when it is ready")
 		}
 	}
 }
@@ -174,7 +176,8 @@ func Attach(dir string) (url string, ok bool, err error) {
 	case err == nil || answered(err):
 		return url, true, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", false, fmt.Errorf("the PostgreSQL server on %s has not answered for %v: look at its log in %s", dir, attachTimeout, filepath.Join(clusterIn(dir), "log"))
+		return "", false, fmt.Errorf("the PostgreSQL server on %s has not answered for %v: look at its log in %s", dir, attachTimeout,
+			filepath.Join(clusterIn(dir), "log"))
 	default:
 		return "", false, nil
 	}

@@ -147,7 +147,8 @@ func copyCluster(ctx context.Context, t tools, from, to string) error {
 		return err
 	}
 	roles = bytes.ReplaceAll(roles, []byte("\nCREATE ROLE "+name+";\n"), []byte("\n")) // every cluster has it
-	if _, err := t.run(ctx, "psql", bytes.NewReader(roles), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname="+postgres); err != nil {
+	if _, err := t.run(ctx, "psql", bytes.NewReader(roles), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname="+
+		postgres); err != nil {
 		return err
 	}
 	if err := t.pipe(ctx,

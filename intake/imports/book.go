@@ -137,7 +137,8 @@ func (t tables) convert(ctx context.Context, h *hashes) error {
 		return err
 	}
 	for _, was := range old {
-		l := Log{ID: was.ID, Claimed: was.Claimed, Hash: h.ofBytes(was.Hash), Counted: &was.Next, Lines: was.Lines, File: was.File, Rules: was.Rules}
+		l := Log{ID: was.ID, Claimed: was.Claimed, Hash: h.ofBytes(was.Hash), Counted: &was.Next, Lines: was.Lines, File: was.File,
+			Rules: was.Rules}
 		if was.Next == was.Claimed {
 			l.CountedHash = l.Hash
 		}

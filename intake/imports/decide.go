@@ -132,7 +132,8 @@ func (r *run) tellBefore(s *source) {
 		r.summary.Before += s.log.Lines
 	}
 	if s.is != nil && s.start > 0 && s.log.Rules != r.Rules.String() && s.place > s.start {
-		r.summary.note(s.file.name, "up to line %d it was imported %s; what is new counts %s", s.log.Lines, rulesInWords(s.log.Rules), rulesInWords(r.Rules.String()))
+		r.summary.note(s.file.name, "up to line %d it was imported %s; what is new counts %s", s.log.Lines, rulesInWords(s.log.Rules),
+			rulesInWords(r.Rules.String()))
 	}
 }
 
@@ -167,7 +168,8 @@ func (r *run) identify(ctx context.Context, s *source, known []Log) (goOn bool, 
 		return true, nil
 	}
 	for i := range known { // a log that was begun, of which nothing is counted yet
-		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) && (r.ours(l.ID) == nil || slices.Contains(s.shorter, r.ours(l.ID))) {
+		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) &&
+			(r.ours(l.ID) == nil || slices.Contains(s.shorter, r.ours(l.ID))) {
 			if s.begin(l); !r.After.IsZero() {
 				s.log.After, s.log.AfterLines = nil, nil // which lines are left out is found anew
 			}
@@ -220,8 +222,10 @@ func (r *run) compareTwins(s *source) (goOn bool, err error) {
 		case same:
 			s.shorter = append(s.shorter, short)
 		case s.is != nil && s.is.ID == other.log.ID:
-			r.refuse(s, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on", other.file.name)
-			r.refuse(other, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on", s.file.name)
+			r.refuse(s, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on",
+				other.file.name)
+			r.refuse(other, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on",
+				s.file.name)
 			return false, nil
 		}
 	}
@@ -301,7 +305,8 @@ func (r *run) goBehind(ctx context.Context, s *source, alike []*shared) (goOn bo
 		s.log.Told = toldCounted
 	}
 	if at := slices.IndexFunc(alike, func(o *shared) bool { return o.isShared(r.Server, false) }); why != nil && at >= 0 {
-		r.refuse(s, "it shares lines with %s, but %s: nothing of it is counted. Say with --after TIME from when on it is to count", nameOf(alike[at].log), why)
+		r.refuse(s, "it shares lines with %s, but %s: nothing of it is counted. Say with --after TIME from when on it is to count",
+			nameOf(alike[at].log), why)
 		return false, nil
 	}
 	return true, nil
@@ -324,7 +329,8 @@ func (r *run) takePlace(ctx context.Context, s *source, l *Log, place, lines int
 // older than what the app keeps; false: nothing of the file is to be counted.
 func (r *run) checkLines(ctx context.Context, s *source) (goOn bool, err error) {
 	if r.Rules.Site == "" && s.nameless != "" {
-		return false, visit.Errorf(visit.Invalid, "site", "%s: its lines (%s) name no host: say with --site which site they are of", s.file.name, s.nameless)
+		return false, visit.Errorf(visit.Invalid, "site", "%s: its lines (%s) name no host: say with --site which site they are of",
+			s.file.name, s.nameless)
 	}
 	first, err := r.firstDay(ctx)
 	if err != nil || r.Rules.From >= first || s.first.IsZero() {

@@ -144,7 +144,8 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 		reader, err = gzip.NewReader(raw)
 	} else {
 		var unpacking *zstd.Decoder
-		if unpacking, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow)); err == nil {
+		if unpacking, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(largestWindow)); err == nil {
 			opened := done
 			reader, done = unpacking, func() { unpacking.Close(); opened() }
 		}

@@ -96,7 +96,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 }
 
 func runOn(ctx context.Context, on service, o Options, p *Progress) (*Summary, error) {
-	r := &run{Options: o, service: on, summary: newSummary(), progress: p, retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
+	r := &run{Options: o, service: on, summary: newSummary(), progress: p,
+		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
 	defer r.close()
 	if err := r.refreshed(ctx); err != nil {
 		return r.summary, err

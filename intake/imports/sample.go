@@ -100,7 +100,8 @@ func sampleOf(b []byte) *sample {
 	s := &sample{limit: binary.BigEndian.Uint64(b)}
 	for b = b[8:]; len(b) >= 20; b = b[20:] {
 		s.lines = append(s.lines, sampled{
-			hash: binary.BigEndian.Uint64(b), place: int64(binary.BigEndian.Uint64(b[8:])), count: binary.BigEndian.Uint32(b[16:]), //nolint:gosec // as it was written
+			hash: binary.BigEndian.Uint64(b), place: int64(binary.BigEndian.Uint64(b[8:])), count: binary.BigEndian.Uint32(b[16:]),
+			//nolint:gosec // as it was written
 		})
 	}
 	return s

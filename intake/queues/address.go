@@ -31,10 +31,11 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"kafka":  {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group", "cluster"}},
-	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512", []string{"sasl", "group", "cluster", "ca", "cert", "key"}},
-	"nats":   {"4222", "stream", "nats://localhost:4222/visits", []string{"creds"}},
-	"tls":    {"4222", "stream", "tls://nats.example:4222/visits?creds=FILE", []string{"creds", "ca", "cert", "key"}},
+	"kafka": {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group", "cluster"}},
+	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512",
+		[]string{"sasl", "group", "cluster", "ca", "cert", "key"}},
+	"nats": {"4222", "stream", "nats://localhost:4222/visits", []string{"creds"}},
+	"tls":  {"4222", "stream", "tls://nats.example:4222/visits?creds=FILE", []string{"creds", "ca", "cert", "key"}},
 }
 
 // ParseAddress reads an address as it is typed, and tells all that is wrong with it. partitions are
@@ -44,7 +45,8 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]
 	if !ok {
-		return nil, []error{fmt.Errorf("the queue begins with none of %s: write one like %s", strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ")+"://", kinds["kafka"].example)}
+		return nil, []error{fmt.Errorf("the queue begins with none of %s: write one like %s",
+			strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ")+"://", kinds["kafka"].example)}
 	}
 	var faults []error
 	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

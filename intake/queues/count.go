@@ -101,7 +101,8 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 
 // Unaccepted is for the feed.
 func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
-	r.Log.Error("the tables do not accept a visit of a queue: its message is refused", "part", e.Of.Part, "position", e.Of.Position, "error", err)
+	r.Log.Error("the tables do not accept a visit of a queue: its message is refused", "part", e.Of.Part, "position", e.Of.Position, "error",
+		err)
 	return nil
 }
 

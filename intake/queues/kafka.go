@@ -122,9 +122,12 @@ func (k *kafka) problem(err error) error {
 	}
 	return problem(err, otherwise, []meaning{
 		{"there is no topic " + k.queue + ": make it first", []error{kerr.UnknownTopicOrPartition}},
-		{"the broker does not let this user in: look at user, password and sasl", []error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState}},
-		{"the broker does not let this user read topic " + k.queue + ": allow it to describe and read it", []error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}},
-		{"the broker does not let this user be in the group " + k.options["group"] + ": allow it, name another one with ?group=, or name --partitions", []error{kerr.GroupAuthorizationFailed}},
+		{"the broker does not let this user in: look at user, password and sasl",
+			[]error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState}},
+		{"the broker does not let this user read topic " + k.queue + ": allow it to describe and read it",
+			[]error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}},
+		{"the broker does not let this user be in the group " + k.options["group"] +
+			": allow it, name another one with ?group=, or name --partitions", []error{kerr.GroupAuthorizationFailed}},
 	})
 }
 
@@ -142,7 +145,8 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 		kgo.MetadataMaxAge(newPartitionWithin),
 	)
 	if len(k.parts) == 0 {
-		options = append(options, kgo.ConsumerGroup(k.options["group"]), kgo.ConsumeTopics(k.queue), kgo.AutoCommitMarks(), kgo.AdjustFetchOffsetsFn(k.adjust),
+		options = append(options, kgo.ConsumerGroup(k.options["group"]), kgo.ConsumeTopics(k.queue), kgo.AutoCommitMarks(),
+			kgo.AdjustFetchOffsetsFn(k.adjust),
 			kgo.OnPartitionsRevoked(k.revoked), kgo.OnPartitionsLost(k.leave))
 	} else {
 		from := map[int32]kgo.Offset{}
@@ -267,7 +271,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 				err = anew(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s begins anew", r.Partition, k.queue))
 				continue
 			}
-			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark,
+			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value,
+				First: p.LogStartOffset, End: p.HighWatermark,
 				Mark: r.Attrs.IsControl()})
 		}
 	})
@@ -284,7 +289,8 @@ func (k *kafka) begunAt(partition int32) int64 {
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
-		Unreadable: fmt.Sprintf("the messages from %d up to here are a batch that unpacks to more than %d MiB: let producers make smaller ones", b.Offset, unpackedAtMost>>20)}
+		Unreadable: fmt.Sprintf("the messages from %d up to here are a batch that unpacks to more than %d MiB: let producers make smaller ones",
+			b.Offset, unpackedAtMost>>20)}
 }
 
 // fault is what an error of reading means.

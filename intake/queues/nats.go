@@ -58,7 +58,8 @@ func (s *stream) problem(err error) error {
 			[]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked}},
 		{"the server asks for TLS: write tls://", []error{nats.ErrSecureConnRequired}},
 		{"the server does not speak TLS: write nats://", []error{nats.ErrSecureConnWanted}},
-		{"the server has no JetStream for this user: turn it on there", []error{jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount}},
+		{"the server has no JetStream for this user: turn it on there",
+			[]error{jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount}},
 	})
 }
 
@@ -147,7 +148,8 @@ func (s *stream) message(ctx context.Context, m jetstream.Msg) (Message, error) 
 		first = info.State.FirstSeq
 	}
 	s.delivered, s.next = nth, at+1
-	return Message{Part: streamPart, Position: int64(at), Time: about.Timestamp, Text: m.Data(), First: int64(first), End: int64(at + about.NumPending + 1)}, nil //nolint:gosec // likewise
+	return Message{Part: streamPart, Position: int64(at), Time: about.Timestamp, Text: m.Data(), First: int64(first),
+		End: int64(at + about.NumPending + 1)}, nil //nolint:gosec // likewise
 }
 
 // Name tells the stream apart, by when it was made.

@@ -169,7 +169,8 @@ func CheckName(name string) error {
 	if slices.Contains(Names, name) {
 		return fmt.Errorf("%s is there for every app: choose another name", name)
 	}
-	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' ||
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		return fmt.Errorf("%.64q is not the name of a tag: write up to %d of a-z, 0-9 and _, the first a letter", name, MostNameBytes)
 	}
 	return nil
