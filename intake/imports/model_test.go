@@ -141,7 +141,11 @@ func (w *world) heed(i *imported) {
 			continue
 		}
 		if w.one(70) {
-			w.run(&imported{options: o, stdin: i.stdin})
+			told := &imported{options: o, stdin: i.stdin}
+			w.run(told)
+			if o.Another && slices.ContainsFunc(told.summary.Problems, func(text string) bool { return strings.Contains(text, "of its lines are in") }) {
+				w.wrong("%s is refused, though it was told to be another", w.short(path))
+			}
 		}
 	}
 }
@@ -324,20 +328,25 @@ func (w *world) alias(i *imported, p *paper, mine *modelLog, place int) (n int) 
 	}
 	w.aliased = true
 	w.seen.aliases++
-	visitors, lines, taken := map[int]bool{}, 0, map[int]bool{}
-	for n, l := range p.lines[:counted] {
-		if l != none {
-			visitors[w.of(l).visitor] = true
-			lines++
-			taken[mine.lines[n]] = true
-		}
+	taken := map[int]bool{}
+	for _, l := range mine.lines[:counted] {
+		taken[l] = l != none
 	}
 	// Those which they are taken for may come later, as where a file was sorted of several.
 	w.over = w.over || slices.ContainsFunc(p.lines[counted:], func(l int) bool { return taken[l] })
-	if few := lines < 64 || len(visitors) < 8; few && !slices.Contains(mine.names, p.path) && !slices.Contains(mine.inodes, inodeOf(p.path)) && p.upTo(place) > counted {
-		w.wrong("%s goes on log %d, %s, of which %d lines of %d visitors are counted", w.short(p.path), mine.ID, w.short(fmt.Sprint(mine.names)), lines, len(visitors))
+	if w.isFew(p.lines[:counted]) && !slices.Contains(mine.names, p.path) && !slices.Contains(mine.inodes, inodeOf(p.path)) && p.upTo(place) > counted {
+		w.wrong("%s goes on log %d, %s, of which %d lines are counted", w.short(p.path), mine.ID, w.short(fmt.Sprint(mine.names)), counted)
 	}
 	return counted
+}
+
+// isFew reports whether lines are too few to tell a log by them, or of too few visitors.
+func (w *world) isFew(lines []int) bool {
+	visitors, body := map[int]bool{}, bodyOf(lines)
+	for _, l := range body {
+		visitors[w.of(l).visitor] = true
+	}
+	return len(body) < 64 || len(visitors) < 8
 }
 
 // inodeOf names a file. Those of files that are gone are taken again.
@@ -604,7 +613,7 @@ func bodyOf(lines []int) []int {
 // isCounted asserts that all lines of a file are counted whose time has come, as an import says.
 func (w *world) isCounted(i *imported, p *paper) {
 	lines := w.present(p)
-	if len(i.newly[p.path]) == 0 && w.isInOne(lines, i.options.Server) {
+	if len(i.newly[p.path]) == 0 && !(i.options.Another && w.isFew(lines)) && w.isInOne(lines, i.options.Server) {
 		w.seen.whole++
 		return
 	}
