@@ -18,6 +18,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/verify"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // world is a database with an app, and recorders that count for it.
@@ -44,7 +45,8 @@ func worldAt(t *testing.T, url string) *world {
 	w := &world{url: url, conn: dbtest.Connect(t, url)}
 	apps, err := dbtest.Open(t, url, db.Options{}).Apps(t.Context())
 	require.NoError(t, err)
-	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC)}
+	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC),
+		Tags: func() tag.Set { return tag.Set{{Name: tag.Hour, Value: "12"}} }}
 	return w
 }
 

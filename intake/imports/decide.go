@@ -240,7 +240,7 @@ func (r *run) readOnce(short, long *source) {
 
 // weigh compares what is new in a file with other logs; false: nothing of it is to be counted.
 func (r *run) weigh(ctx context.Context, b book, s *source) (goOn bool, err error) {
-	if goOn, err := r.checkLines(ctx, s); err != nil || !goOn {
+	if goOn, err := r.checkLines(s); err != nil || !goOn {
 		return false, err
 	}
 	if s.start == 0 && r.Another {
@@ -327,14 +327,14 @@ func (r *run) takePlace(ctx context.Context, s *source, l *Log, place, lines int
 
 // checkLines refuses lines that name no host, where no site is given for them, and those that are
 // older than what the app keeps; false: nothing of the file is to be counted.
-func (r *run) checkLines(ctx context.Context, s *source) (goOn bool, err error) {
+func (r *run) checkLines(s *source) (goOn bool, err error) {
 	if r.Rules.Site == "" && s.nameless != "" {
 		return false, visit.Errorf(visit.Invalid, "site", "%s: its lines (%s) name no host: say with --site which site they are of",
 			s.file.name, s.nameless)
 	}
-	first, err := r.firstDay(ctx)
-	if err != nil || r.Rules.From >= first || s.first.IsZero() {
-		return err == nil, err
+	first := r.first
+	if r.Rules.From >= first || s.first.IsZero() {
+		return true, nil
 	}
 	from, to := visit.DayOf(s.first, r.app.zone), visit.DayOf(s.last, r.app.zone)
 	switch {

@@ -105,6 +105,9 @@ func (r *run) grown(ctx context.Context, s *source) error {
 	if size == s.size && (s.ahead == 0 || s.comes.After(r.latest())) || size == 0 || s.begins && s.wasCut(size) {
 		return nil
 	}
+	if err := r.findFirstDay(ctx); err != nil {
+		return err
+	}
 	if err := r.retry.Do(ctx, func() error {
 		return r.inBook(ctx, func(b book) error { return r.decideGrown(ctx, b, s) })
 	}); err != nil {

@@ -75,6 +75,7 @@ type run struct {
 	app    *settings
 	asked  time.Time // when they were
 	paused time.Time // when retention was
+	first  int32     // the first day that the app still counts
 
 	following bool // the files, all of which were counted once
 	sources   []*source
@@ -142,6 +143,9 @@ func (r *run) countAll(ctx context.Context) error {
 
 // decideAll decides what is to be counted of all files; in a dry run without leaving a trace.
 func (r *run) decideAll(ctx context.Context) error {
+	if err := r.findFirstDay(ctx); err != nil {
+		return err
+	}
 	order, err := r.inOrder(ctx)
 	if err != nil {
 		return err
@@ -166,6 +170,12 @@ func (r *run) decideAll(ctx context.Context) error {
 		order = order[n:]
 	}
 	return nil
+}
+
+// findFirstDay finds the first day that the app still counts. Not while the book is open, which has a
+// connection already.
+func (r *run) findFirstDay(ctx context.Context) error {
+	return r.retry.Do(ctx, func() (err error) { r.first, err = r.firstDay(ctx); return err })
 }
 
 // So many files, and bytes of them, are looked at in a transaction.

@@ -344,3 +344,36 @@ func TestManySmallFiles(t *testing.T) {
 	d.file("000000.gz", packGzip(t, []byte("#Version: 1.0\n"+asked("10.0.0.0", "/", 0)+asked("192.0.2.1", "/0", 0)+asked("192.0.2.2", "/", 5000))))
 	d.follow(step{"one has grown", []string{"*.gz"}, nil, 2*n + 1, ""})
 }
+
+// Only a file of its name takes the place of a log that shows its last lines each time.
+func TestOnlyItsOwnFileTakesThePlaceOfALog(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := written(1, 0, 1200), written(2, 3600, 7200)
+	d.file("window", text(a))
+	d.file("other", text(a[len(a)-1:], b))
+	d.follow(
+		step{"a window", []string{"window"}, func(o *Options) { o.AfterCounted = true }, len(a), ""},
+		step{"a log that begins with its last line", []string{"other"}, nil, len(a), "1 of its lines are in " + d.folder + "/window, too"},
+		step{"the window, as ever", []string{"window"}, nil, len(a), ""},
+	)
+}
+
+// What --after leaves out stays left out, also where the import ends before it has counted a line.
+func TestAfterHoldsOverAnEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := written(1, 0, 1200), written(2, 3600, 4800)
+	same := asked("192.0.2.7", "/same", 4799) // in the second that was counted last, and again behind it
+	d.file("ba", text(b, []string{same}, a))
+	d.file("b", text(b, []string{same, same}, written(2, 4800, 5400)))
+	last := firstTime.Add(4799 * time.Second)
+	d.follow(step{"cat of two", []string{"ba"}, nil, len(a) + len(b) + 1, ""})
+	d.exec(`ALTER TABLE footfall.counters ADD CONSTRAINT no_more CHECK (hot < 0) NOT VALID`)
+	o := d.options(d.folder + "/b")
+	o.After = last
+	_, err := d.run(o)
+	require.ErrorContains(t, err, "cannot be counted")
+	d.exec(`ALTER TABLE footfall.counters DROP CONSTRAINT no_more`)
+	d.follow(step{"again", []string{"b"}, func(o *Options) { o.After = last }, len(a) + len(b) + 2 + len(written(2, 4800, 5400)), ""})
+}
