@@ -34,7 +34,7 @@ func newTaggedEdge(t *testing.T) *edge {
 		e.brings(visitor, "http://hhui.top/index", "")
 	}
 	e.brings(9, "http://hhui.top/index", "https://news.example/")
-	e.Counter.Close() // which adds up what they brought
+	e.Close() // which adds up what they brought
 	_, err := e.Conn(t).Exec(t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.tags (app_id, name, value)
@@ -111,7 +111,7 @@ func TestDashboardShowsHours(t *testing.T) {
 	}
 	visits(0, 3, 9, 9, 15, 15, 23)
 	visits(7, 9, 10, 10, 10)
-	e.Counter.Close() // which adds up hours
+	e.Close() // which adds up hours
 	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 7).Add(15 * time.Hour)
 	e.Clock.Set(now)
 	const today = "/dash/demo/hhui.top?range=today&period=hour"
@@ -220,7 +220,7 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	assert.Contains(t, a.body, "use source, hour, plan")
 
 	counts("none")
-	e.Counter.Close() // which adds up what was brought
+	e.Close() // which adds up what was brought
 	assert.Equal(t, []string{"wiki.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
 	assert.Nil(t, e.tagsOn(site, "with"))
 }

@@ -90,7 +90,7 @@ func TestEvents(t *testing.T) {
 	_, err = conn.Exec(t.Context(), `ROLLBACK`)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{2}, today, "visits of an app are those to its sites")
-	e.Counter.Close()
+	e.Close()
 	proof, err := verify.Run(t.Context(), dbtest.Open(t, e.URL, db.Options{}), verify.Options{Limit: 3})
 	require.NoError(t, err)
 	for _, p := range proof.Promises {

@@ -637,7 +637,7 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	b.await(`document.body.innerText === '1'`)
 	b.ask(`history.pushState(0, '', '/theme/next'), bszCaller.fetch('', bszTag.texts).then(() => 0)`, nil)
 
-	w.Counter.Close() // which adds up what is left
+	w.Close() // which adds up what is left
 	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1", "example.com/theme news.example 1"}, desk.Column[string](t, w.Desk, `
 		SELECT format('%s %s %s', p.uri, t.value, d.pv) FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE t.name = 'source' ORDER BY 1`))

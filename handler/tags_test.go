@@ -49,7 +49,7 @@ func TestVisitsBringTags(t *testing.T) {
 		{"uri":"http://many/?utm_source=letter","ip":"192.0.2.10","agent":"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
 		"at":"2019-06-29T07:00:00Z"}]`, inArray...).status)
 
-	e.Counter.Close() // which adds up what is left
+	e.Close() // which adds up what is left
 	conn := e.Conn(t)
 	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"}, dbtest.Column[string](t, conn, `
 		SELECT format('%s %s %s', t.name, t.value, d.pv)
@@ -126,7 +126,7 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 	assert.Equal(t, http.StatusOK, a.status, a.body)
 	assert.Contains(t, a.body, `tags: app shop has no tag \"hour\" of its own`)
 
-	e.Counter.Close() // which adds up what is left
+	e.Close() // which adds up what is left
 	assert.Equal(t, []string{
 		"age 30 1", "country AT 1", "country CH 1", "hour 12 5", "language de 1", "plan (other) 2", "plan pro 2", "plan team 1",
 	}, desk.Column[string](t, e.Desk, `
@@ -162,7 +162,7 @@ func TestCountryOfATrustedProxy(t *testing.T) {
 		a := through.ask(http.MethodGet, fmt.Sprintf("/visit?app=demo&uri=http://s%d%s", n, c.query), "X-Forwarded-For", "198.51.100.7", "CF-IPCountry", c.sent)
 		assert.Equal(t, http.StatusOK, a.status, a.body)
 	}
-	e.Counter.Close() // which adds up what is left
+	e.Close() // which adds up what is left
 	assert.Equal(t, []string{"s0 DE", "s3 CH", "s4 AT"}, desk.Column[string](t, e.Desk, `
 		SELECT p.uri || ' ' || t.value FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE t.name = 'country' ORDER BY p.uri`))

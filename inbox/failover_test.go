@@ -38,7 +38,9 @@ func TestInboxIsReadAnewAfterAFailover(t *testing.T) {
 	}
 
 	first, second, _ := strings.Cut(pair.URL(), ",") // servers, each by its address
-	begin, end := first[:strings.Index(first, "@")+1], second[strings.Index(second, "/"):]
+	user, _, _ := strings.Cut(first, "@")
+	_, path, _ := strings.Cut(second, "/")
+	begin, end := user+"@", "/"+path
 	network, through := dbtest.NewNetwork(t, first+end)
 	d := dbtest.Open(t, through, db.Options{Writers: record.Connections()})
 	r, err := record.Open(t.Context(), d, record.Options{MaxWait: time.Minute})

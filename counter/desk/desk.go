@@ -120,7 +120,7 @@ func On(t testing.TB, url string, o Options) *Desk {
 		o.Clock = d.Clock.Now
 	}
 	o.MaxWait, o.Calm = cmp.Or(o.MaxWait, time.Minute), !o.Upkeep
-	o.Options.Metrics = d.Metrics
+	o.Metrics = d.Metrics
 	if o.Secret == nil {
 		o.Secret = Secret
 	}

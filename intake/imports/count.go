@@ -60,7 +60,7 @@ func (r *run) countThese(ctx context.Context, sources []*source) error {
 	}
 	err := r.count(ctx, d)
 	for _, s := range sources {
-		if s.reading.done != nil {
+		if s.done != nil {
 			s.endReading()
 		}
 		if err == nil {
@@ -90,7 +90,7 @@ func (s *source) beginReading(only logs.Format) error {
 
 // endReading lets go what a source needed while it was read.
 func (s *source) endReading() {
-	s.reading.done()
+	s.done()
 	s.reading = reading{}
 }
 

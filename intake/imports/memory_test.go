@@ -246,8 +246,8 @@ func (t *transaction) samplesOfHours(_ context.Context, hours []int32, but int64
 }
 
 func (t *transaction) samplesOf(_ context.Context, id int64, hours []int32) (samples, error) {
-	found, k := samples{}, kept{}
-	k, _ = t.log(id)
+	found := samples{}
+	k, _ := t.log(id)
 	for hour, bytes := range k.samples {
 		if hours == nil || slices.Contains(hours, hour) {
 			found[hour] = sampleOf(bytes)

@@ -613,7 +613,7 @@ func bodyOf(lines []int) []int {
 // isCounted asserts that all lines of a file are counted whose time has come, as an import says.
 func (w *world) isCounted(i *imported, p *paper) {
 	lines := w.present(p)
-	if len(i.newly[p.path]) == 0 && !(i.options.Another && w.isFew(lines)) && w.isInOne(lines, i.options.Server) {
+	if len(i.newly[p.path]) == 0 && (!i.options.Another || !w.isFew(lines)) && w.isInOne(lines, i.options.Server) {
 		w.seen.whole++
 		return
 	}

@@ -389,7 +389,7 @@ func testInboxFault(t *testing.T, is fault) {
 		return func() { _ = holder.Close(context.Background()) }
 	}
 	come := func(n int, at string, later bool) {
-		_, err := d.Counter.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
+		_, err := d.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
 		require.NoError(t, err)
 	}
 	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // nobody counts what is accepted
@@ -405,7 +405,7 @@ func testInboxFault(t *testing.T, is fault) {
 		come(0, "", false) // so that there are counters to lock
 		counts, release = counts+1, hold(`BEGIN; SELECT FROM counters FOR UPDATE`)
 	}
-	d.Counter.Close()
+	d.Close()
 	if is.judged != nil {
 		end = is.judged(d)
 	}

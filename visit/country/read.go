@@ -59,7 +59,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var content []byte
 	info, err := file.Stat()
 	if err == nil && info.Size() <= mostBytes {
