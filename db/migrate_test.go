@@ -220,7 +220,7 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = t.oid AND d.adnum = a.attnum
 			UNION ALL
 			SELECT format('constraint %s on %s: %s', c.conname, t.relname, pg_get_constraintdef(c.oid))
-			FROM tables AS t JOIN pg_constraint AS c ON c.conrelid = t.oid
+			FROM tables AS t JOIN pg_constraint AS c ON c.conrelid = t.oid AND c.contype <> 'n' -- which columns have
 			UNION ALL
 			SELECT pg_get_indexdef(i.indexrelid) FROM tables AS t JOIN pg_index AS i ON i.indrelid = t.oid
 			UNION ALL

@@ -133,3 +133,16 @@ func TestSketchesMerge(t *testing.T) {
 	assert.Equal(t, []string{"3 20190629 {67,130,320,400}", "3 20190630 {65}", "3 20190701 {65}"},
 		dbtest.Column[string](t, conn, `SELECT page_id || ' ' || day_id || ' ' || entries::text FROM sketches ORDER BY page_id, day_id`))
 }
+
+// A visitor who is forgotten goes from the page (deleted) of their site, too, to which a page may have
+// been moved since it was looked for whom to forget.
+func TestForgottenAlsoWhereAPageWasDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `UPDATE apps SET retain_days = 10, forget_days = 10`)
+	exec(t, conn, `SELECT keep_visits_from(1, 20190702)`)
+	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190629, 20190629, '192.0.2.1'), (2, 1, 20190629, 20190629, '192.0.2.1')`)
+	exec(t, conn, `UPDATE pages SET uri = 'example.com/(deleted)' WHERE id = 2`) // as if what is at page 3 had been moved there
+	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT forget_visitors(1, 20190701, '{1, 3}', '{192.0.2.1, 192.0.2.1}')`))
+	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT count(*) FROM visitors`))
+}

@@ -88,8 +88,16 @@ BEGIN
     WHERE c.page_id IN (SELECT coalesce(p.site_id, p.id) FROM pages AS p WHERE p.app_id = app AND p.id = ANY (page_ids))
     ORDER BY c.page_id
     FOR UPDATE;
-    WITH asked AS MATERIALIZED (
+    WITH pairs AS MATERIALIZED (
         SELECT unnest(page_ids) AS page_id, unnest(ips) AS ip
+    ), asked AS MATERIALIZED (
+        SELECT k.page_id, k.ip
+        FROM pairs AS k
+        UNION -- of pages that were deleted since the pairs were looked for
+        SELECT d.id, k.ip
+        FROM pairs AS k
+        JOIN pages AS s ON s.id = k.page_id AND s.site_id IS NULL
+        JOIN pages AS d ON d.app_id = s.app_id AND d.uri = s.uri || '/(deleted)'
     ), gone AS (
         DELETE FROM visitors AS v
         USING asked AS k, pages AS p
