@@ -155,12 +155,6 @@ func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
 		UPDATE epochs SET value = value - 2 WHERE name = 'people'`)
 	assert.True(t, query[bool](t, conn, `SELECT turn_people()`))
 	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM people`))
-	exec(t, conn, `INSERT INTO inbox (turn, app_id, visits, ipv6_prefix, slot, tz, visitor, uris, pages, days, new_pages, ips)
-		VALUES (1, 1, 1, 64, 0, 'UTC', 'address', '{a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
-	assert.Equal(t, int64(1), query[int64](t, conn, `SELECT turn_inbox()`))
-	exec(t, conn, `UPDATE inbox_apps SET taken = accepted`)
-	assert.Equal(t, int32(1), query[int32](t, conn, `SELECT empty_inbox(0)`))
-	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM inbox`))
 	assert.Positive(t, query[int64](t, conn, `SELECT uniques FROM group_uniques(1, '{2,3}', 20190629, 20190630)`))
 	sizes, err := status.New(d.Tx()).TableSizes(t.Context())
 	require.NoError(t, err)
@@ -225,11 +219,16 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
-	for _, sql := range []string{
-		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
-		`DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`, `DELETE FROM cell.goose_db_version WHERE version_id >= 9`,
-		`DELETE FROM cell.schema_files WHERE name IN ('functions', '00009_people.sql', '00010_own_tags.sql', '00011_standby.sql')`,
-	} {
+	undo := []string{
+		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`, `DROP TABLE cell.log_samples`,
+		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
+		`DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
+		`DELETE FROM cell.goose_db_version WHERE version_id >= 9`, `DELETE FROM cell.schema_files WHERE name = 'functions' OR name >= '00009'`,
+	}
+	for _, column := range strings.Fields(`counted counted_hash beginning look server inode told after after_lines last_at tail`) {
+		undo = append(undo, `ALTER TABLE cell.logs DROP COLUMN `+column+` CASCADE`)
+	}
+	for _, sql := range undo {
 		exec(t, coordinator, sql)
 	}
 	before, told := numbers(t, conn, 2), int64(0)
@@ -257,7 +256,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.NoError(t, long.Rollback(t.Context()))
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "functions and views"}, applied)
+	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql", "00014_inbox_carried.sql",
+		"functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])
