@@ -110,13 +110,13 @@ func lastWhole(rows []VisitorsUnseenRow, n int) int {
 
 func sameVisitor(a, b VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
 
-// forgetLogs forgets the lines of logs that were imported, of which no app keeps a day, one log
-// at a time: in other files they would be refused.
+// forgetLogs forgets the lines of logs that were imported, of days that their apps keep no longer.
 func (r *run) forgetLogs(ctx context.Context) error {
-	for forgotten := int64(1); forgotten > 0 && !r.dry; {
-		if err := r.inLongTx(ctx, func(q queries) (err error) { forgotten, err = q.LogLinesForget(ctx); return err }); err != nil {
-			return fmt.Errorf("forget the lines of logs: %w", err)
-		}
+	if r.dry {
+		return nil
+	}
+	if err := r.inLongTx(ctx, func(q queries) error { _, err := q.LogLinesForget(ctx); return err }); err != nil {
+		return fmt.Errorf("forget the lines of logs: %w", err)
 	}
 	return nil
 }

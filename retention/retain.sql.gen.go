@@ -104,7 +104,7 @@ const logLinesForget = `-- name: LogLinesForget :one
 SELECT forget_log_lines()::bigint AS forgotten
 `
 
-// Forgets the lines of one log of which its app keeps no day; how many stretches. 0: there is none.
+// Forgets lines of logs of days that their apps keep no longer; how many rows.
 func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, logLinesForget)
 	var forgotten int64

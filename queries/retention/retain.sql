@@ -143,5 +143,5 @@ WHERE p.app_id = @app_id
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one
--- Forgets the lines of one log of which its app keeps no day; how many stretches. 0: there is none.
+-- Forgets lines of logs of days that their apps keep no longer; how many rows.
 SELECT forget_log_lines()::bigint AS forgotten;
