@@ -25,13 +25,20 @@ const (
 
 var fills = map[string]string{"all": allFill, "new": newFill}
 
+// The parts of a plot, which the style of the dashboard colours there.
+var coloured = strings.NewReplacer(
+	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
+	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,
+	`class="grid"`, `class="grid" stroke="`+faint+`"`, `class="noted"`, `class="noted" fill="`+ink+`" stroke="`+ink+`"`,
+	`class="before"`, `class="before" stroke="`+ink+`"`)
+
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" ` +
 	`font-family="system-ui, sans-serif" font-size="12" fill="` + ink + `" role="img" aria-labelledby="title">
 <style>
   svg { color-scheme: light dark; --paper: ` + paper + `; --ink: ` + ink + `; --faint: ` + faint + ` }
   svg { --all: ` + allFill + `; --new: ` + newFill + ` }
   @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --all: #234a84; --new: #79b8ff } }
-  .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) }
+  .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) } .before line { stroke: var(--ink) }
   .all { fill: var(--all) } .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
 </style>
 <title id="title">%[3]s</title>
@@ -45,7 +52,7 @@ func WriteSVG(w io.Writer, title string, p Plot) error {
 	fmt.Fprintf(out, svgHead, svgWide, svgHigh, escaped(title), svgLeft, escaped(Style{}.cut(Text(title), svgTitleLength)))
 	fmt.Fprintf(out, `<text x="%d" y="46">%s</text>`+"\n", svgLeft, safe(p.Summary))
 	fmt.Fprintf(out, `<svg x="%d" y="%d">%s</svg><svg x="%d" y="%d" width="%d">%s</svg></svg>`+"\n",
-		svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, p.plot())
+		svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, coloured.Replace(p.plot()))
 	return out.Flush() // returns the first error of all that was written
 }
 
