@@ -203,7 +203,8 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row 
 	})
 }
 
-var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being deleted: if that was interrupted, delete it again to complete it")
+var errBeingDeleted = visit.Errorf(visit.NotFound, "app",
+	"this app is being deleted: if that was interrupted, delete it again to complete it")
 
 // change is withApp, and returns when every running instance knows of the change. doing says what is
 // done to the app.

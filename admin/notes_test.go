@@ -46,7 +46,8 @@ func TestNotes(t *testing.T) {
 	_, err = c.Admin.RemoveNote(ctx, "shop", note.ID)
 	require.ErrorContains(t, err, "number: the app has no note")
 
-	_, err = c.Tables().Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
+	_, err = c.Tables().Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many'
+		FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
 	require.NoError(t, err)
 	_, err = c.Admin.AddNote(ctx, "shop", "2019-06-29", "x", "")
 	require.ErrorContains(t, err, "as many as it may have")

@@ -97,7 +97,8 @@ func (o *Offset) check() error {
 	case o.UV < 0:
 		return visit.Errorf(visit.Invalid, "uv", "%d is less than 0", o.UV)
 	case o.PV < o.UV:
-		return visit.Errorf(visit.Invalid, "pv", "%d is less than uv, %d: each visitor has come on a day at least; leave pv out, if it is not known", o.PV, o.UV)
+		return visit.Errorf(visit.Invalid, "pv",
+			"%d is less than uv, %d: each visitor has come on a day at least; leave pv out, if it is not known", o.PV, o.UV)
 	case o.Hot < 0:
 		return visit.Errorf(visit.Invalid, "hot", "%d is less than 0", o.Hot)
 	case o.Hot < o.UV:

@@ -35,7 +35,8 @@ func TestOffsetsAreChecked(t *testing.T) {
 		list = append(list, wrong.offset)
 	}
 	// All faults at once, and nothing of the rest.
-	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
+	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2,
+		Line: 51})
 	_, err := c.Admin.SetOffsets(ctx, "shop", list, false)
 	for i, wrong := range all {
 		require.ErrorContains(t, err, fmt.Sprintf("line %d: %s", i+2, wrong.says))

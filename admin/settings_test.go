@@ -28,7 +28,8 @@ func TestRetentionSettings(t *testing.T) {
 		err := c.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
 		assert.ErrorContains(t, err, wrong.says)
 	}
-	require.EqualValues(t, 1, c.One(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND (retain_days, forget_days) = (35, 0)`), "the defaults")
+	require.EqualValues(t, 1, c.One(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND (retain_days, forget_days) = (35, 0)`),
+		"the defaults")
 	for _, days := range []int{9, 0, 36500} {
 		require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &days, ForgetDays: &days}))
 	}
@@ -57,7 +58,8 @@ func TestTagSettings(t *testing.T) {
 	}
 	require.Equal(t, tag.Names, tags())
 	for _, set := range []struct{ typed, counted string }{
-		{"none", "hour"}, {"plan,hour,plan,campaign,source", "source,campaign,hour,plan"}, {"plan,default", strings.Join(tag.Names, ",") + ",plan"}, {"default", strings.Join(tag.Names, ",")},
+		{"none", "hour"}, {"plan,hour,plan,campaign,source", "source,campaign,hour,plan"}, {"plan,default", strings.Join(tag.Names, ",") +
+			",plan"}, {"default", strings.Join(tag.Names, ",")},
 	} {
 		require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(set.typed, ",")}))
 		require.Equal(t, set.counted, strings.Join(tags(), ","), set.typed)

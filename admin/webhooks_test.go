@@ -51,7 +51,8 @@ func TestWebhooks(t *testing.T) {
 	_, err = c.Admin.RemoveWebhook(ctx, "shop", id)
 	require.ErrorContains(t, err, "number: the app has no webhook")
 
-	_, err = c.Tables().Exec(ctx, `INSERT INTO webhooks (app_id, uri, url, private, seen) SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
+	_, err = c.Tables().Exec(ctx, `INSERT INTO webhooks (app_id, uri, url, private, seen)
+		SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
 	require.NoError(t, err)
 	_, _, _, err = c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "as many as it may have")

@@ -166,7 +166,8 @@ func TestSites(t *testing.T) {
 			assert.NotZero(t, kind, uri)
 		}
 	}
-	for _, site := range []string{"*.com", "*.", "*", "a.*.example", "*.1.2.3.4", "*.example.com/", "*.*.example.com", "**.example.com", "*.:80", "*.a@b.example", "*.[::1]"} {
+	for _, site := range []string{"*.com", "*.", "*", "a.*.example", "*.1.2.3.4", "*.example.com/", "*.*.example.com", "**.example.com",
+		"*.:80", "*.a@b.example", "*.[::1]"} {
 		err := in.Admin.SetApp(t.Context(), "shop", app.Settings{Sites: []string{site}})
 		assert.ErrorContains(t, err, "site: ", site)
 	}
@@ -284,7 +285,8 @@ func TestVisitorModesRefuse(t *testing.T) {
 	// The mode stays once something is counted, and needs a secret.
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
-	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
+	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}),
+		"visitor: app ids has told visitors apart by id")
 	require.NoError(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
 	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
@@ -300,7 +302,8 @@ func TestAnotherSecret(t *testing.T) {
 	require.Zero(t, in.kindOf(t, r))
 	for _, another := range []app.Secret{nil, app.Secret("another one, just as long, is not it")} {
 		d := dbtest.Open(t, in.URL, db.Options{})
-		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.Clock.Now, MaxWait: time.Minute}, Secret: another})
+		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.Clock.Now, MaxWait: time.Minute},
+			Secret: another})
 		require.NoError(t, err)
 		_, err = other.Visit(t.Context(), r)
 		require.ErrorContains(t, err, "--secret-file")
@@ -329,7 +332,8 @@ func TestDayKeysAreForgotten(t *testing.T) {
 	later := desk.At(desk.Noon)
 	later.Set(in.Clock.Now().AddDate(0, 0, 3))
 	other := keepsUp(t, in.URL, counter.Options{Options: record.Options{Clock: later.Now}})
-	require.Eventually(t, func() bool { return len(in.Table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return len(in.Table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 },
+		dbtest.Patience, dbtest.Tick)
 	prints, err := other.Admin.ShowVisitor(t.Context(), "daily", "192.0.2.1")
 	require.NoError(t, err)
 	require.Empty(t, prints.Targets)
@@ -338,8 +342,10 @@ func TestDayKeysAreForgotten(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98", "from:Spam.example", "from:спам.рф"}, RespectDNT: ptr(true)})
-	require.NoError(t, in.Admin.AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
+	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98", "from:Spam.example",
+		"from:спам.рф"}, RespectDNT: ptr(true)})
+	require.NoError(t, in.Admin.AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"),
+		Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
 	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
 	with := func(change func(*counter.Request)) counter.Request {
 		r := stranger("192.0.2.1", "/")
@@ -365,7 +371,8 @@ func TestSkipped(t *testing.T) {
 		"a prefetch":                           {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
 		"a visitor who asks not to be tracked": {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
 		"nobody's agent":                       {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
-		"a crawler":                            {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
+		"a crawler": {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }),
+			visit.SkippedBot},
 		"nobody's agent, from a caller who may say who came": {keyed("", app.ScopeAssert), ""},
 		"nobody's agent, from one who may count":             {keyed("", app.ScopeCount), visit.SkippedBot},
 		"a crawler that a caller with a key tells of":        {keyed("Googlebot/2.1", app.ScopeAssert), visit.SkippedBot},
@@ -376,18 +383,21 @@ func TestSkipped(t *testing.T) {
 		"one written as IPv6":                                {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
 		"from an ignored host":                               {from("http://spam.example/free?offer"), visit.SkippedIgnored},
 		"from below it":                                      {from("https://a.WWW.spam.example:8443"), visit.SkippedIgnored},
-		"from one that utm_source names":                     {with(func(r *counter.Request) { r.URI += "?utm_source=WWW.spam.example" }), visit.SkippedIgnored},
-		"or ref, as an address, beside a page":               {with(func(r *counter.Request) { r.URI, r.Referrer = r.URI+"?ref=https://spam.example/x", "https://t.co/" }), visit.SkippedIgnored},
-		"a utm_source that is no host":                       {with(func(r *counter.Request) { r.URI += "?utm_source=spam" }), ""},
-		"from far below it":                                  {from("https://" + strings.Repeat("a.", 60) + "spam.example/"), visit.SkippedIgnored},
-		"from a host of another script":                      {from("https://спам.рф/"), visit.SkippedIgnored},
-		"from one that ends alike":                           {from("https://notspam.example/spam.example"), ""},
-		"from one above":                                     {from("https://example/"), ""},
-		"an ignored id":                                      {id("me", "", browser), visit.SkippedIgnored},
-		"one that looks like a number":                       {id("192.0.2.1", "", browser), visit.SkippedIgnored},
-		"an id from ignored addresses":                       {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
-		"another id":                                         {id("anna", "", browser), ""},
-		"a bot that is asserted, where the app asks":         {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
+		"from one that utm_source names": {with(func(r *counter.Request) { r.URI += "?utm_source=WWW.spam.example" }),
+			visit.SkippedIgnored},
+		"or ref, as an address, beside a page": {
+			with(func(r *counter.Request) { r.URI, r.Referrer = r.URI+"?ref=https://spam.example/x", "https://t.co/" }), visit.SkippedIgnored},
+		"a utm_source that is no host": {with(func(r *counter.Request) { r.URI += "?utm_source=spam" }), ""},
+		"from far below it": {from("https://" + strings.Repeat("a.", 60) + "spam.example/"),
+			visit.SkippedIgnored},
+		"from a host of another script":              {from("https://спам.рф/"), visit.SkippedIgnored},
+		"from one that ends alike":                   {from("https://notspam.example/spam.example"), ""},
+		"from one above":                             {from("https://example/"), ""},
+		"an ignored id":                              {id("me", "", browser), visit.SkippedIgnored},
+		"one that looks like a number":               {id("192.0.2.1", "", browser), visit.SkippedIgnored},
+		"an id from ignored addresses":               {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
+		"another id":                                 {id("anna", "", browser), ""},
+		"a bot that is asserted, where the app asks": {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
 	} {
 		before := in.Table(t, `SELECT * FROM counters ORDER BY page_id`)
 		a, err := in.Visit(t.Context(), c.r)
@@ -416,7 +426,8 @@ func TestSkipped(t *testing.T) {
 	a, err = in.Visit(t.Context(), open)
 	require.NoError(t, err)
 	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
-	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com", "from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example", "from:*.spam.example"} {
+	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com",
+		"from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example", "from:*.spam.example"} {
 		require.ErrorContains(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
 	}
 }

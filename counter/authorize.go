@@ -122,7 +122,8 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 }
 
 // ErrNoShare says that a link shows nothing.
-var ErrNoShare = visit.Errorf(visit.NotFound, "", "this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
+var ErrNoShare = visit.Errorf(visit.NotFound, "",
+	"this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
 
 // Reading is the permission to read what was counted for an app.
 type Reading struct {

@@ -57,7 +57,8 @@ func testRules(t *testing.T, w way) {
 		{"two ports are two sites", []v{{"192.0.2.1", "http://a:81/"}, {"192.0.2.1", "http://a:82/"}}, "1 1 1 1 | 1 1 1 1"},
 		{"http and https are one target", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "https://a/x"}}, "1 1 1 2 | 1 1 1 2"},
 		{"a site's uv counts a visitor of two pages once", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a/y"}}, "1 1 1 2 | 1 1 1 1"},
-		{"ranks are a target's own", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.2", "http://a/x"}, {"192.0.2.2", "http://a/y"}}, "2 2 2 3 | 1 1 1 1"},
+		{"ranks are a target's own", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.2", "http://a/x"}, {"192.0.2.2", "http://a/y"}},
+			"2 2 2 3 | 1 1 1 1"},
 		{"the home page is not the site", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a"}}, "1 1 1 2 | 1 1 1 1"},
 		{"a rank stays", []v{{"192.0.2.1", "http://a/"}, {"192.0.2.2", "http://a/"}, {"192.0.2.1", "http://a/"}}, "2 2 1 3 | 2 2 1 3"},
 	} {
@@ -228,13 +229,16 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no app", counter.Request{URI: "x"}, visit.Invalid, "app: it is missing"},
 		{"unknown app before all else", counter.Request{App: "nobody", IP: "x", URI: "x"}, visit.NotFound, `no app "nobody"`},
-		{"an assertion before a bad address", counter.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden, "ip: app shop believes it only with a key of the scope assert"},
+		{"an assertion before a bad address", counter.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden,
+			"ip: app shop believes it only with a key of the scope assert"},
 		{"a bad address", counter.Request{App: "demo", IP: "1.2.3", URI: "http://a/"}, visit.Invalid, "ip: "},
 		{"a zone", counter.Request{App: "demo", IP: "fe80::1%eth0", URI: "http://a/"}, visit.Invalid, "ip: it has a zone"},
 		{"no uri", counter.Request{App: "demo", IP: "192.0.2.1"}, visit.Invalid, "uri: it is missing"},
 		{"a bad uri before its host", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "javascript:1"}, visit.Invalid, "uri: "},
-		{"a host not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://other.example/"}, visit.Forbidden, "uri: app shop does not count the site other.example"},
-		{"a port not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example/"}, visit.Forbidden, "shop.example"},
+		{"a host not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://other.example/"}, visit.Forbidden,
+			"uri: app shop does not count the site other.example"},
+		{"a port not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example/"}, visit.Forbidden,
+			"shop.example"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := in.Visit(t.Context(), c.r)
@@ -284,7 +288,8 @@ func TestSettings(t *testing.T) {
 	open, prefix, berlin, moon := "open", 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 
-	err := admin.NewAdmin(in.DB, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	err := admin.NewAdmin(in.DB, nil).AddApp(ctx, "x", app.Settings{TZ: &moon, IPv6Prefix: new(int),
+		Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
 	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
@@ -293,7 +298,8 @@ func TestSettings(t *testing.T) {
 	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).AddApp(ctx, "demo", app.Settings{Access: &open}), "there is an app demo already")
 	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "gone", app.Settings{Access: &open}), `no app "gone"`)
 
-	require.NoError(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "demo", app.Settings{TZ: &berlin, IPv6Prefix: &prefix,
+		KeepQuery: []string{"id"}}))
 	in.Count(t, "2001:db8::1", "http://a/?id=1")
 	a := in.Count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")

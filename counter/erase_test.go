@@ -50,7 +50,8 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 
 		prints, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
-		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 20260629 20260629}]",
+		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 "+
+			"20260629 20260629}]",
 			fmt.Sprint(prints.Targets))
 		erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
@@ -148,7 +149,8 @@ func TestErasingAndForgettingAtOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 2*forgotten, in.retain(t).Forgotten[0].Visitors)
 	all.Wait()
-	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors, visitors)}, in.Table(t, `SELECT count(DISTINCT page_id), count(*), max(rank) FROM erased_ranks`))
+	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors, visitors)},
+		in.Table(t, `SELECT count(DISTINCT page_id), count(*), max(rank) FROM erased_ranks`))
 	in.verified(t)
 }
 
@@ -209,8 +211,10 @@ func TestDeletePage(t *testing.T) {
 		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", b))
 		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.Table(t, deleted), "a visitor of both pages is one visitor of it")
 		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
-			in.Table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
-		require.Equal(t, []string{"4\n"}, in.Table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
+			in.Table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`),
+			"ranks go on")
+		require.Equal(t, []string{"4\n"}, in.Table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id
+			WHERE p.uri LIKE '%(deleted)'`))
 		in.Check(t)
 
 		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted anew")
@@ -276,7 +280,8 @@ func TestDeletePageWhileCounting(t *testing.T) {
 		var counted atomic.Int64
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
-			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: fmt.Sprintf("http://a.example/%d", i%3)})
+			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20),
+				URI: fmt.Sprintf("http://a.example/%d", i%3)})
 			if assert.NoError(t, err) {
 				counted.Add(1)
 			}
@@ -289,8 +294,10 @@ func TestDeletePageWhileCounting(t *testing.T) {
 		}
 		disperse()
 		in.Check(t)
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.Table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.Table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())},
+			in.Table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())},
+			in.Table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
 	})
 }
 
@@ -308,7 +315,8 @@ func TestDeleteApp(t *testing.T) {
 		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
 			at := []*instance{in, other}[client%2]
-			r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
+			r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20),
+				URI: fmt.Sprintf("http://a.example/%d", i%5)}
 			_, err := at.Visit(context.Background(), r)
 			if r.App == "stays" {
 				assert.NoError(t, err)
@@ -404,7 +412,8 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		deleted := make(chan error, 1)
 		go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 		require.Eventually(t, func() bool {
-			return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%AppCountersTake%'`)) == 1
+			return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+				AND query LIKE '%AppCountersTake%'`)) == 1
 		}, dbtest.Patience, dbtest.Tick)
 		require.NoError(t, tx.Rollback(t.Context()))
 		assertGone(t, <-first, <-known, <-unknown)
@@ -453,7 +462,8 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, <-visited)
 		require.NoError(t, <-erased)
-		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
+			WHERE ip = '192.0.2.1'`))
 		in.Check(t)
 	})
 }
@@ -478,7 +488,8 @@ func TestEraseBesideAReturn(t *testing.T) {
 		release()
 		require.Equal(t, "3 2 1 3 | 3 2 1 3", <-visited)
 		require.NoError(t, <-erased)
-		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
+			WHERE ip = '192.0.2.1'`))
 		in.Check(t)
 		in.verified(t)
 		require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
@@ -493,7 +504,8 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	for _, uri := range []string{"http://a.example/", "http://a.example/1", "http://b.example/"} {
 		in.Count(t, "192.0.2.1", uri)
 	}
-	in.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT app_id, id, uri || '/many/' || n FROM pages, generate_series(1, 5000) AS n WHERE uri = 'a.example'`)
+	in.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT app_id, id, uri || '/many/' || n FROM pages, generate_series(1, 5000) AS n
+		WHERE uri = 'a.example'`)
 	const targets = `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY p.uri`
 	release := in.hold(t, "b.example")
 	erased := make(chan error, 1)
@@ -563,7 +575,8 @@ func TestCommandsBesideEachOther(t *testing.T) {
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
 			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
 		assert.NoError(t, err)
-		_, _ = in.Visit(context.Background(), counter.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", client, i)})
+		_, _ = in.Visit(context.Background(), counter.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", client,
+			i)})
 	})
 	var commands sync.WaitGroup
 	for round := range 8 {
@@ -613,7 +626,8 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 	demo, err := in.demo(t.Context())
 	require.NoError(t, err)
 	ask := db.Interning{App: demo.ID, By: demo.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
-	for _, change := range []app.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
+	for _, change := range []app.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")},
+		{Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
 		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", change))
 		_, _, err = in.DB.Intern(t.Context(), ask)
 		require.ErrorContains(t, err, "changed")

@@ -371,7 +371,8 @@ func testErasePeopleBesideAll(t *testing.T, w way) {
 			case 1:
 				err = <-in.looksUp(id)
 			default:
-				_, err = in.Visit(ctx, counter.Request{App: "demo", Visitor: id, URI: fmt.Sprint(page, i%5), Later: client == 2, Tags: tag.Set{{Name: "plan", Value: id[3:]}}})
+				_, err = in.Visit(ctx, counter.Request{App: "demo", Visitor: id, URI: fmt.Sprint(page, i%5), Later: client == 2,
+					Tags: tag.Set{{Name: "plan", Value: id[3:]}}})
 			}
 			assert.NoError(t, err)
 		})

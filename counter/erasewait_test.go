@@ -30,7 +30,8 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 		SELECT app_id, id, 'big.example/p/' || n FROM pages, generate_series(1, `+rows+` / 30) AS n WHERE uri = 'big.example';
 		ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique, DROP CONSTRAINT visitors_pkey;
 		INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
-		SELECT p.id, v, 20260629, 20260629, '10.0.0.0'::inet + (p.id * 31 + v) % 1000003 FROM pages AS p, generate_series(1, 30) AS v WHERE p.uri LIKE 'big.example/p/%';
+		SELECT p.id, v, 20260629, 20260629, '10.0.0.0'::inet + (p.id * 31 + v) % 1000003 FROM pages AS p, generate_series(1, 30) AS v WHERE `+
+		`p.uri LIKE 'big.example/p/%';
 		ALTER TABLE visitors ADD PRIMARY KEY (page_id, ip), ADD CONSTRAINT visitors_rank_is_unique UNIQUE (page_id, rank);
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 30, 30, 30 FROM pages WHERE uri LIKE 'big.example/p/%'`)
 	in.Exec(t, `VACUUM ANALYZE`)
@@ -38,7 +39,8 @@ func TestLongestWaitBesideAnErasure(t *testing.T) {
 	var longest time.Duration
 	disperse := dbtest.Crowd(t, 20, func(client, i int) {
 		began := time.Now()
-		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", 100+client), URI: "http://big.example/0"})
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", 100+client),
+			URI: "http://big.example/0"})
 		assert.NoError(t, err)
 		mu.Lock()
 		longest = max(longest, time.Since(began))

@@ -32,7 +32,8 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
 	tx, err := in.Tables().Begin(context.Background())
 	require.NoError(t, err)
-	tag, err := tx.Exec(context.Background(), "SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
+	tag, err := tx.Exec(context.Background(),
+		"SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, tag.RowsAffected())
 	var once sync.Once
@@ -246,7 +247,8 @@ func newCutter(t *testing.T, to string) (*cutter, string) {
 	t.Cleanup(func() { _ = c.Close(); c.cut(); wg.Wait() })
 	host, port, err := net.SplitHostPort(c.Addr().String())
 	require.NoError(t, err)
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: net.JoinHostPort(host, port), Path: "/" + cfg.Database}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: net.JoinHostPort(host, port), Path: "/" +
+		cfg.Database}
 	return c, u.String() + "?sslmode=disable"
 }
 

@@ -53,7 +53,8 @@ func testIDs(t *testing.T, w way) {
 	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	item := func(ip, id string) counter.Item { return counter.Item{URI: "http://a/", IP: ip, ID: id} }
-	got := g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.1", "x"), item("192.0.2.7", "y"), item("192.0.2.8", "y"), item("192.0.2.7", "")))
+	got := g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.1", "x"), item("192.0.2.7", "y"), item("192.0.2.8", "y"),
+		item("192.0.2.7", "")))
 	for i, want := range []string{"", "3 3 3 4 | 3 3 3 4", "", "3 3 3 5 | 3 3 3 5"} {
 		assert.Equal(t, want == "", errors.Is(got[i].Err, record.ErrRepeated), "%d: %v", i, got[i].Err)
 		if want != "" {
@@ -278,7 +279,8 @@ func TestIDsOfLateVisits(t *testing.T) {
 	late := func(ip, id string) counter.Item {
 		return counter.Item{URI: "http://a/", IP: ip, ID: id, At: in.Clock.Now().Add(-24 * time.Hour)}
 	}
-	items := []counter.Item{late("192.0.2.1", "a"), late("192.0.2.9", "today"), late("192.0.2.2", "b"), late("192.0.2.1", "a"), late("192.0.2.2", "")}
+	items := []counter.Item{late("192.0.2.1", "a"), late("192.0.2.9", "today"), late("192.0.2.2", "b"), late("192.0.2.1", "a"),
+		late("192.0.2.2", "")}
 	for round, want := range []string{"0 1 0 1 0", "1 1 1 1 0"} {
 		var repeated []string
 		for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {

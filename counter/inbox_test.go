@@ -125,7 +125,8 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		require.NoError(t, err)
 		live.Site.Hot, live.Page.Hot, live.Site.Rank, live.Page.Rank = 2, 2, 0, 0
 		assert.Equal(t, live, again)
-		assert.Equal(t, []string{"1", "1"}, in.list(t, `SELECT rank::text FROM visitors WHERE ip << 'fd00::/8'`), "one at the site, one at the page")
+		assert.Equal(t, []string{"1", "1"}, in.list(t, `SELECT rank::text FROM visitors WHERE ip << 'fd00::/8'`),
+			"one at the site, one at the page")
 	})
 
 	t.Run("the id", func(t *testing.T) {
@@ -144,13 +145,15 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		in.later(t, counter.Request{IP: "192.0.2.3", URI: page})
 		in.Exec(t, `UPDATE apps SET retain_days = 1 WHERE name = 'demo'`)
 		err := in.DB.InTx(t.Context(), func(q *db.Queries) error {
-			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(), retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(),
+				retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
 		})
 		assert.Equal(t, db.FaultBusy, db.FaultOf(err), err)
 		end()
 		in.Drained(t)
 		require.NoError(t, in.DB.InTx(t.Context(), func(q *db.Queries) error {
-			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(), retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(),
+				retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
 		}))
 		// Now that it is, a visit of such a day cannot be told of any more; but one of today can.
 		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", Later: true})
@@ -253,12 +256,14 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 			writes, err := in.Tables().Begin(t.Context())
 			require.NoError(t, err)
 			defer func() { _ = writes.Rollback(context.Background()) }()
-			_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
+			_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}',
+				'{192.0.2.2}', NULL)`)
 			require.NoError(t, err)
 			done := make(chan error, 1)
 			go func() { done <- c.command() }()
 			require.Eventually(t, func() bool {
-				return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
+				return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295
+					AND mode = 'ExclusiveLock' AND NOT granted
 					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
 			}, dbtest.Patience, dbtest.Tick)
 			// Another command that changes an app would wait for this row, while it has what this
@@ -312,7 +317,8 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 			require.NoError(t, err)
 		}
 		end()
-		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
+		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience,
+			dbtest.Tick, in.Log)
 		assert.Equal(t, int64(2*(round+1)), in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	}
 	// Nor does it keep a visitor of another app from being erased.
@@ -324,7 +330,8 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
 	in.Drained(t)
-	assert.Equal(t, int64(2*rounds), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE name = 'held' AND uri = 'a.example/'`))
+	assert.Equal(t, int64(2*rounds), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id
+		WHERE name = 'held' AND uri = 'a.example/'`))
 	in.Check(t)
 }
 
@@ -353,7 +360,8 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 		for range 2 { // what was counted is seen to be gone a moment later: until then one may be asked to come again
 			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.Log)
 		}
-		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.Log)
+		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience,
+			dbtest.Tick, in.Log)
 	}
 	require.Eventually(t, func() bool {
 		err := later("held")
@@ -395,17 +403,20 @@ func TestInboxKeepsTags(t *testing.T) {
 	}
 	some := func(past bool) {
 		for range 20 {
-			r := counter.Request{Peer: netip.AddrFrom4([4]byte{192, 0, byte(2 + rand.IntN(2)), byte(rand.IntN(5))}), Agent: browser, Languages: []string{"de-AT", "", "fr"}[rand.IntN(3)]} //nolint:gosec // it is small
+			r := counter.Request{Peer: netip.AddrFrom4([4]byte{192, 0, byte(2 + rand.IntN(2)), byte(rand.IntN(5))}), Agent: browser,
+				Languages: []string{"de-AT", "", "fr"}[rand.IntN(3)]} //nolint:gosec // it is small
 			r.Referrer = referrers[rand.IntN(len(referrers))]
 			r.URI = fmt.Sprintf("http://s%d.example/%d?utm_campaign=%s", rand.IntN(2), rand.IntN(3), campaigns[rand.IntN(len(campaigns))])
 			if past && rand.IntN(4) == 0 {
-				r.IP, r.At = fmt.Sprintf("192.0.2.%d", rand.IntN(10)), in.Clock.Now().Add(-time.Duration(rand.IntN(72*60))*time.Minute).Format(time.RFC3339)
+				r.IP, r.At = fmt.Sprintf("192.0.2.%d", rand.IntN(10)), in.Clock.Now().Add(-time.Duration(rand.IntN(72*60))*time.Minute).Format(
+					time.RFC3339)
 			}
 			send(r)
 		}
 	}
 	for i, referrer := range referrers { // each value is made by a visitor of its own
-		send(counter.Request{IP: fmt.Sprintf("10.0.0.%d", i), URI: "http://s0.example/?utm_campaign=" + campaigns[i%len(campaigns)], Referrer: referrer})
+		send(counter.Request{IP: fmt.Sprintf("10.0.0.%d", i), URI: "http://s0.example/?utm_campaign=" + campaigns[i%len(campaigns)],
+			Referrer: referrer})
 	}
 	in.Drained(t)
 
@@ -432,7 +443,8 @@ func TestInboxKeepsTags(t *testing.T) {
 			WHERE a.name = '`+app+`' ORDER BY p.uri, d.day_id, t.name, t.value`)
 	}
 	require.Equal(t, of("once"), of("later"))
-	require.Equal(t, int64(len(tag.Names)), next.One(t, `SELECT count(DISTINCT t.name) FROM tags t JOIN apps a ON a.id = t.app_id WHERE a.name = 'later'`))
+	require.Equal(t, int64(len(tag.Names)),
+		next.One(t, `SELECT count(DISTINCT t.name) FROM tags t JOIN apps a ON a.id = t.app_id WHERE a.name = 'later'`))
 	next.checkTags(t)
 	next.Check(t)
 }
@@ -441,7 +453,8 @@ func TestInboxKeepsTags(t *testing.T) {
 func TestInboxWithoutTags(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	for i, damage := range []string{`tag_places = NULL`, `tag_sets = NULL`, `tag_sets = '{}'`, `tag_places = '{-1}'`, `tag_places = '{2}'`, `tag_sets = '{"","source"}', tag_places = '{2}'`,
+	for i, damage := range []string{`tag_places = NULL`, `tag_sets = NULL`, `tag_sets = '{}'`, `tag_places = '{-1}'`, `tag_places = '{2}'`,
+		`tag_sets = '{"","source"}', tag_places = '{2}'`,
 		`tag_sets = ARRAY[E'So urce\x1fa\nsource\x1f\n\x1f\nhour\x1f' || repeat('1', 101)]`} {
 		end := in.keepWaiting(t)
 		in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: "http://a.example/", Referrer: "https://news.example/"})
@@ -451,7 +464,8 @@ func TestInboxWithoutTags(t *testing.T) {
 	}
 	in.later(t, counter.Request{IP: "192.0.2.99", URI: "http://a.example/", Referrer: "https://news.example/"})
 	in.Drained(t)
-	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1", "a.example/ 20260629 source news.example 1 1"}, in.TagsOf(t))
+	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1",
+		"a.example/ 20260629 source news.example 1 1"}, in.TagsOf(t))
 	require.Equal(t, int64(8), in.One(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 
@@ -539,7 +553,8 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	require.NoError(t, err)
 	in.Drained(t)
 	for i, app := range apps {
-		assert.Equal(t, accepted[i].Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = '`+app+`'`), app)
+		assert.Equal(t, accepted[i].Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id
+			WHERE uri = 'a.example/' AND name = '`+app+`'`), app)
 	}
 	in.Check(t)
 }
@@ -623,7 +638,8 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	for caller := range 8 {
 		callers.Go(func() {
 			for n := 0; n < visits/8 || aside.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
-				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
+				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3),
+					Later: true}
 				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
 				verr, _ := errors.AsType[*visit.Error](err)
 				switch {
@@ -673,7 +689,8 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			for try := 0; try < 10 && turns == 0; try++ { // a slow machine needs longer to come there
 				_, err = holder.Exec(context.Background(), `SELECT pg_sleep(0.3)`)
 				assert.NoError(t, err)
-				assert.NoError(t, holder.QueryRow(context.Background(), `SELECT count(*) FROM inbox WHERE app_id = (SELECT id FROM apps WHERE name = 'held')`).Scan(&turns))
+				assert.NoError(t, holder.QueryRow(context.Background(), `SELECT count(*) FROM inbox WHERE app_id = (SELECT id FROM apps
+					WHERE name = 'held')`).Scan(&turns))
 			}
 			aside.Add(turns)
 			_, err = holder.Exec(context.Background(), fmt.Sprintf(`SELECT pg_sleep(0.1), `+hold, "unlock"))
@@ -688,7 +705,8 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	killing.Wait()
 	first.Drained(t)
 	hot := first.One(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
-	t.Logf("%d accepted, %d unknown, %d sessions ended, %d times visits were aside, %d counted", accepted.Load(), unknown.Load(), ended.Load(), aside.Load(), hot)
+	t.Logf("%d accepted, %d unknown, %d sessions ended, %d times visits were aside, %d counted", accepted.Load(), unknown.Load(), ended.Load(),
+		aside.Load(), hot)
 	assert.Positive(t, accepted.Load())
 	assert.Positive(t, aside.Load())
 	assert.GreaterOrEqual(t, hot, accepted.Load())
@@ -701,7 +719,8 @@ func TestInboxCountsWhoCommitsLate(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	writes := in.Conn(t)
-	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
+	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}`+
+		`', '{0}', '{192.0.2.2}', NULL)`)
 	require.NoError(t, err)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	in.Drained(t)
@@ -857,6 +876,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	callers.Wait()
 	in.Drained(t)
-	assert.Equal(t, answered+counted.Load()+accepted.Load(), in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
+	assert.Equal(t, answered+counted.Load()+accepted.Load(),
+		in.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 	in.Check(t)
 }

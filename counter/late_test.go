@@ -146,14 +146,18 @@ func (in *instance) told(t *testing.T) (all []string) {
 	require.NoError(t, err)
 	for _, sql := range []string{
 		`SELECT format('%s hot %s pv %s uv %s', uri, hot, pv, uv) FROM counters JOIN pages ON id = page_id ORDER BY uri`,
-		`SELECT format('%s %s hot %s pv %s new %s', uri, day_id, hot, pv, new_visitors) FROM days JOIN pages ON id = page_id ORDER BY uri, day_id`,
-		`SELECT format('%s %s after %s: %s', uri, day_id, previous_day, sum(visitors)) FROM returns JOIN pages ON id = page_id GROUP BY uri, day_id, previous_day ORDER BY uri, day_id, previous_day`,
+		`SELECT format('%s %s hot %s pv %s new %s', uri, day_id, hot, pv, new_visitors) FROM days JOIN pages ON id = page_id
+			ORDER BY uri, day_id`,
+		`SELECT format('%s %s after %s: %s', uri, day_id, previous_day, sum(visitors)) FROM returns JOIN pages ON id = page_id
+			GROUP BY uri, day_id, previous_day ORDER BY uri, day_id, previous_day`,
 		`SELECT format('%s %s %s after %s', uri, ip, day_id, previous_day) FROM visits JOIN pages ON id = page_id ORDER BY uri, ip, day_id`,
 		`SELECT format('%s %s from %s to %s', uri, ip, first_day, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, ip`,
 		`SELECT format('%s sketch of %s: %s', uri, day_id, entries) FROM sketches JOIN pages ON id = page_id ORDER BY uri, day_id`,
-		`SELECT format('%s first of %s by %s: %s', s.uri, day_id, by, numbers) FROM tops LEFT JOIN pages AS s ON s.id = tops.site_id WHERE tops.app_id = 1 ORDER BY s.uri, day_id, by`,
+		`SELECT format('%s first of %s by %s: %s', s.uri, day_id, by, numbers) FROM tops LEFT JOIN pages AS s ON s.id = tops.site_id
+			WHERE tops.app_id = 1 ORDER BY s.uri, day_id, by`,
 		`SELECT format('%s from %s to %s: %s', uri, f.day_id, u.day_id, (report.uniques('demo', p.uri, f.day_id, u.day_id)).uniques)
-		 FROM pages AS p, (SELECT DISTINCT day_id FROM days) AS f, (SELECT DISTINCT day_id FROM days) AS u WHERE f.day_id <= u.day_id AND p.app_id = 1 ORDER BY uri, f.day_id, u.day_id`,
+		 FROM pages AS p, (SELECT DISTINCT day_id FROM days) AS f, (SELECT DISTINCT day_id FROM days) AS u WHERE f.day_id <= u.day_id
+		 AND p.app_id = 1 ORDER BY uri, f.day_id, u.day_id`,
 	} {
 		for _, line := range dbtest.Column[string](t, conn, sql) {
 			if !strings.HasPrefix(line, "b.example") {
@@ -312,7 +316,8 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	in.verified(t)
 	in.warnsOfNoBatch(t)
 
-	_, _, err = g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, 14, 23, 59, 0, 0, time.UTC)})
+	_, _, err = g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1",
+		At: time.Date(2026, 6, 14, 23, 59, 0, 0, time.UTC)})
 	require.NoError(t, err, "what was read once holds for the call")
 	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", At: "2026-06-14T23:59:00Z"})
 	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
@@ -328,12 +333,14 @@ func TestDayGoesUnderACall(t *testing.T) {
 		require.NoError(t, err)
 		_, err = g.FirstDay(t.Context())
 		require.NoError(t, err)
-		in.Exec(t, fmt.Sprintf(`INSERT INTO visits_kept (app_id, from_day) SELECT id, %d FROM apps ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`, 20260615+n))
+		in.Exec(t, fmt.Sprintf(`INSERT INTO visits_kept (app_id, from_day) SELECT id, %d FROM apps ON CONFLICT (app_id) DO UPDATE
+			SET from_day = excluded.from_day`, 20260615+n))
 		var body []string
 		for _, day := range []int{14 + n, 20, 14 + n, 21} {
 			body = append(body, fmt.Sprintf(`{"uri":"http://a.example/","ip":"192.0.2.1","at":"2026-06-%dT12:00:00Z"}`, day))
 		}
-		results, internal, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: g, Body: strings.NewReader(strings.Join(body, "\n")), Lines: true, Key: key})
+		results, internal, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: g, Body: strings.NewReader(strings.Join(body, "\n")),
+			Lines: true, Key: key})
 		require.NoError(t, errors.Join(err, internal), key)
 		for i, got := range results {
 			if i%2 == 0 {
@@ -369,8 +376,10 @@ func TestTimesThatAreTold(t *testing.T) {
 		{"east", "2026-06-29T09:59:59Z", ""},
 		{"east", "2026-06-29T10:00:00Z", ""}, // the next day there
 		{"daily", "2026-06-29T00:00:00Z", ""},
-		{"daily", "2026-06-27T23:59:59Z", "at: app daily hashes visitors with a key of each day, and keeps that one no longer: the first possible day is 2026-06-29"},
-		{"blog", "2026-06-29T12:00:00Z", "at: app blog believes it only with a key of the scope assert: leave at out, or send such a key as Authorization: Bearer …"},
+		{"daily", "2026-06-27T23:59:59Z", "at: app daily hashes visitors with a key of each day, and keeps that one no longer: the first " +
+			"possible day is 2026-06-29"},
+		{"blog", "2026-06-29T12:00:00Z", "at: app blog believes it only with a key of the scope assert: leave at out, or send such a key as " +
+			"Authorization: Bearer …"},
 	} {
 		ip := "192.0.2.7"
 		if c.app == "blog" {
@@ -384,7 +393,8 @@ func TestTimesThatAreTold(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"daily 20260629", "demo 20260628", "demo 20260629", "east 20260629", "east 20260630"}, in.list(t,
-		`SELECT concat_ws(' ', a.name, d.day_id) FROM days AS d JOIN pages AS p ON p.id = d.page_id JOIN apps AS a ON a.id = p.app_id WHERE p.site_id IS NULL ORDER BY 1`))
+		`SELECT concat_ws(' ', a.name, d.day_id) FROM days AS d JOIN pages AS p ON p.id = d.page_id JOIN apps AS a ON a.id = p.app_id
+			WHERE p.site_id IS NULL ORDER BY 1`))
 }
 
 // While visits are read in, nothing of the app goes, and no visitor is forgotten. The pause is over

@@ -138,7 +138,8 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 	}
 	wg.Wait()
 	var hot int
-	require.NoError(t, a.Tables().QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, a.Tables().QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(
+		&hot))
 	require.Equal(t, 2*(chunks*visits+clients*each), hot)
 	for _, in := range []*instance{a, b} {
 		require.Empty(t, in.Log.String())
@@ -186,7 +187,8 @@ func TestChunkOfTwoSources(t *testing.T) {
 	}
 	require.Equal(t, int64(0), third[1].Next)
 	var hot int
-	require.NoError(t, in.Conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, in.Conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(
+		&hot))
 	require.Equal(t, 40, hot)
 	in.Check(t)
 }
@@ -194,7 +196,8 @@ func TestChunkOfTwoSources(t *testing.T) {
 // numbersOf are pv, uv and hot of a target; "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
-	rows, err := in.Tables().Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
+	rows, err := in.Tables().Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1",
+		uri)
 	require.NoError(t, err)
 	for rows.Next() {
 		require.NoError(t, rows.Scan(&numbers))

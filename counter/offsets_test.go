@@ -136,7 +136,8 @@ func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{MaxNewPages: ptr("2"), Bots: ptr("count")})
 	_, err := in.Admin.SetOffsets(t.Context(), "shop", []admin.Offset{
-		{URI: "shop.example", Hot: 10, PV: 10, UV: 10}, {URI: "shop.example/a", Hot: 20, PV: 20, UV: 20}, {URI: "shop.example/b", Hot: 30, PV: 30, UV: 30},
+		{URI: "shop.example", Hot: 10, PV: 10, UV: 10}, {URI: "shop.example/a", Hot: 20, PV: 20, UV: 20},
+		{URI: "shop.example/b", Hot: 30, PV: 30, UV: 30},
 	}, false)
 	require.NoError(t, err)
 	for _, c := range []struct{ path, want string }{
@@ -163,7 +164,8 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	var sent atomic.Int64
 	disperse := dbtest.Crowd(t, 6, func(client, i int) {
 		atLeast := set.Load()
-		a, err := []*instance{in, other}[client%2].Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.%d.%d", client, i%200), URI: "http://a/"})
+		a, err := []*instance{in, other}[client%2].Visit(context.Background(),
+			counter.Request{App: "demo", IP: fmt.Sprintf("192.0.%d.%d", client, i%200), URI: "http://a/"})
 		if assert.NoError(t, err) {
 			sent.Add(1)
 			step := a.Page.Hot / 1_000_000_000
@@ -177,7 +179,8 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	})
 	for step := range int64(20) {
 		n := (step + 1) * 1_000_000_000
-		_, err := in.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
+		_, err := in.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}},
+			false)
 		require.NoError(t, err)
 		set.Store(step + 1)
 	}
@@ -198,7 +201,8 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	in.Count(t, "192.0.2.1", "http://a.example/page")
 	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 	require.NoError(t, err)
-	require.Equal(t, "302 302 302 302 | 102 102 102 102", row(in.Count(t, "192.0.2.1", "http://a.example/page")), "an erased visitor is new, behind all others")
+	require.Equal(t, "302 302 302 302 | 102 102 102 102", row(in.Count(t, "192.0.2.1", "http://a.example/page")),
+		"an erased visitor is new, behind all others")
 
 	epoch := func() int64 { return in.One(t, `SELECT value FROM epochs WHERE name = 'offsets'`) }
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/page"))
@@ -233,7 +237,8 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 			WHERE name = 'apps'`).Scan(&held))
 		return held
 	}, dbtest.Patience, dbtest.Tick)
-	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n WHERE name = 'apps'`)
+	_, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n
+		WHERE name = 'apps'`)
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
 	require.NoError(t, err)

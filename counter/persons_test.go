@@ -204,7 +204,8 @@ func testEveryWayInResolves(t *testing.T, w way) {
 	require.True(t, again.Repeated)
 	require.Equal(t, "6 2 1 10 | 6 2 1 10", row(again), "the numbers of what is not counted are those of the person")
 	a.link(t, "cookie:3", "user:3")
-	chunk(counter.Item{URI: page, Visitor: "cookie:3", At: now.AddDate(0, 0, -3)}, counter.Item{URI: page, Visitor: "user:3", At: now.AddDate(0, 0, -2)})
+	chunk(counter.Item{URI: page, Visitor: "cookie:3", At: now.AddDate(0, 0, -3)},
+		counter.Item{URI: page, Visitor: "user:3", At: now.AddDate(0, 0, -2)})
 	require.Equal(t, "8 3 3 12 | 8 3 3 12", b.askBy(t, "cookie:3", page))
 	a.Check(t)
 	a.verified(t)
@@ -327,7 +328,8 @@ func TestLinkBehindErasing(t *testing.T) {
 	a.waiters(t, 1)
 	require.NoError(t, erasing.Commit(t.Context()))
 	require.Eventually(t, func() bool {
-		return a.One(t, `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND objid = 1 AND NOT granted`) == 1
+		return a.One(t, `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database()
+			AND locktype = 'advisory' AND objid = 1 AND NOT granted`) == 1
 	}, dbtest.Patience, dbtest.Tick)
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", b.by(t, "cookie:1", page), "it stands for itself now")
 	require.NoError(t, writing.Rollback(t.Context()))
@@ -383,7 +385,8 @@ func TestWaysGetShorterBesideAUse(t *testing.T) {
 	writing := in.holds(t, `SELECT FROM people WHERE id = $1 FOR KEY SHARE`, "b")
 	linked := in.links("e", "f")
 	in.waiters(t, 1)
-	_, err := writing.Exec(t.Context(), `INSERT INTO people (app_id, period, height, id, person) SELECT app_id, people_period(), height, id, person FROM people WHERE id = $1`, in.stored(t, "b"))
+	_, err := writing.Exec(t.Context(), `INSERT INTO people (app_id, period, height, id, person)
+		SELECT app_id, people_period(), height, id, person FROM people WHERE id = $1`, in.stored(t, "b"))
 	require.NoError(t, err)
 	require.NoError(t, writing.Commit(t.Context()))
 	require.NoError(t, <-linked)
@@ -492,6 +495,7 @@ func TestInstancesBeginPeriods(t *testing.T) {
 	a.link(t, "cookie:1", "user:1")
 	a.pass(t, 3) // by when both tables are to be emptied
 	keepsUp(t, a.URL, counter.Options{})
-	require.Eventually(t, func() bool { return a.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return a.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 },
+		dbtest.Patience, dbtest.Tick)
 	require.Empty(t, a.Table(t, `SELECT FROM people`))
 }

@@ -307,7 +307,8 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 	}
 	require.ElementsMatch(t, want, in.Table(t, `
 		SELECT DISTINCT ON (id) host(id), host(person), period = people_period(),
-		       coalesce((SELECT string_agg(t.name || E'\x1f' || t.value, E'\n' ORDER BY t.name) || E'\n' FROM tags AS t WHERE t.id = ANY (p.tag_ids)), '')
+		       coalesce((SELECT string_agg(t.name || E'\x1f' || t.value, E'\n' ORDER BY t.name) || E'\n' FROM tags AS t
+		       WHERE t.id = ANY (p.tag_ids)), '')
 		FROM people AS p
 		ORDER BY id, period = people_period() DESC`))
 

@@ -80,7 +80,8 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 		for _, uri := range []string{a, b} {
 			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
 			in.Check(t)
-			require.Empty(t, in.Table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id) WHERE v.day_id < k.from_day`))
+			require.Empty(t, in.Table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id)
+				WHERE v.day_id < k.from_day`))
 		}
 		require.Equal(t, sites, in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
 		require.Empty(t, in.Table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
@@ -171,7 +172,8 @@ func TestRetentionWhileCounting(t *testing.T) {
 		assert.Positive(t, forgotten)
 		assert.Positive(t, dropped)
 		in.Check(t)
-		require.Empty(t, in.Table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id AND s.ip = v.ip
+		require.Empty(t, in.Table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id
+			AND s.ip = v.ip
 			WHERE p.site_id IS NOT NULL AND s.last_day IS NULL OR s.last_day < v.last_day`), "a page's visitor whom its site does not know")
 	})
 }
@@ -216,7 +218,8 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	}()
 	in.waiters(t, 1)
 	// What a visit of theirs to another page of the site writes.
-	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages WHERE uri = 'a.example')`)
+	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages
+		WHERE uri = 'a.example')`)
 	require.NoError(t, err)
 	require.NoError(t, held.Commit(t.Context()))
 	require.EqualValues(t, 2, <-forgotten)
@@ -280,6 +283,7 @@ func TestDeletePageBesidePacking(t *testing.T) {
 	in.waiters(t, 1)
 	require.NoError(t, packing.Commit(t.Context()))
 	require.ErrorContains(t, <-deleted, "has no page a.example/a", "it goes on with the hidden one all the same")
-	require.Equal(t, []string{"a.example 20190602 1\n"}, in.Table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))
+	require.Equal(t, []string{"a.example 20190602 1\n"},
+		in.Table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))
 	in.Check(t)
 }

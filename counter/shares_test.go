@@ -62,7 +62,8 @@ func TestShares(t *testing.T) {
 
 	// What a command refuses, the table refuses of anybody.
 	for _, wrong := range []string{
-		`last_day = 20991231`, `last_day = 20190229`, `last_day = 20200101`, `site = ''`, `hash = 'x'`, `name = (SELECT o.name FROM shares AS o WHERE o.name <> $1)`, `app_id = 999`,
+		`last_day = 20991231`, `last_day = 20190229`, `last_day = 20200101`, `site = ''`, `hash = 'x'`,
+		`name = (SELECT o.name FROM shares AS o WHERE o.name <> $1)`, `app_id = 999`,
 	} {
 		_, err := in.Tables().Exec(ctx, `UPDATE shares SET `+wrong+` WHERE name = $1`, all[:8])
 		require.Error(t, err, wrong)

@@ -184,7 +184,8 @@ func (in *instance) checkTags(t *testing.T) {
 // come counts a visit of a visitor who comes from a host.
 func (in *instance) come(t *testing.T, visitor, page, host string) {
 	t.Helper()
-	_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: visitor, URI: "http://a.example" + page, Referrer: "https://" + host + "/"})
+	_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: visitor, URI: "http://a.example" + page, Referrer: "https://" + host +
+		"/"})
 	require.NoError(t, err)
 }
 
@@ -256,7 +257,8 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 		require.NoError(t, err)
 	}
 	plan := func(value string) tag.Set { return tag.Set{{Name: "plan", Value: value}} }
-	in.Exec(t, fmt.Sprintf(`INSERT INTO page_tallies (app_id, day_id, today, tags_today) SELECT id, 20260629, 0, %d FROM apps WHERE name = 'demo'`, tag.MostNewADay-1))
+	in.Exec(t, fmt.Sprintf(`INSERT INTO page_tallies (app_id, day_id, today, tags_today) SELECT id, 20260629, 0, %d FROM apps
+		WHERE name = 'demo'`, tag.MostNewADay-1))
 	comes("one", counter.Request{})
 	comes("two", counter.Request{})
 	comes("three", counter.Request{Tags: plan("gold")})
@@ -295,7 +297,8 @@ func TestNoNewsOfTagsAreLost(t *testing.T) {
 	in.Exec(t, `CREATE SEQUENCE failures`)
 	failing := func(how string) {
 		t.Helper()
-		in.Exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('failures'); `+how+`; RETURN NULL; END $$`)
+		in.Exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('failures'); `+how+
+			`; RETURN NULL; END $$`)
 	}
 	failing(`RAISE EXCEPTION 'no room'`)
 	in.Exec(t, `CREATE TRIGGER fail AFTER INSERT ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
@@ -369,7 +372,8 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []string{
-		"demo 20260629 country DE 1 1", "demo 20260629 hour 12 2 2", "hashed 20260629 country DE 1 1", "hashed 20260629 hour 12 1 1", "ids 20260629 hour 12 2 2",
+		"demo 20260629 country DE 1 1", "demo 20260629 hour 12 2 2", "hashed 20260629 country DE 1 1", "hashed 20260629 hour 12 1 1",
+		"ids 20260629 hour 12 2 2",
 	}, in.TagsOf(t))
 }
 
@@ -419,7 +423,8 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	leave("'{1}'", 0, page, 20260629, 1, hour, -1)
 	leave("'{1,2}'", 1, page, 20260629, 1, hour)
 	require.Contains(t, in.TagsOf(t), "a.example 20260629 hour 12 3 2")
-	require.Eventually(t, func() bool { return strings.Contains(in.Log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return strings.Contains(in.Log.String(), "a row of tag_news is damaged") }, dbtest.Patience,
+		dbtest.Tick)
 	in.Check(t)
 }
 
@@ -432,7 +437,8 @@ func TestTagsAreThoseThatTheAppLists(t *testing.T) {
 	for i, list := range lists {
 		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(list, ",")}))
 		_, err := in.Visit(t.Context(), counter.Request{
-			App: "demo", Peer: peer, URI: fmt.Sprintf("http://s%d.example/?utm_campaign=spring", i), Referrer: "https://news.example/", Agent: browser, Languages: "de",
+			App: "demo", Peer: peer, URI: fmt.Sprintf("http://s%d.example/?utm_campaign=spring", i), Referrer: "https://news.example/",
+			Agent: browser, Languages: "de",
 		})
 		require.NoError(t, err)
 	}

@@ -122,7 +122,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	if need == app.ScopeCount {
 		asserting = app.ScopeAssert
 		if a.NeedsKey() && key == nil {
-			return visit.Errorf(visit.BadKey, "key", "app %s counts nothing without a key: send one of the scope %s or %s as Authorization: Bearer …",
+			return visit.Errorf(visit.BadKey, "key",
+				"app %s counts nothing without a key: send one of the scope %s or %s as Authorization: Bearer …",
 				a.Name, app.ScopeCount, app.ScopeAssert)
 		}
 		if a.NeedsKey() && !key.Opens(app.ScopeCount) {
@@ -151,7 +152,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	default:
 		return nil
 	}
-	return visit.Errorf(visit.Forbidden, field, "app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
+	return visit.Errorf(visit.Forbidden, field,
+		"app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
 		a.Name, asserting, field)
 }
 

@@ -78,7 +78,8 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 }
 
 func keyGone(a *app.App, first int32) error {
-	return visit.Errorf(visit.Invalid, "at", "app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
+	return visit.Errorf(visit.Invalid, "at",
+		"app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
 		a.Name, visit.DayText(first))
 }
 

@@ -187,7 +187,8 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	require.NoError(t, err)
 	past := item("http://new/", "192.0.2.1", "x")
 	past.At = in.Clock.Now().AddDate(-1, 0, 0)
-	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"), item("http://new/", "192.0.2.2", "x"), past)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"),
+		item("http://new/", "192.0.2.2", "x"), past)) {
 		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 	}
 	require.EqualValues(t, 3, at.Next)
@@ -197,13 +198,16 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	beside := g.Recorder().RecordChunk(chunkOf(t, g, nil, past, old))
 	require.ErrorIs(t, beside[0].Err, record.ErrRepeated)
 	require.NoError(t, beside[1].Err)
-	require.Equal(t, []string{"visits_20240629\n"}, in.Table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
+	require.Equal(t, []string{"visits_20240629\n"},
+		in.Table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
 
-	got := g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z")))
+	got := g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"),
+		item("http://a/3", "192.0.2.7", "z")))
 	require.NoError(t, got[0].Err)
 	require.ErrorIs(t, got[1].Err, record.ErrRepeated)
 	require.ErrorContains(t, got[2].Err, "a visit cannot be stored")
-	require.NoError(t, g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/4", "192.0.2.8", "z")))[0].Err, "the id of a visit that failed is free")
+	require.NoError(t, g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/4", "192.0.2.8", "z")))[0].Err,
+		"the id of a visit that failed is free")
 	require.Equal(t, []string{"a\n", "a/\n", "a/1\n", "a/3\n", "a/4\n"}, pages())
 	in.Exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
 	in.verified(t)

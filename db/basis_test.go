@@ -24,8 +24,10 @@ func TestBasis(t *testing.T) {
 		{"all visitors are erased", `TRUNCATE visitors`, true},
 		{"a page is deleted", `DELETE FROM pages WHERE id = 3`, true},
 		{"a page is renamed", `UPDATE pages SET uri = 'example.com/c' WHERE id = 3`, true},
-		{"visitors are made anew, as by a restore", `CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
-		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`, true},
+		{"visitors are made anew, as by a restore",
+			`CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
+		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`,
+			true},
 		{"visitors were imported", `SELECT read_anew()`, true},
 		{"a day's visits are dropped", `DROP TABLE visits_20190629`, false},
 		{"a page is added", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/c')`, false},
@@ -51,7 +53,9 @@ func TestBasis(t *testing.T) {
 			before := hot()
 
 			exec(t, conn, c.sql)
-			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1}, Newcomers: []int64{0}}}, today) // all that a repeat needs
+			// all that a repeat needs
+			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1},
+				Newcomers: []int64{0}}}, today)
 			if !c.changes {
 				assert.Equal(t, db.FaultNone, write(t, d, next))
 				return

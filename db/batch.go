@@ -79,7 +79,8 @@ type Outcome struct {
 	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip, and returns when it has committed. FaultOf tells what an error means. The slices of out are reused.
+// Write sends a batch in one round trip, and returns when it has committed. FaultOf tells what an
+// error means. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {

@@ -37,12 +37,14 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
 	// Ranks go by arrival, not by address; each target has its own.
-	many := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{3, 1}, Newcomers: []int64{0, 0}}, Pairs: db.PairColumns{Hinted: make([]bool, 4)}}
+	many := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{3, 1}, Newcomers: []int64{0, 0}},
+		Pairs: db.PairColumns{Hinted: make([]bool, 4)}}
 	for i, last := range []byte{7, 9, 5, 7} {
 		many.Pairs.Visitors = append(many.Pairs.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
 		many.Pairs.Targets = append(many.Pairs.Targets, []int64{2, 2, 2, 3}[i])
 	}
-	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first}, verdicts(onDay(many, today+1)))
+	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first},
+		verdicts(onDay(many, today+1)))
 	assert.Equal(t, []int64{7, 4, 3}, numbers(t, conn, 2))
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 
@@ -222,7 +224,8 @@ func TestNewcomersAloneComeOutTheSame(t *testing.T) {
 			if i > 5 {
 				visitor = netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)})
 			}
-			b.Pairs.Targets, b.Pairs.Visitors, b.Pairs.Hinted = append(b.Pairs.Targets, target), append(b.Pairs.Visitors, visitor), append(b.Pairs.Hinted, hinted)
+			b.Pairs.Targets, b.Pairs.Visitors, b.Pairs.Hinted = append(b.Pairs.Targets, target), append(b.Pairs.Visitors, visitor),
+				append(b.Pairs.Hinted, hinted)
 			if hinted {
 				b.Targets.Newcomers[target-1]++
 			}

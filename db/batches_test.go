@@ -48,7 +48,8 @@ func TestIDsOfBatchesGo(t *testing.T) {
 		assert.Greater(t, age, stay, "seconds that an id of second %d was kept", at)
 		assert.LessOrEqual(t, age, 2*turn)
 	}
-	assert.Zero(t, query[int64](t, conn, `SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname IN ('batches_0', 'batches_1')`), "bytes on disk")
+	assert.Zero(t, query[int64](t, conn, `SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname IN ('batches_0', 'batches_1')`),
+		"bytes on disk")
 }
 
 // A batch that commits when the next turn has begun is found, and its id is not lost while it runs.

@@ -79,10 +79,12 @@ func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster
 	}
 	assert.Equal(t, []string{"cell.arrive()"}, dbtest.Column[string](t, role, `
 		SELECT c.oid::regclass::text FROM pg_class AS c
-		WHERE c.relnamespace = 'cell'::regnamespace AND c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+		WHERE c.relnamespace = 'cell'::regnamespace AND c.relkind IN ('r', 'p')
+		AND has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
 		UNION ALL
 		SELECT p.oid::regprocedure::text FROM pg_proc AS p
-		WHERE p.pronamespace = 'cell'::regnamespace AND p.prosecdef AND p.prorettype <> 'trigger'::regtype AND has_function_privilege(p.oid, 'EXECUTE')`))
+		WHERE p.pronamespace = 'cell'::regnamespace AND p.prosecdef AND p.prorettype <> 'trigger'::regtype
+		AND has_function_privilege(p.oid, 'EXECUTE')`))
 }
 
 // isFilled fills a cell from a plain database, and not one that has something.
@@ -94,7 +96,8 @@ func isFilled(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cells []c
 	require.NoError(t, cluster.FillCell(t.Context(), cells[1].Name, from))
 	there, d := c.Connect(cells[1].URL), dbtest.Open(t, cells[1].URL, db.Options{})
 	const all = `SELECT concat_ws(' ', p.id, p.uri, p.key, v.rank, v.ip, d.day_id, d.hot, a.day_id) FROM pages AS p
-		LEFT JOIN visitors AS v ON v.page_id = p.id LEFT JOIN days AS d ON d.page_id = p.id LEFT JOIN visits AS a ON a.page_id = p.id ORDER BY p.id`
+		LEFT JOIN visitors AS v ON v.page_id = p.id LEFT JOIN days AS d ON d.page_id = p.id LEFT JOIN visits AS a ON a.page_id = p.id
+		ORDER BY p.id`
 	assert.Equal(t, dbtest.Column[string](t, conn, all), dbtest.Column[string](t, there, all))
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 1, 2)))
 	assert.Equal(t, []int64{2, 2, 2}, numbers(t, there, 2))
@@ -256,7 +259,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.NoError(t, long.Rollback(t.Context()))
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql", "00014_inbox_carried.sql",
+	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
+		"00014_inbox_carried.sql",
 		"functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
@@ -307,7 +311,8 @@ func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.C
 	assert.Positive(t, told.Load())
 	assert.Equal(t, before[0]+told.Load(), numbers(t, there, 2)[0])
 	assert.Equal(t, ids+1, query[int64](t, there, `INSERT INTO pages (app_id, uri) VALUES (1, 'other.example') RETURNING id`))
-	require.Eventually(t, func() bool { return write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)) == db.FaultNone }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)) == db.FaultNone }, dbtest.Patience,
+		dbtest.Tick)
 }
 
 // arrivesInTheEnd arrives at a node where that takes longer than a statement may.

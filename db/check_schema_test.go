@@ -46,7 +46,8 @@ func TestCheckSchema(t *testing.T) {
 			want: "the schema is at version 9999",
 		},
 		"up to date, as those who read": {role: "member of footfall_report", reads: true},
-		"a role without rights":         {role: "member of pg_monitor", want: "make it a member of footfall_app, as an administrator does with GRANT footfall_app TO "},
+		"a role without rights": {role: "member of pg_monitor",
+			want: "make it a member of footfall_app, as an administrator does with GRANT footfall_app TO "},
 		"a role without rights that would read": {
 			role: "member of pg_monitor", reads: true,
 			want: "make it a member of footfall_report, as an administrator does with GRANT footfall_report TO ",
@@ -56,7 +57,8 @@ func TestCheckSchema(t *testing.T) {
 			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
 				exec(t, conn, `REVOKE SELECT ON footfall.goose_db_version FROM footfall_report`)
 			},
-			want: "the role footfall_report may not read the schema's version: type `footfall migrate up` as the owner of the tables, which gives footfall_report its rights",
+			want: "the role footfall_report may not read the schema's version: type `footfall migrate up` as the owner of the tables, which " +
+				"gives footfall_report its rights",
 		},
 		"while somebody migrates": {
 			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {

@@ -44,7 +44,8 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	close(start)
 	all.Wait()
 	assert.Equal(t, int32(1), dropped.Load(), "callers that dropped the day")
-	assert.Equal(t, []string{"visits_20190630"}, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
+	assert.Equal(t, []string{"visits_20190630"},
+		dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
 	assert.Equal(t, []int32{today + 1}, dbtest.Column[int32](t, conn, `SELECT day_id FROM visits`))
 
 	made, err := d.Queries().VisitsDayMake(t.Context(), today)
@@ -84,7 +85,8 @@ func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	require.NoError(t, err)
 	dropped := async(t, func() error { _, err := retention.New(d.Tx()).DayDrop(t.Context(), today); return err })
 	require.Eventually(t, func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > interval '200 ms')`)
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+			AND clock_timestamp() - waitstart > interval '200 ms')`)
 	}, dbtest.Patience, dbtest.Tick)
 	require.NoError(t, counting.Commit(t.Context()))
 	require.NoError(t, receive(t, dropped, "the drop"))
@@ -211,8 +213,10 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
 	assert.Equal(t, []string{"footfall.visits_20190701"}, dbtest.Column[string](t, conn, `
 		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
-		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = 'footfall.visits'::regclass)`))
-	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "the caller's own tables stay")
+		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class
+		WHERE oid = 'footfall.visits'::regclass)`))
+	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2,
+		"the caller's own tables stay")
 	_, err := caller.Exec(t.Context(), `DELETE FROM footfall.visits`)
 	assert.Equal(t, insufficientPrivilege, code(err))
 }

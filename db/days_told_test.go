@@ -39,7 +39,8 @@ func TestLateVisitsOfADayThatTheSessionMissed(t *testing.T) {
 		day, sessions := m.take(t, func(day int32) { exec(t, m.conn, `SELECT make_visits_day($1)`, day) })
 		for _, session := range sessions {
 			if !knows(t, session, day) {
-				found := query[[]int32](t, session, `SELECT next_days FROM days_after('{1}', '{2}', '{192.0.2.1}', ARRAY[$1::integer], ARRAY[$1::integer])`, day)
+				found := query[[]int32](t, session, `SELECT next_days FROM days_after('{1}', '{2}', '{192.0.2.1}', ARRAY[$1::integer],
+					ARRAY[$1::integer])`, day)
 				assert.Equal(t, []int32{day}, found)
 				assert.True(t, knows(t, session, day))
 				return

@@ -104,7 +104,8 @@ func (f far) testClientVanishes(t *testing.T) {
 	migrated := async(t, func() error { _, err := client.MigrateUp(ctx); return err })
 	defer func() { end(); <-migrated }()
 	dbtest.AwaitWaiting(t, conn, 1)
-	eventually(t, func() bool { return query[int64](t, conn, sessions) == 6 }, "pools, snapshot, watcher, and a migration that waits for its turn")
+	eventually(t, func() bool { return query[int64](t, conn, sessions) == 6 },
+		"pools, snapshot, watcher, and a migration that waits for its turn")
 
 	close(vanished)
 	hole.Vanish()

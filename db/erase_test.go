@@ -25,7 +25,8 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	exec(t, conn, `INSERT INTO counters (page_id) VALUES (4)`)
 	const ip = "192.0.2.1"
 	require.NoError(t, d.Write(t.Context(), visitBatch(ip, 1, 2), &db.Outcome{}))
-	underWay := begin(t, url, `WITH d AS (INSERT INTO days VALUES (3, 1, $1, 1, 1, 1)) INSERT INTO visitors VALUES (3, 1, $1, $1, $2)`, today, ip)
+	underWay := begin(t, url, `WITH d AS (INSERT INTO days VALUES (3, 1, $1, 1, 1, 1)) INSERT INTO visitors VALUES (3, 1, $1, $1, $2)`, today,
+		ip)
 	exec(t, conn, `INSERT INTO days VALUES (4, 1, $1, 1, 1, 1)`, today) // younger, and done
 
 	erasing := begin(t, url, `SELECT FROM epochs WHERE name = 'erasures' FOR UPDATE`)
@@ -37,7 +38,8 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2, "the site and the first page")
 	since := func() []int64 {
-		pages, err := q.VisitorPagesSince(t.Context(), admin.VisitorPagesSinceParams{Sites: []int64{1}, FromDays: []int32{today}, OldestUnseen: unseen, Ips: ips})
+		pages, err := q.VisitorPagesSince(t.Context(), admin.VisitorPagesSinceParams{Sites: []int64{1}, FromDays: []int32{today},
+			OldestUnseen: unseen, Ips: ips})
 		require.NoError(t, err)
 		return pages
 	}
@@ -81,7 +83,8 @@ func TestErasedRanks(t *testing.T) {
 	}
 	require.Zero(t, query[int64](t, conn, `SELECT erase_ranks(NULL, NULL)`))
 	require.Equal(t, []bool{true}, dbtest.Column[bool](t, conn, `
-		SELECT DISTINCT pg_column_size(e) <= 40 * least(2, (SELECT count(*) FROM unpack_ranks(e.part, e.place, e.places))) FROM erased_visitors AS e`))
+		SELECT DISTINCT pg_column_size(e) <= 40 * least(2, (SELECT count(*) FROM unpack_ranks(e.part, e.place, e.places)))
+		FROM erased_visitors AS e`))
 
 	// Where two meet, neither loses what the other has erased.
 	first := begin(t, url, `SELECT erase_ranks('{1}', '{7}')`)

@@ -42,7 +42,8 @@ func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	applied, err = d.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"functions and views"}, applied)
-	require.Equal(t, []string{"ours"}, dbtest.Column[string](t, conn, `SELECT relname::text FROM pg_class WHERE oid = 'report.ours'::regclass`),
+	require.Equal(t, []string{"ours"}, dbtest.Column[string](t, conn, `SELECT relname::text FROM pg_class
+		WHERE oid = 'report.ours'::regclass`),
 		"what somebody else has made stays")
 	exec(t, conn, `DROP VIEW report.ours`)
 	require.Equal(t, whole, catalog(t, conn), "what no file makes any more is gone")
@@ -61,7 +62,8 @@ func TestNewerFunctionsStay(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
-	number, anew := query[int](t, conn, `SELECT split_part(hash, ' ', 1)::int FROM schema_files WHERE name = 'functions'`), []string{"functions and views"}
+	number, anew := query[int](t, conn, `SELECT split_part(hash, ' ', 1)::int FROM schema_files WHERE name = 'functions'`),
+		[]string{"functions and views"}
 	for present, applies := range map[string][]string{
 		fmt.Sprint(number+1, " of another commit"): nil,
 		fmt.Sprint(number-1, " of another commit"): anew,
@@ -82,7 +84,8 @@ func TestNewerFunctionsStay(t *testing.T) {
 // standsWithATable says whether a function was made by a step, since a table needs it.
 func standsWithATable(line string) bool {
 	for _, name := range []string{
-		"page_key", "batches_clock", "apps_changed", "apps_count_as_they_began", "offsets_changed", "offsets_will_change", "erasure_raises_epoch", "drop_functions", "note_functions",
+		"page_key", "batches_clock", "apps_changed", "apps_count_as_they_began", "offsets_changed", "offsets_will_change", "erasure_raises_epoch",
+		"drop_functions", "note_functions",
 		"unpack_returns", "returns_are_some",
 	} {
 		if len(line) > len(name) && line[:len(name)+1] == name+"(" {
@@ -97,15 +100,18 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
 	calls := []string{
-		`totals('shop', $1::text)`, `numbers('shop', $1::text, 20190601, 20190630)`, `chart('shop', $1::text, 20190601, 20190630)`, `first_visits('shop', $1::text)`,
+		`totals('shop', $1::text)`, `numbers('shop', $1::text, 20190601, 20190630)`, `chart('shop', $1::text, 20190601, 20190630)`,
+		`first_visits('shop', $1::text)`,
 		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
-		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`, `uniques('shop', $1::text, 20190601, 20190630)`,
+		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`,
+		`uniques('shop', $1::text, 20190601, 20190630)`,
 		`uniques('shop', ARRAY['example.com', $1::text], 20190601, 20190630)`, `uniques_under('shop', $1::text, 20190601, 20190630)`,
 		`tags('shop', $1::text, 'source', 20190601, 20190630)`, `tag_pages('shop', 'source', 'google', 20190601, 20190630, site => $1::text)`,
 		`people('shop', $1::text, 'source')`,
 	}
 	assert.Len(t, calls, query[int](t, conn, `
-		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}' AND proargnames[2] <> 'from_day'`)+1, "and top_pages")
+		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}'
+		AND proargnames[2] <> 'from_day'`)+1, "and top_pages")
 	for _, call := range calls {
 		_, err := conn.Exec(t.Context(), `SELECT FROM report.`+call, "https://example.com/a")
 		assert.Equal(t, "22023", code(err), "%s: %v", call, err)
@@ -231,7 +237,8 @@ func TestForeignStepsAreRefused(t *testing.T) {
 		"a step that was different":      `UPDATE schema_files SET hash = 'of another commit' WHERE name LIKE '00003%'`,
 		"a step that had another name":   `UPDATE schema_files SET name = '00003_pages.sql' WHERE name LIKE '00003%'`,
 		"steps of before this was noted": `DROP TABLE schema_files`,
-		"more steps of before":           `DROP TABLE schema_files; INSERT INTO goose_db_version (version_id, is_applied) VALUES (8, true), (9, true)`,
+		"more steps of before": `DROP TABLE schema_files; INSERT INTO goose_db_version (version_id, is_applied)
+			VALUES (8, true), (9, true)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

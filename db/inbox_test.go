@@ -16,7 +16,8 @@ func TestInboxIsTakenAsItWasRead(t *testing.T) {
 	conn := dbtest.Connect(t, dbtest.New(t))
 	for range 3 {
 		exec(t, conn, `INSERT INTO inbox (app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-			VALUES (1, 10, 'UTC', 'address', 64, '{a.example/}', array_fill(1, '{10}'), array_fill(20260629, '{10}'), array_fill(0, '{10}'), array_fill('::'::inet, '{10}'))`)
+			VALUES (1, 10, 'UTC', 'address', 64, '{a.example/}', array_fill(1, '{10}'), array_fill(20260629, '{10}'), array_fill(0, '{10}'),
+			array_fill('::'::inet, '{10}'))`)
 	}
 	waiting := func() []string {
 		return dbtest.Column[string](t, conn, `SELECT format('%s %s', number, counted) FROM inbox ORDER BY number`)
@@ -24,8 +25,10 @@ func TestInboxIsTakenAsItWasRead(t *testing.T) {
 	exec(t, conn, `SELECT take_from_inbox('{1,2}', '{0,0}', '{10,3}')`)
 	require.Equal(t, []string{"2 3", "3 0"}, waiting())
 	for _, take := range []string{
-		`'{1}', '{0}', '{10}'`, `'{1}', '{0}', '{5}'`, `'{1,2}', '{0,0}', '{10,3}'`, `'{2}', '{0}', '{10}'`, `'{2}', '{0}', '{5}'`, `'{2}', '{2}', '{5}'`, `'{2}', '{4}', '{5}'`,
-		`'{2}', '{3}', '{3}'`, `'{2}', '{3}', '{2}'`, `'{2}', '{3}', '{11}'`, `'{3,4}', '{0,0}', '{10,1}'`, `'{2,3}', '{2,0}', '{10,10}'`, `'{4}', '{0}', '{1}'`,
+		`'{1}', '{0}', '{10}'`, `'{1}', '{0}', '{5}'`, `'{1,2}', '{0,0}', '{10,3}'`, `'{2}', '{0}', '{10}'`, `'{2}', '{0}', '{5}'`,
+		`'{2}', '{2}', '{5}'`, `'{2}', '{4}', '{5}'`,
+		`'{2}', '{3}', '{3}'`, `'{2}', '{3}', '{2}'`, `'{2}', '{3}', '{11}'`, `'{3,4}', '{0,0}', '{10,1}'`, `'{2,3}', '{2,0}', '{10,10}'`,
+		`'{4}', '{0}', '{1}'`,
 	} {
 		_, err := conn.Exec(t.Context(), `SELECT take_from_inbox(`+take+`)`)
 		var refused *pgconn.PgError

@@ -40,7 +40,8 @@ func TestPagesAfterAreInOrder(t *testing.T) {
 			}
 		}
 		for after := ""; ; after = found[len(found)-1] {
-			some, err := report.New(d.Tx()).PagesAfter(t.Context(), report.PagesAfterParams{App: "shop", Prefix: prefix, After: after, ToDay: 99991231, N: 7})
+			some, err := report.New(d.Tx()).PagesAfter(t.Context(), report.PagesAfterParams{App: "shop", Prefix: prefix, After: after,
+				ToDay: 99991231, N: 7})
 			require.NoError(t, err)
 			for _, page := range some {
 				found = append(found, page.Uri)

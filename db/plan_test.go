@@ -119,7 +119,8 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s, NULL)",
 		pgx.Identifier{prepared}.Sanitize(), array(b.Pairs.Targets, "bigint"), array(b.Pairs.Visitors, "inet"), array(b.Pairs.Days, "integer"),
 		array(b.Pairs.Hinted, "boolean"),
-		array(b.Targets.IDs, "bigint"), array(b.Targets.Sites, "bigint"), array(b.Targets.Days, "integer"), array(b.Targets.Hot, "bigint")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+		array(b.Targets.IDs, "bigint"), array(b.Targets.Sites, "bigint"), array(b.Targets.Days, "integer"), array(b.Targets.Hot, "bigint")),
+		pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
 		prepared), int64(10), "runs of the statement that is looked at")
 	requireLooksUpByKey(t, plan)
@@ -169,7 +170,8 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, s.id, s.uri || '/' || n FROM pages AS s, generate_series(1, $1) AS n`,
 		dbtest.LongOrShort(200, 20))
 	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (2, 'z.example')`)
-	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 2, id, 'z.example/' || n FROM pages, generate_series(1, 500) AS n WHERE uri = 'z.example'`)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 2, id, 'z.example/' || n FROM pages, generate_series(1, 500) AS n
+		WHERE uri = 'z.example'`)
 	exec(t, conn, `INSERT INTO counters SELECT id FROM pages`)
 	exec(t, conn, `VACUUM ANALYZE`)
 	for name, q := range map[string]struct {
@@ -252,7 +254,8 @@ func TestPackedReturnsAreLookedUpByKey(t *testing.T) {
 	defer tx.Rollback(t.Context())
 	exec(t, conn, `SET LOCAL enable_nestloop = off`)
 	exec(t, conn, `SELECT add_packed_returns('{2, 2, 3}', '{20150110, 20150110, 20150111}', '{20100101, 20150109, 20100101}', '{-1, 1, -1}')`)
-	assert.LessOrEqual(t, query[int64](t, conn, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'packed_returns'`),
+	assert.LessOrEqual(t, query[int64](t, conn, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables
+		WHERE relname = 'packed_returns'`),
 		int64(10), "rows that were read, of thousands")
 }
 
@@ -350,7 +353,8 @@ func TestViewsLookUpOneTarget(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 5000) AS n`)
 	exec(t, conn, `ANALYZE pages`)
-	for view, of := range map[string]string{"pages": "uri", "days": "target", "returns": "target", "ranks": "target", "visitors_today": "target", "visits": "uri", "tag_days": "target"} {
+	for view, of := range map[string]string{"pages": "uri", "days": "target", "returns": "target", "ranks": "target",
+		"visitors_today": "target", "visits": "uri", "tag_days": "target"} {
 		one := `SELECT count(*) FROM report.` + view + ` WHERE app = 'shop' AND ` + of + ` = 'example.com/77'`
 		assert.LessOrEqual(t, readOf(t, conn, "pages", one), int64(10), "%s: pages that were read, of thousands", view)
 	}
@@ -365,7 +369,9 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 3000) AS n;
-		INSERT INTO tags (app_id, name, value) SELECT 1, CASE WHEN n > 70 THEN 'device' ELSE (ARRAY['source', 'country', 'browser'])[1 + n % 3] END, 'v' || n FROM generate_series(1, 75) AS n;
+		INSERT INTO tags (app_id, name, value)
+		SELECT 1, CASE WHEN n > 70 THEN 'device' ELSE (ARRAY['source', 'country', 'browser'])[1 + n % 3] END, 'v' || n
+		FROM generate_series(1, 75) AS n;
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT p.id, to_char(date '2019-06-30' - n, 'YYYYMMDD')::integer, t.id, 1, 0 FROM pages AS p, generate_series(0, 364) AS n, tags AS t
 		WHERE p.id = 1 OR p.id < 400 AND n < 30 AND t.name = 'source' AND t.id % 8 = p.id % 8
@@ -377,7 +383,8 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 			assert.LessOrEqual(t, readOf(t, conn, "tag_days", week), int64(1+2*7*75), "%s: rows of tag_days that were read, of 60,000", statistics)
 			const year = `SELECT FROM report.tags('shop', 'example.com', 'device', 20180701, 20190630)`
 			assert.LessOrEqual(t, readOf(t, conn, "tag_days", year), int64(1+365*75), statistics)
-			assert.LessOrEqual(t, doneTo(t, conn, "tag_days", "idx_scan", year), int64(2), "%s: the days once, and not for each of 5 tags", statistics)
+			assert.LessOrEqual(t, doneTo(t, conn, "tag_days", "idx_scan", year), int64(2), "%s: the days once, and not for each of 5 tags",
+				statistics)
 		}
 		const pages = `SELECT FROM report.tag_pages('shop', 'source', 'v3', 20190608, 20190614, 10, 'example.com')`
 		assert.LessOrEqual(t, readOf(t, conn, "tag_days", pages), int64(7*60), "%s: those of the value", statistics)
@@ -394,7 +401,8 @@ func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 300) AS n;
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 		SELECT p.id, 1, 20190600 + d, 400 - p.id % 300, 1, 0 FROM pages AS p, generate_series(1, 20) AS d WHERE p.site_id = 1 AND p.id > 3;
-		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1 GROUP BY day_id;
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1
+		GROUP BY day_id;
 		INSERT INTO closed_days (day_id) SELECT 20190600 + d FROM generate_series(1, 20) AS d;
 		SELECT make_tops();
 		ANALYZE pages, days, tops`)
@@ -415,9 +423,11 @@ func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 1200) AS n;
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/(deleted)'), (1, 1, 'example.com/a/(deleted)');
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
-		SELECT p.id, 1, 20190600 + d, 40 + (p.id % 97 = 0)::integer, 20 + (p.id + d) % 5, CASE WHEN p.uri <> 'example.com/(deleted)' THEN 10 + (p.id % 97 = 0)::integer ELSE 0 END
+		SELECT p.id, 1, 20190600 + d, 40 + (p.id % 97 = 0)::integer, 20 + (p.id + d) % 5,
+		CASE WHEN p.uri <> 'example.com/(deleted)' THEN 10 + (p.id % 97 = 0)::integer ELSE 0 END
 		FROM pages AS p, generate_series(1, 10) AS d WHERE p.site_id = 1;
-		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1 GROUP BY day_id;
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1
+		GROUP BY day_id;
 		DELETE FROM counters;
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT page_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY page_id;
 		UPDATE counters SET uv = pv WHERE page_id = (SELECT id FROM pages WHERE uri = 'example.com/(deleted)');
@@ -442,8 +452,10 @@ func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	exec(t, conn, `
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/a/' || n FROM generate_series(1, 50) AS n;
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/c/' || n FROM generate_series(1, 3000) AS n;
-		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT p.id, 20190629, 0, '10.0.0.0'::inet + n FROM pages AS p, generate_series(1, 100) AS n WHERE p.id <= 53;
-		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190629, 100, 100, 100 FROM pages AS p WHERE p.id <= 53;
+		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT p.id, 20190629, 0, '10.0.0.0'::inet + n
+		FROM pages AS p, generate_series(1, 100) AS n WHERE p.id <= 53;
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190629, 100, 100, 100 FROM pages AS p
+		WHERE p.id <= 53;
 		UPDATE counters SET hot = 100, pv = 100, uv = 100;
 		ANALYZE`)
 	for _, prefix := range []string{"example.com/", "example.com", "exam"} {
@@ -464,8 +476,10 @@ func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	exec(t, conn, `
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/(deleted)');
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT max(id), 1, 20190629, 600, 600, 0 FROM pages;
-		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT max(p.id), 20190629, 0, '10.0.0.0'::inet + n FROM pages AS p, generate_series(1, 600) AS n GROUP BY n`)
-	assert.Equal(t, int64(600), query[int64](t, conn, `SELECT uniques FROM group_uniques(1, ARRAY[(SELECT max(id) FROM pages)], 20190629, 20190629, 500)`),
+		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT max(p.id), 20190629, 0, '10.0.0.0'::inet + n
+		FROM pages AS p, generate_series(1, 600) AS n GROUP BY n`)
+	assert.Equal(t, int64(600), query[int64](t, conn, `SELECT uniques FROM group_uniques(1, ARRAY[(SELECT max(id)
+		FROM pages)], 20190629, 20190629, 500)`),
 		"lists would be refused for a sum of deleted pages")
 	exec(t, conn, `SELECT close_day(20190629); ANALYZE sketches`)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190630); DELETE FROM visits`)
@@ -483,10 +497,13 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		DELETE FROM counters;
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 10, 10, 1 FROM pages;
 		INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, '10.0.0.1', 1, 20190601, 20190610 FROM pages;
-		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190600 + d, 1, 1, (d = 1)::integer FROM pages AS p, generate_series(1, 10) AS d;
-		INSERT INTO open_returns (page_id, day_id, previous_day, visitors) SELECT p.id, 20190600 + d, 20190599 + d, 1 FROM pages AS p, generate_series(2, 10) AS d;
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190600 + d, 1, 1, (d = 1)::integer
+		FROM pages AS p, generate_series(1, 10) AS d;
+		INSERT INTO open_returns (page_id, day_id, previous_day, visitors) SELECT p.id, 20190600 + d, 20190599 + d, 1
+		FROM pages AS p, generate_series(2, 10) AS d;
 		INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a'), (1, 'source', 'b');
-		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0 FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
+		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0
+		FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
 		ANALYZE`)
 	const low, high = 1000, 1019 // 20 of 3000
 	for name, ask := range map[string]func(q *verify.Queries) (any, error){
@@ -517,7 +534,8 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
 		require.NoError(t, err)
 		exec(t, conn, `SET LOCAL plan_cache_mode = force_custom_plan;
-			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_xact_user_tables`)
+			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read
+			FROM pg_stat_xact_user_tables`)
 		_, err = ask(verify.New(tx))
 		require.NoError(t, err)
 		assert.Empty(t, dbtest.Column[string](t, conn, `

@@ -52,7 +52,8 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, retention.New(d.Tx()).VisitsGoneNote(ctx, retention.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
 	apps, err := retention.New(d.Tx()).RetentionApps(ctx)
 	require.NoError(t, err)
-	require.Equal(t, retention.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today + 1}, apps[1])
+	require.Equal(t, retention.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today +
+		1}, apps[1])
 	for _, first := range []bool{true, false} {
 		dropped, err := retention.New(d.Tx()).DayDrop(ctx, today)
 		require.NoError(t, err)
@@ -68,8 +69,10 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	visitor := netip.MustParseAddr("192.0.2.1")
 	unseen, err := retention.New(d.Tx()).VisitorsUnseen(ctx, retention.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
 	require.NoError(t, err)
-	require.Equal(t, []retention.VisitorsUnseenRow{{SiteID: site, PageID: site, Ip: visitor}, {SiteID: site, PageID: page, Ip: visitor}}, unseen)
-	forgotten, err := retention.New(d.Tx()).VisitorsForget(ctx, retention.VisitorsForgetParams{App: 1, Before: today + 2, Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
+	require.Equal(t, []retention.VisitorsUnseenRow{{SiteID: site, PageID: site, Ip: visitor}, {SiteID: site, PageID: page, Ip: visitor}},
+		unseen)
+	forgotten, err := retention.New(d.Tx()).VisitorsForget(ctx, retention.VisitorsForgetParams{App: 1, Before: today + 2,
+		Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), forgotten)
 	require.NoError(t, retention.New(d.Tx()).RetentionNote(ctx, today))
@@ -141,7 +144,8 @@ func TestForgottenAlsoWhereAPageWasDeletedMeanwhile(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `UPDATE apps SET retain_days = 10, forget_days = 10`)
 	exec(t, conn, `SELECT keep_visits_from(1, 20190702)`)
-	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190629, 20190629, '192.0.2.1'), (2, 1, 20190629, 20190629, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
+		VALUES (1, 1, 20190629, 20190629, '192.0.2.1'), (2, 1, 20190629, 20190629, '192.0.2.1')`)
 	exec(t, conn, `UPDATE pages SET uri = 'example.com/(deleted)' WHERE id = 2`) // as if what is at page 3 had been moved there
 	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT forget_visitors(1, 20190701, '{1, 3}', '{192.0.2.1, 192.0.2.1}')`))
 	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT count(*) FROM visitors`))

@@ -115,7 +115,8 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 
 	h.closeDays(t, daysOfReturns[:9])
 	assert.Positive(t, h.pack(t, 1, 2))
-	assert.Len(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM packed_returns`), 2, "one day of a target at a time, however many are closed")
+	assert.Len(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM packed_returns`), 2,
+		"one day of a target at a time, however many are closed")
 	h.check(t, "most left")
 	left := query[int64](t, h.conn, `SELECT count(*) FROM open_returns WHERE day_id <= $1`, daysOfReturns[8])
 	require.Positive(t, left)
@@ -130,9 +131,11 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 
 	// Somebody has counted for a closed day, more than one bit more.
 	exec(t, h.conn, `INSERT INTO open_returns VALUES (2, 20200304, 20190629, 1000), (2, 20200304, 20200303, 1), (2, 20190629, 20180629, 1)`)
-	before := dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
+	before := dbtest.Column[string](t, h.conn,
+		`SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
 	assert.EqualValues(t, 3, h.pack(t, 1000, 10))
-	assert.Equal(t, before, dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, visitors) FROM returns WHERE page_id = 2 ORDER BY 1`))
+	assert.Equal(t, before, dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, visitors) FROM returns
+		WHERE page_id = 2 ORDER BY 1`))
 }
 
 // Links of closed days can be raised and lowered, as a late visit needs: what was counted in any
@@ -148,7 +151,8 @@ func TestPackedReturnsAreRaisedAndLowered(t *testing.T) {
 	h.check(t, "after late visits")
 
 	// All that has returned on a day is taken away again.
-	exec(t, h.conn, `SELECT add_packed_returns(array_agg(page_id), array_agg(day_id), array_agg(previous_day), array_agg(-visitors)) FROM returns WHERE day_id = 20200304`)
+	exec(t, h.conn, `SELECT add_packed_returns(array_agg(page_id), array_agg(day_id), array_agg(previous_day), array_agg(-visitors))
+		FROM returns WHERE day_id = 20200304`)
 	assert.Empty(t, dbtest.Column[int64](t, h.conn, `SELECT page_id FROM packed_returns WHERE day_id = 20200304`))
 }
 
@@ -163,7 +167,8 @@ func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) 
 	}
 	exec(t, h.conn, `INSERT INTO came VALUES ($1, $2, $3)`, page, day, visitor)
 	link := func(day, previous int32, added int64) {
-		exec(t, h.conn, `SELECT add_packed_returns(ARRAY[$1::bigint], ARRAY[$2::integer], ARRAY[$3::integer], ARRAY[$4::bigint])`, page, day, previous, added)
+		exec(t, h.conn, `SELECT add_packed_returns(ARRAY[$1::bigint], ARRAY[$2::integer], ARRAY[$3::integer], ARRAY[$4::bigint])`, page, day,
+			previous, added)
 	}
 	isNew := 1
 	if at > 0 {
@@ -206,7 +211,8 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	dbtest.AwaitWaiting(t, conn, 1)
 	require.NoError(t, late.Commit(t.Context()))
 	require.NoError(t, receive(t, packed, "packing"))
-	assert.Equal(t, []string{"20190627 4", "20190628 8"}, dbtest.Column[string](t, conn, `SELECT previous_day || ' ' || visitors FROM returns ORDER BY 1`))
+	assert.Equal(t, []string{"20190627 4", "20190628 8"},
+		dbtest.Column[string](t, conn, `SELECT previous_day || ' ' || visitors FROM returns ORDER BY 1`))
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM open_returns`))
 }
 
@@ -217,7 +223,8 @@ func TestPackingIsKilled(t *testing.T) {
 	url, conn := fixture(t)
 	d := dbtest.Open(t, url, db.Options{})
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
-	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190627, 20190627, '192.0.2.1'), (2, 1, 20190627, 20190627, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
+		VALUES (1, 1, 20190627, 20190627, '192.0.2.1'), (2, 1, 20190627, 20190627, '192.0.2.1')`)
 	exec(t, conn, `UPDATE counters SET hot = 1, pv = 1, uv = 1`)
 	exec(t, conn, `INSERT INTO open_returns VALUES (1, $1, 20190627, 4), (2, $1, 20190627, 4)`, today)
 	const links = `SELECT format('%s %s %s', page_id, previous_day, sum(visitors)) FROM returns GROUP BY page_id, previous_day ORDER BY 1`

@@ -130,7 +130,8 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx, q := t.Context(), d.Queries()
 	visit := db.InboxPutParams{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64, Uris: []string{"example.org/x"}, Pages: []int32{1, 1},
-		Days: []int32{today, today}, NewPages: []int32{0, 0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}}
+		Days: []int32{today, today}, NewPages: []int32{0, 0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1"),
+			netip.MustParseAddr("192.0.2.2")}}
 	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{visit}, db.PastDayColumns{}))
 	rows, err := q.InboxRead(ctx, db.InboxReadParams{ButFor: []int32{}, Visits: 10})
 	require.NoError(t, err)
@@ -139,7 +140,8 @@ func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	exec(t, owner, `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
 	now, err := q.InboxLook(ctx, 0)
 	require.NoError(t, err)
-	require.Equal(t, []db.InboxLookRow{{AppID: 1, Visits: 1, First: rows[0].Number, Last: rows[0].Number, Oldest: now[0].Oldest, IsLocked: true}}, now)
+	require.Equal(t, []db.InboxLookRow{{AppID: 1, Visits: 1, First: rows[0].Number, Last: rows[0].Number, Oldest: now[0].Oldest,
+		IsLocked: true}}, now)
 	exec(t, owner, `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, q.InboxTake(ctx, db.InboxTakeParams{Numbers: []int64{rows[0].Number}, Froms: []int32{1}, Untils: []int32{2}}))
 	behind, err := q.InboxBehind(ctx, db.InboxBehindParams{App: 1})
@@ -180,7 +182,8 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
 	onDay(b, today)
 	b.PastDays = db.PastDayColumns{Apps: []int32{1}, Days: []int32{today}}
-	b.Late, b.Rows = true, db.DayColumns{Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]}, Days: []int32{today, today}, Hot: []int64{1, 1}}
+	b.Late, b.Rows = true, db.DayColumns{Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]}, Days: []int32{today, today},
+		Hot: []int64{1, 1}}
 	b.Targets.Days = []int32{0, 0}
 	require.NoError(t, d.Write(ctx, b, &out))
 	require.Equal(t, db.Verdict{Rank: 1}, out.Verdicts[0])
@@ -217,9 +220,11 @@ var notForTheService = []string{
 	`UPDATE apps SET access = 'open'`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
 	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
-	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`, `DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
+	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`,
+	`DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
 	`INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`, `DELETE FROM notes`,
-	`UPDATE webhooks SET url = 'https://b.example'`, `UPDATE webhooks SET private = true`, `UPDATE webhooks SET uri = 'b.example'`, `DELETE FROM webhooks`,
+	`UPDATE webhooks SET url = 'https://b.example'`, `UPDATE webhooks SET private = true`, `UPDATE webhooks SET uri = 'b.example'`,
+	`DELETE FROM webhooks`,
 	`INSERT INTO webhooks (app_id, uri, url, private, seen) VALUES (1, 'a.example', 'https://a.example', false, 0)`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
@@ -230,24 +235,29 @@ var notForTheService = []string{
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
 	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`, `DELETE FROM day_keys`, `TRUNCATE day_keys`,
-	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 0)`, `DELETE FROM erased_visitors`, `SELECT FROM erased_ranks`, `SELECT erase_ranks('{2}', '{1}')`,
-	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`, `DELETE FROM erased_visits`,
+	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 0)`, `DELETE FROM erased_visitors`,
+	`SELECT FROM erased_ranks`, `SELECT erase_ranks('{2}', '{1}')`,
+	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`,
+	`DELETE FROM erased_visits`,
 	`UPDATE inbox SET visits = 2`, `UPDATE inbox SET counted = 1`, `DELETE FROM inbox`, `TRUNCATE inbox`,
 
 	`SELECT merge_sketches(2, 3)`, `SELECT drop_functions()`, `SELECT note_functions('')`,
 	`UPDATE visits_kept SET from_day = 20190701`, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190701)`, `DELETE FROM visits_kept`,
 	`INSERT INTO closed_days (day_id) VALUES (20190629)`, `DELETE FROM closed_days`, `DELETE FROM tops`,
 	`UPDATE days SET day_id = 20190628`, `DELETE FROM days`, `UPDATE open_returns SET previous_day = 20190628`, `DELETE FROM open_returns`,
-	`INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`, `UPDATE packed_returns SET visitors = B'1'`, `DELETE FROM packed_returns`,
+	`INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`,
+	`UPDATE packed_returns SET visitors = B'1'`, `DELETE FROM packed_returns`,
 	`SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{1}')`,
-	`UPDATE schema_files SET hash = ''`, `DELETE FROM schema_files`, `SELECT FROM schema_objects`, `INSERT INTO schema_objects (kind, name) VALUES ('FUNCTION', 'mine()')`,
+	`UPDATE schema_files SET hash = ''`, `DELETE FROM schema_files`, `SELECT FROM schema_objects`,
+	`INSERT INTO schema_objects (kind, name) VALUES ('FUNCTION', 'mine()')`,
 	`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`, `DELETE FROM goose_db_version`,
 
 	`SELECT FROM visits_20190629`, `DELETE FROM visits_20190629`, `DROP TABLE visits_20190629`,
 	`INSERT INTO visits_20190629 (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`,
 	`ALTER TABLE visits DETACH PARTITION visits_20190629`,
 
-	`TRUNCATE visitors`, `TRUNCATE batches`, `TRUNCATE batches_0`, `DELETE FROM batches`, `TRUNCATE visits`, `DROP TABLE visitors`, `DROP SCHEMA footfall CASCADE`, `DROP FUNCTION basis()`,
+	`TRUNCATE visitors`, `TRUNCATE batches`, `TRUNCATE batches_0`, `DELETE FROM batches`, `TRUNCATE visits`, `DROP TABLE visitors`,
+	`DROP SCHEMA footfall CASCADE`, `DROP FUNCTION basis()`,
 	`ALTER TABLE visitors ADD COLUMN x integer`, `ALTER TABLE visitors DISABLE TRIGGER visitors_erased`, `LOCK TABLE visitors`,
 	`CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`, `CREATE TABLE report.mine ()`, `CREATE SCHEMA mine`,
 	`CREATE OR REPLACE FUNCTION footfall.basis() RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`,
@@ -288,7 +298,8 @@ func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
 		  AND NOT has_table_privilege('footfall_app', oid, 'SELECT')
 		ORDER BY 1`)
-	assert.Equal(t, []string{"erased_ranks", "erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others, "grant_roles() grants the service what it needs of a new table")
+	assert.Equal(t, []string{"erased_ranks", "erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others,
+		"grant_roles() grants the service what it needs of a new table")
 }
 
 // rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's
@@ -320,14 +331,20 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
 	assert.Equal(t, []string{
-		"column apps.access: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT", "column apps.keep_query: SELECT", "column apps.name: SELECT",
+		"column apps.access: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT", "column apps.keep_query: SELECT",
+		"column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
-		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function numbers: EXECUTE", "function people: EXECUTE",
-		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_names: EXECUTE", "function tag_pages: EXECUTE", "function tags: EXECUTE",
-		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE", "function who_came: EXECUTE",
+		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE",
+		"function numbers: EXECUTE", "function people: EXECUTE",
+		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_names: EXECUTE", "function tag_pages: EXECUTE",
+		"function tags: EXECUTE",
+		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE",
+		"function uniques_under: EXECUTE", "function who_came: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",
-		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT", "table pages: SELECT", "table pages: SELECT",
-		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table tag_days: SELECT", "table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
+		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT",
+		"table pages: SELECT", "table pages: SELECT",
+		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table tag_days: SELECT",
+		"table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
 		"table visits: SELECT", "table visits: SELECT", "table visits_kept: SELECT",
 	}, rightsOf(t, conn, "footfall_report"))
 	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)
@@ -339,11 +356,14 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	assert.Equal(t, int32(1), query[int32](t, reader, `SELECT report.one()`), "a function that was made later")
 	exec(t, reader, `CREATE TEMP TABLE scratch AS SELECT uri FROM report.uris`)
 
-	tables := dbtest.Column[string](t, conn, `SELECT 'footfall.' || relname FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`)
+	tables := dbtest.Column[string](t, conn,
+		`SELECT 'footfall.' || relname FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`)
 	require.Contains(t, tables, "footfall.visits_20190629")
 	refused := []string{
-		`INSERT INTO report.uris VALUES ('x')`, `CREATE TABLE report.mine ()`, `CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`, `DROP VIEW report.uris`,
-		`SELECT footfall.make_visits_day(20190701)`, `SELECT footfall.drop_visits_day(20190629)`, `SELECT footfall.grant_roles()`, `SELECT footfall.basis()`,
+		`INSERT INTO report.uris VALUES ('x')`, `CREATE TABLE report.mine ()`, `CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`,
+		`DROP VIEW report.uris`,
+		`SELECT footfall.make_visits_day(20190701)`, `SELECT footfall.drop_visits_day(20190629)`, `SELECT footfall.grant_roles()`,
+		`SELECT footfall.basis()`,
 	}
 	read := []string{
 		"footfall.apps", "footfall.pages", "footfall.counters", "footfall.visitors", "footfall.visits", "footfall.days", "footfall.visits_kept",
@@ -359,7 +379,8 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 			refused = append(refused, `INSERT INTO `+table+` DEFAULT VALUES`, `DELETE FROM `+table, `TRUNCATE `+table)
 		}
 	}
-	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days", "forget_days", "public_counts", "tags"} {
+	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days",
+		"forget_days", "public_counts", "tags"} {
 		refused = append(refused, `SELECT `+column+` FROM footfall.apps`)
 	}
 	for _, sql := range refused {
@@ -380,7 +401,8 @@ func TestEverybodyElseMayNothing(t *testing.T) {
 		}
 		assert.Equal(t, "schema public: USAGE", right)
 	}
-	assert.NotNil(t, query[*string](t, conn, `SELECT obj_description('report'::regnamespace, 'pg_namespace')`), "the schema report has a comment")
+	assert.NotNil(t, query[*string](t, conn, `SELECT obj_description('report'::regnamespace, 'pg_namespace')`),
+		"the schema report has a comment")
 }
 
 func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {

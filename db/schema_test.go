@@ -116,10 +116,13 @@ var rules = []struct{ refusedBy, sql string }{
 	{"tag_days_numbers_descend", `UPDATE tag_days SET newcomers = 2`},
 	{"tag_days_numbers_descend", `UPDATE tag_days SET pv = 0, newcomers = 0`},
 
-	{"shares_pkey", `INSERT INTO shares (id, app_id, last_day, name, hash) OVERRIDING SYSTEM VALUE VALUES (1, 1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('b'))`},
+	{"shares_pkey", `INSERT INTO shares (id, app_id, last_day, name, hash) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('b'))`},
 	{"shares_app_id_fkey", `UPDATE shares SET app_id = 99`},
-	{"shares_name_is_unique", `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('b'))`},
-	{"shares_hash_is_unique", `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('a'))`},
+	{"shares_name_is_unique", `INSERT INTO shares (app_id, last_day, name, hash)
+		VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('b'))`},
+	{"shares_hash_is_unique", `INSERT INTO shares (app_id, last_day, name, hash)
+		VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('a'))`},
 	{"shares_hash_is_sha256", `UPDATE shares SET hash = 'plain'`},
 	{"shares_site_is_named", `UPDATE shares SET site = ''`},
 	{"shares_end", `UPDATE shares SET last_day = 20190629`},
@@ -160,7 +163,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
 	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
 
-	{"webhooks_pkey", `INSERT INTO webhooks (id, app_id, uri, url, private, seen) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'example.com', 'https://a.example', false, 0)`},
+	{"webhooks_pkey", `INSERT INTO webhooks (id, app_id, uri, url, private, seen) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, 'example.com', 'https://a.example', false, 0)`},
 	{"webhooks_app_id_fkey", `UPDATE webhooks SET app_id = 99`},
 	{"webhooks_uri_length", `UPDATE webhooks SET uri = ''`},
 	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'file:///etc/passwd'`},
@@ -179,7 +183,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM tags; DELETE
+		FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
@@ -190,7 +195,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"counters_hot_pv_uv_descend", `UPDATE counters SET hot = 1, pv = 1, uv = -1`},
 
 	{"visitors_pkey", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 2, 20190629, 20190629)`},
-	{"visitors_rank_is_unique", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.2', 1, 20190629, 20190629)`},
+	{"visitors_rank_is_unique", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+		VALUES (2, '192.0.2.2', 1, 20190629, 20190629)`},
 	{"visitors_rank_from_one", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.2', 0, 20190629, 20190629)`},
 	{"visitors_days_run_forwards", `UPDATE visitors SET last_day = 20190628`},
 	{"visitors_ip_is_one_address", `UPDATE visitors SET ip = '192.0.2.0/24'`},
@@ -198,7 +204,8 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_pkey", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`},
 	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
-	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`}, // no partition, and no default one
+	// no partition, and no default one
+	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`},
 
 	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`},
 	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 2)`}, // there are two turns
@@ -219,8 +226,11 @@ var rules = []struct{ refusedBy, sql string }{
 	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
 	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
 
-	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
-	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`}, // as 0.1.0 does
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
+	// as 0.1.0 does
+	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips)
+		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
 	{"logs_counted_range", `UPDATE logs SET counted = -1`},
 	{"logs_counted_range", `UPDATE logs SET counted = 10`},
 	{"logs_counted_hash_length", `UPDATE logs SET counted_hash = '\x01'`},
@@ -244,7 +254,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = '\x01'`},
 	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = ''`},
 
-	{"inbox_pkey", `INSERT INTO inbox (number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips) OVERRIDING SYSTEM VALUE
+	{"inbox_pkey", `INSERT INTO inbox (number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages,
+		ips) OVERRIDING SYSTEM VALUE
 		SELECT number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips FROM inbox`},
 	{"inbox_rows_wait", `UPDATE inbox SET counted = 1`},
 	{"inbox_rows_wait", `UPDATE inbox SET counted = -1`},
@@ -294,7 +305,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"people_lead_to_others", `INSERT INTO people (app_id, period, height, id, person) VALUES (1, 0, 0, '192.0.2.1', '192.0.2.1')`},
 	{"people_height_range", `INSERT INTO people (app_id, period, height, id) VALUES (1, 0, 5, '192.0.2.1')`},
 	{"people_height_range", `INSERT INTO people (app_id, period, height, id, person) VALUES (1, 0, 4, '192.0.2.1', '192.0.2.2')`},
-	{"people_tags_of_persons", `INSERT INTO people (app_id, period, height, id, person, tag_ids) VALUES (1, 0, 0, '192.0.2.1', '192.0.2.2', '{1}')`},
+	{"people_tags_of_persons", `INSERT INTO people (app_id, period, height, id, person, tag_ids)
+		VALUES (1, 0, 0, '192.0.2.1', '192.0.2.2', '{1}')`},
 	{"people_tags_are_some", `INSERT INTO people (app_id, period, height, id, tag_ids) VALUES (1, 0, 0, '192.0.2.1', '{}')`},
 
 	{"schema_files_pkey", `INSERT INTO schema_files (name, hash) VALUES ('functions', '')`},

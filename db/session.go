@@ -117,7 +117,8 @@ const sessionProbes = 4
 // ErrSharedSessions says that a pooler stands before the database with which this program cannot
 // work.
 var ErrSharedSessions = errors.New("the database is reached through a pooler that gives every transaction another session " +
-	"(PgBouncer's pool_mode transaction or statement), and footfall keeps settings, locks, prepared statements and a LISTEN in its sessions: " +
+	"(PgBouncer's pool_mode transaction or statement), and footfall keeps settings, locks, prepared statements and a LISTEN in its " +
+	"sessions: " +
 	"let the pooler give each connection a session of its own (pool_mode = session), or connect to PostgreSQL itself")
 
 // CheckSessions returns an error unless each connection has a session of the server's to itself.

@@ -102,7 +102,8 @@ func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 // alone notes a commit that returned too early.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
-	d.options.Log.Warn("a commit did not wait for the synchronous standby: leave sessions that wait for it alone, and synchronous_standby_names as it is", "error", why)
+	d.options.Log.Warn("a commit did not wait for the synchronous standby: leave sessions that wait for it alone, and "+
+		"synchronous_standby_names as it is", "error", why)
 	return fmt.Errorf("%w: %w", ErrAlone, why)
 }
 

@@ -97,7 +97,8 @@ func TestUniquesInASnapshotOfBeforeADayWasDropped(t *testing.T) {
 			ask := func(q interface {
 				QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 			}, targets string, from int) (uniques int, exact bool, err error) {
-				err = q.QueryRow(t.Context(), `SELECT uniques, exact FROM report.uniques('demo', `+targets+`, $1, 20250930)`, from).Scan(&uniques, &exact)
+				err = q.QueryRow(t.Context(), `SELECT uniques, exact FROM report.uniques('demo', `+targets+`, $1, 20250930)`, from).Scan(&uniques,
+					&exact)
 				return uniques, exact, err
 			}
 			const group, site = `'{a.example/x,a.example/y}'::text[]`, `'a.example'::text`

@@ -26,7 +26,8 @@ func TestSentence(t *testing.T) {
 	}{
 		{plain, "it rains"},
 		{zero, "the database refuses a value (division by zero)"},
-		{fmt.Errorf("count: %w", missing), `count: the tables are not those of this footfall (relation "visitors" does not exist): type ` + "`footfall migrate up`"},
+		{fmt.Errorf("count: %w", missing), `count: the tables are not those of this footfall (relation "visitors" does not exist): type ` +
+			"`footfall migrate up`"},
 		{ours, "the database refuses this (no): look at the server's log"},
 		{fmt.Errorf("both: %w", errors.Join(zero, plain, fmt.Errorf("then %w", ours))),
 			"both: the database refuses a value (division by zero)\nit rains\nthen the database refuses this (no): look at the server's log"},

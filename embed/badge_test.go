@@ -18,7 +18,8 @@ var drawnColor = regexp.MustCompile(`^(#[0-9a-f]{3}|#[0-9a-f]{6}|none|url\(#glos
 // Whatever is asked for, a badge is an SVG of elements that run and load nothing.
 func FuzzBadge(f *testing.F) {
 	for _, seed := range [][3]string{
-		{"visits", "green", "flat"}, {`</title><script>alert(1)</script>`, `red" onload="alert(1)`, "plain"}, {"访问\u202e\x00", "#ABC", "for-the-badge"},
+		{"visits", "green", "flat"}, {`</title><script>alert(1)</script>`, `red" onload="alert(1)`, "plain"},
+		{"访问\u202e\x00", "#ABC", "for-the-badge"},
 		{"&lt;]]>", "url(javascript:1)", "x"}, {"\xff\xfe", "0b6e63", "flat-square"}, {strings.Repeat("W", 100), "", ""},
 	} {
 		f.Add(seed[0], seed[1], seed[2], int64(len(seed[0])))
@@ -39,7 +40,8 @@ func FuzzBadge(f *testing.F) {
 			if !is {
 				continue
 			}
-			require.Contains(t, []string{"svg", "title", "style", "g", "rect", "text", "clipPath", "linearGradient", "stop", "polyline"}, element.Name.Local)
+			require.Contains(t, []string{"svg", "title", "style", "g", "rect", "text", "clipPath", "linearGradient", "stop", "polyline"},
+				element.Name.Local)
 			for _, a := range element.Attr {
 				require.False(t, strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "href", a.Name.Local)
 				if a.Name.Local == "fill" || a.Name.Local == "stroke" {

@@ -63,7 +63,8 @@ func TestBadges(t *testing.T) {
 		assert.Equal(t, "max-age=0, must-revalidate", a.header.Get("Cache-Control"))
 		again := newPerson(e).do(http.MethodGet, "/badge/demo.svg"+home, nil, "If-None-Match", a.header.Get("ETag"))
 		assert.Equal(t, http.StatusNotModified, again.status)
-		for show, said := range map[string]string{"page.pv": "daily visitors: 3", "page.uv": "visitors: 2", "site.hot": "visits: 6", "site.pv": "daily visitors: 3", "site.uv": "visitors: 2"} {
+		for show, said := range map[string]string{"page.pv": "daily visitors: 3", "page.uv": "visitors: 2", "site.hot": "visits: 6",
+			"site.pv": "daily visitors: 3", "site.uv": "visitors: 2"} {
 			says(badge("demo.svg"+home+"&show="+show), said)
 		}
 		says(badge("demo.svg"+home+"&label=opened"), "opened: 4")
@@ -83,9 +84,11 @@ func TestBadges(t *testing.T) {
 	})
 	t.Run("what is wrong", func(t *testing.T) {
 		for query, why := range map[string]string{
-			"": "uri: it is missing", "?uri=ftp:x": "uri: it does not begin with http", home + "&show=page.rank": `show: "page.rank" is none: use page.hot`,
+			"": "uri: it is missing", "?uri=ftp:x": "uri: it does not begin with http", home +
+				"&show=page.rank": `show: "page.rank" is none: use page.hot`,
 			home + "&label=" + strings.Repeat("l", 65): "label: ",
-			home + "&label=a%0Ab":                      "label: ", home + "&label=%FF": "label: ", home + "&count=yes": "count: ", home + "&chart=month": "chart: ", home + "&chart=91d": "chart: ",
+			home + "&label=a%0Ab":                      "label: ", home + "&label=%FF": "label: ", home + "&count=yes": "count: ", home +
+				"&chart=month": "chart: ", home + "&chart=91d": "chart: ",
 			home + "&count=1": "badges of app demo do not do that",
 		} {
 			a := badge("demo.svg" + query)
@@ -108,7 +111,8 @@ func TestBadges(t *testing.T) {
 	})
 }
 
-func tryCountingBadges(t *testing.T, e *edge, set func(app, public string), badge func(string, ...string) answer, says func(answer, string)) {
+func tryCountingBadges(t *testing.T, e *edge, set func(app, public string), badge func(string, ...string) answer,
+	says func(answer, string)) {
 	set("shop", "count")
 	const at = "shop.svg?uri=http://example.com/readme"
 	says(badge(at), "visits: 0")
@@ -127,7 +131,8 @@ func tryCountingBadges(t *testing.T, e *edge, set func(app, public string), badg
 	}
 	newPerson(e).do(http.MethodHead, "/badge/"+at+"&count=1", nil, "User-Agent", camo)
 	says(badge(at), "visits: 4")
-	assert.Contains(t, badge("shop.svg?uri=http://other.example/&count=1", "User-Agent", camo).header.Get(errorHeader), "does not count the site")
+	assert.Contains(t, badge("shop.svg?uri=http://other.example/&count=1", "User-Agent", camo).header.Get(errorHeader),
+		"does not count the site")
 }
 
 // Chromium and librsvg draw the same badge, of the size that it says.
@@ -155,7 +160,8 @@ func TestBadgesAreDrawn(t *testing.T) {
 			assert.Zero(t, over, "%s, %s", style, label)
 			if label == "visits" { // which every font has
 				var stretched []float64
-				b.ask(`[...document.querySelectorAll('text')].map(t => { const wide = t.textLength.baseVal.value; t.removeAttribute('textLength'); return wide / t.getComputedTextLength() })`, &stretched)
+				b.ask(`[...document.querySelectorAll('text')].map(t => { const wide = t.textLength.baseVal.value; t.removeAttribute('textLength');`+
+					` return wide / t.getComputedTextLength() })`, &stretched)
 				for _, by := range stretched {
 					assert.InDelta(t, 1, by, 0.1, "%s: letters stand as the font has them", style)
 				}

@@ -47,8 +47,9 @@ func nginx(t *testing.T, service string) string {
 		temporary += fmt.Sprintf("%s_temp_path %s;\n", of, filepath.Join(folder, of))
 	}
 	config := filepath.Join(folder, "nginx.conf")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "daemon off; master_process off; pid %s; events {}\nhttp {\naccess_log off;\n%sserver {\nlisten %s;\n%s}\n}\n",
-		filepath.Join(folder, "pid"), temporary, address, strings.ReplaceAll(string(lines[1]), "http://127.0.0.1:8080", service)), 0o600))
+	require.NoError(t, os.WriteFile(config,
+		fmt.Appendf(nil, "daemon off; master_process off; pid %s; events {}\nhttp {\naccess_log off;\n%sserver {\nlisten %s;\n%s}\n}\n",
+			filepath.Join(folder, "pid"), temporary, address, strings.ReplaceAll(string(lines[1]), "http://127.0.0.1:8080", service)), 0o600))
 	cmd := exec.Command(binary, "-p", folder, "-c", config, "-e", "stderr")
 	var said bytes.Buffer // to be read once it has ended
 	cmd.Stderr = &said
@@ -89,11 +90,13 @@ func TestBelowAPath(t *testing.T) {
 	b := w.drive(t)
 
 	// The line that the service names counts, and so does the one for busuanzi.
-	line := html.UnescapeString(regexp.MustCompile(`&lt;script src=.*`).FindString(w.do(http.MethodGet, front+"/numbers/embed?app=demo", "", "").body))
+	line := html.UnescapeString(regexp.MustCompile(`&lt;script src=.*`).FindString(w.do(http.MethodGet, front+"/numbers/embed?app=demo", "",
+		"").body))
 	line, _, _ = strings.Cut(line, "</pre>")
 	require.Contains(t, line, `src="http://blog.example/numbers/count.js"`)
 	w.put("blog.example/hello", strings.Replace(line, `"demo"`, `"shop"`, 1)+`<p data-footfall="page.hot"></p>`)
-	w.put("blog.example/bye", `<script async src="http://blog.example/numbers/busuanzi/2.3/busuanzi.pure.mini.js"></script><p id="busuanzi_value_page_pv"></p>`)
+	w.put("blog.example/bye", `<script async src="http://blog.example/numbers/busuanzi/2.3/busuanzi.pure.mini.js"></script><p `+
+		`id="busuanzi_value_page_pv"></p>`)
 	for _, page := range []string{"hello", "bye"} {
 		b.open("http://blog.example/" + page)
 		b.await(`document.querySelector('p').textContent === '1'`)
@@ -114,12 +117,14 @@ func TestBelowAPath(t *testing.T) {
 
 	// Wherever the reader goes from there is below the path, and is there.
 	seen := map[string]bool{}
-	for next := []string{"/numbers/", "/numbers/dash/shop", "/numbers/enter", shared, shared + "?embed", "/numbers/embed?app=shop"}; len(next) > 0; next = next[1:] {
+	for next := []string{"/numbers/", "/numbers/dash/shop", "/numbers/enter", shared, shared + "?embed", "/numbers/embed?app=shop"}; len(
+		next) > 0; next = next[1:] {
 		var page struct {
 			Status int
 			Links  []string
 		}
-		b.ask(`fetch('`+next[0]+`').then(async r => ({Status: r.status, Links: [...new DOMParser().parseFromString(await r.text(), 'text/html').querySelectorAll('[href], [src], [action]')]
+		b.ask(`fetch('`+next[0]+`').then(async r => ({Status: r.status, Links: [...new DOMParser().parseFromString(await r.text(), `+
+			`'text/html').querySelectorAll('[href], [src], [action]')]
 			.map(e => e.getAttribute('href') ?? e.getAttribute('src') ?? e.getAttribute('action'))}))`, &page)
 		assert.Equal(t, http.StatusOK, page.Status, next[0])
 		for _, to := range page.Links {
@@ -133,7 +138,8 @@ func TestBelowAPath(t *testing.T) {
 			}
 		}
 	}
-	for _, to := range []string{"/numbers/", "/numbers/dash/dash.js", "/numbers/dash/shop/blog.example", "/numbers/embed", "/numbers/leave", shared} {
+	for _, to := range []string{"/numbers/", "/numbers/dash/dash.js", "/numbers/dash/shop/blog.example", "/numbers/embed", "/numbers/leave",
+		shared} {
 		assert.Contains(t, seen, to)
 	}
 

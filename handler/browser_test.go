@@ -90,7 +90,8 @@ func findChromium(t *testing.T) string {
 			return path
 		}
 	}
-	require.Fail(t, "Chromium is missing: install it with `make deps`, or name one in FOOTFALL_TEST_CHROMIUM", "looked for: %s", strings.Join(names, ", "))
+	require.Fail(t, "Chromium is missing: install it with `make deps`, or name one in FOOTFALL_TEST_CHROMIUM", "looked for: %s",
+		strings.Join(names, ", "))
 	return ""
 }
 

@@ -96,7 +96,8 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	}
 	page := h.Get("Referer")
 	if page == "" {
-		return visit.Errorf(visit.Forbidden, "referer", "it is missing: the page hides where it is (Referrer-Policy), so that nobody can tell what to count")
+		return visit.Errorf(visit.Forbidden, "referer",
+			"it is missing: the page hides where it is (Referrer-Policy), so that nobody can tell what to count")
 	}
 	numbers, err := b.numbers(c, page, true)
 	if err != nil {

@@ -39,7 +39,8 @@ func TestBusuanzi(t *testing.T) {
 		a := jsonp("/busuanzi?jsonpCallback=BusuanziCallback_777487655111", "Sec-Fetch-Dest", "script", "Sec-Fetch-Site", "cross-site")
 		assert.Equal(t, `try{BusuanziCallback_777487655111(`+numbersOf("1", "1", "1", "1")+`);}catch(e){}`, a.body)
 		for name, value := range map[string]string{
-			"Content-Type": "text/javascript; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin",
+			"Content-Type": "text/javascript; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+			"Cross-Origin-Resource-Policy": "cross-origin",
 		} {
 			assert.Equal(t, value, a.header.Get(name))
 		}
@@ -93,7 +94,8 @@ func TestBusuanzi(t *testing.T) {
 		})
 		at := []string{"X-Bsz-Referer", "http://example.com/moved"}
 		for _, call := range []answer{
-			e.ask(http.MethodPost, "/busuanzi/api", at...), e.ask(http.MethodGet, "/busuanzi/api", at...), e.ask(http.MethodGet, "/api/v2/log?url=http://example.com/moved"),
+			e.ask(http.MethodPost, "/busuanzi/api", at...), e.ask(http.MethodGet, "/busuanzi/api", at...),
+			e.ask(http.MethodGet, "/api/v2/log?url=http://example.com/moved"),
 		} {
 			assert.Contains(t, call.body, `"data":`+numbersOf("8", "1", "1001", "101"))
 		}
@@ -169,7 +171,8 @@ func TestBusuanziUnderOverload(t *testing.T) {
 // A callback is a name of ASCII letters, digits, _ and $, or nothing is answered with it.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
-		"BusuanziCallback_777487655111", "BszCallback_1_2", "$", "_", "", "1a", "a.b", "a[0]", "alert(1)//", "a\n", "\u2028", "é", "</script>", "eval`1`", strings.Repeat("a", 65), "a\x00",
+		"BusuanziCallback_777487655111", "BszCallback_1_2", "$", "_", "", "1a", "a.b", "a[0]", "alert(1)//", "a\n", "\u2028", "é", "</script>",
+		"eval`1`", strings.Repeat("a", 65), "a\x00",
 	} {
 		f.Add(seed)
 	}
@@ -180,7 +183,8 @@ func FuzzCallback(f *testing.F) {
 			name = name && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$", letter) >= 0
 		}
 		w := httptest.NewRecorder()
-		err := b.jsonp(echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/busuanzi?callback="+url.QueryEscape(callback), http.NoBody), w), "callback")
+		err := b.jsonp(echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/busuanzi?callback="+url.QueryEscape(callback), http.NoBody),
+			w), "callback")
 		if name {
 			require.ErrorContains(t, err, "referer: it is missing")
 		} else {
@@ -193,8 +197,10 @@ func FuzzCallback(f *testing.F) {
 // Of whatever a Referer says, the site that is counted is the one that asks.
 func FuzzReferer(f *testing.F) {
 	for _, seed := range []string{
-		"http://example.com/", "https://example.com", `http://example.com\@evil.example/`, "http://evil.example/?http://example.com/", "http://example.com@evil.example/",
-		"//example.com/", "example.com", "http://EXAMPLE.com:80/%00", "http://example.com/\u2028'", "x://http://example.com/", "http:///example.com", " http://example.com?://a",
+		"http://example.com/", "https://example.com", `http://example.com\@evil.example/`, "http://evil.example/?http://example.com/",
+		"http://example.com@evil.example/",
+		"//example.com/", "example.com", "http://EXAMPLE.com:80/%00", "http://example.com/\u2028'", "x://http://example.com/",
+		"http:///example.com", " http://example.com?://a",
 		"http://evil.example#@example.com/", "https://evil.example?://example.com/", "about:srcdoc", "null",
 	} {
 		f.Add(seed)

@@ -92,7 +92,8 @@ func TestBusuanziInChromium(t *testing.T) {
 		assert.Equal(t, []string{"inline", "inline", "inline", "", "inline", "none"}, display)
 	})
 	t.Run("what pages call after a change", func(t *testing.T) {
-		b.ask(`history.pushState(0, '', '/ours/next'); bszCaller.fetch('//busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback', told => { bszTag.texts(told); bszTag.shows() }); 0`, nil)
+		b.ask(`history.pushState(0, '', '/ours/next'); bszCaller.fetch('//busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback', `+
+			`told => { bszTag.texts(told); bszTag.shows() }); 0`, nil)
 		sees(t, "visits 2 visitors 1 again 1 page 1, by 1 Vercount 1")
 		b.ask(`bszTag.hides()`, nil)
 		sees(t, "page 1, by 1")
@@ -100,7 +101,8 @@ func TestBusuanziInChromium(t *testing.T) {
 		sees(t, "visits 2 visitors 1 again 1 page 1, by 1 Vercount 1")
 		assert.Equal(t, int64(1), w.counted(t, "ours/next"))
 		// As themes do that run their scripts again.
-		b.ask(`history.pushState(0, '', '/ours/last'); document.body.append(Object.assign(document.createElement('script'), {src: 'http://count.example`+embed.BusuanziPath+`'})); 0`, nil)
+		b.ask(`history.pushState(0, '', '/ours/last'); document.body.append(Object.assign(document.createElement('script'), {src: `+
+			`'http://count.example`+embed.BusuanziPath+`'})); 0`, nil)
 		sees(t, "visits 3 visitors 1 again 1 page 1, by 1 Vercount 1")
 		assert.Equal(t, int64(1), w.counted(t, "ours/last"))
 	})
@@ -113,7 +115,8 @@ func TestBusuanziInChromium(t *testing.T) {
 		b.ask(`until(() => self.bszTag)`, nil)
 	})
 	t.Run("our script under a policy", func(t *testing.T) {
-		policy := `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' http://count.example; connect-src http://count.example; require-trusted-types-for 'script'; trusted-types 'none'">`
+		policy := `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src ` +
+			`'unsafe-inline' http://count.example; connect-src http://count.example; require-trusted-types-for 'script'; trusted-types 'none'">`
 		b.open(page("example.com/policy", policy, line, places))
 		b.ask(`until(() => text().includes('page 1, by 1'))`, nil)
 		assert.Empty(t, b.console)
@@ -125,12 +128,14 @@ func TestBusuanziInChromium(t *testing.T) {
 		for len(b.spoken) == 0 {
 			b.ask(`0`, nil)
 		}
-		assert.Equal(t, "warning: footfall: http://count.example/busuanzi gives no numbers: uri: no app lists the site other.example: its operator can add it", b.spoken[0])
+		assert.Equal(t, "warning: footfall: http://count.example/busuanzi gives no numbers: uri: no app lists the site other.example: its "+
+			"operator can add it", b.spoken[0])
 		assert.Equal(t, before, w.rows())
 		b.spoken, b.console = nil, nil
 	})
 	t.Run("tabs that nobody looks at", func(t *testing.T) {
-		b.open(page("example.com/hidden", `<script>Object.defineProperty(document, 'hidden', {get: () => self.away ?? true})</script>`, line, places))
+		b.open(page("example.com/hidden", `<script>Object.defineProperty(document, 'hidden', {get: () => self.away ?? true})</script>`, line,
+			places))
 		b.ask(`until(() => self.bszCaller)`, nil)
 		b.ask(`history.pushState(0, '', '/hidden/on'); bszCaller.fetch('', bszTag.texts); new Promise(done => setTimeout(done))`, nil)
 		b.ask(`away = false; document.dispatchEvent(new Event('visibilitychange')); until(() => text().includes('page 1, by 1'))`, nil)
@@ -143,13 +148,15 @@ func TestBusuanziInChromium(t *testing.T) {
 		if files["/vercount.js"] == "" {
 			return
 		}
-		b.open(page("example.com/vercount", `<script>HTMLCanvasElement.prototype.getContext = () => null // it looks at WebGL, which takes seconds here</script>
+		b.open(page("example.com/vercount", `<script>HTMLCanvasElement.prototype.getContext = () => null // it looks at WebGL, which takes `+
+			`seconds here</script>
 			<script type="importmap">{"imports": {"react": "/react.js"}}</script>
 			<script type="module">import {useVercount} from '/vercount.js'; useVercount()</script>`))
 		b.ask(`until(() => self.seen?.pagePv == 1)`, nil)
 		assert.Equal(t, int64(1), w.counted(t, "vercount"))
 	})
-	b.console = slices.DeleteFunc(b.console, func(fault string) bool { return strings.Contains(fault, `"source":"network"`) }) // what was refused above
+	// what was refused above
+	b.console = slices.DeleteFunc(b.console, func(fault string) bool { return strings.Contains(fault, `"source":"network"`) })
 	assert.Empty(t, b.console)
 	assert.Empty(t, b.spoken)
 }
@@ -162,7 +169,8 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 	before := w.siteHot(t)
 	open := func(at, policy string) {
 		b.open(page(at, policy, `<script>module = {}</script><script src="/original.js"></script>
-			<p id="busuanzi_container_page_pv" style="display: none">page <b id="busuanzi_value_page_pv"></b></p><p>site <b id="busuanzi_value_site_pv"></b>, <b id="busuanzi_value_site_uv"></b></p>`))
+			<p id="busuanzi_container_page_pv" style="display: none">page <b id="busuanzi_value_page_pv"></b></p><p>site <b `+
+			`id="busuanzi_value_site_pv"></b>, <b id="busuanzi_value_site_uv"></b></p>`))
 	}
 	open("example.com/original", `<meta name="referrer" content="no-referrer-when-downgrade">`)
 	b.ask(fmt.Sprintf(`until(() => text() == 'page 1 site %d, 1')`, before+1), nil)
@@ -172,7 +180,8 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 	b.ask(fmt.Sprintf(`until(() => text() == 'page 1 site %d, 1')`, before+2), nil)
 	assert.Zero(t, w.counted(t, "original/cut"))
 	assert.Equal(t, int64(1), w.counted(t, ""))
-	b.ask(`document.querySelector('meta[name=referrer]') ?? document.head.insertAdjacentHTML('beforeend', '<meta name="referrer" content="no-referrer-when-downgrade">'); history.pushState(0, '', '/original/on'); module.exports.fetch()`, nil)
+	b.ask(`document.querySelector('meta[name=referrer]') ?? document.head.insertAdjacentHTML('beforeend', '<meta name="referrer" `+
+		`content="no-referrer-when-downgrade">'); history.pushState(0, '', '/original/on'); module.exports.fetch()`, nil)
 	b.ask(fmt.Sprintf(`until(() => text() == 'page 1 site %d, 1')`, before+3), nil)
 	assert.Equal(t, int64(1), w.counted(t, "original/on"))
 	stranger := w.rows()
@@ -279,7 +288,8 @@ func TestThemesInChromium(t *testing.T) {
 				changes.push(...watch.takeRecords())
 				watch.disconnect()
 				if (!changes.length) return ['nothing']
-				return changes.map(c => c.target.id || c.target.parentElement?.id || c.target.tagName).filter(id => !/^busuanzi_(value|container)_(site|page)_[pu]v$/.test(id))
+				return changes.map(c => c.target.id || c.target.parentElement?.id || c.target.tagName).filter(id => `+
+				`!/^busuanzi_(value|container)_(site|page)_[pu]v$/.test(id))
 			})()`, &others)
 			assert.Empty(t, others)
 		})

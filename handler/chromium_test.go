@@ -24,7 +24,8 @@ var listedAttempts = []attempt{
 	{"post", `fetch(S + '/visit', json({app: 'shop', uri: U})).then(read)`, "200 hot 1", 1},
 	{"counts", `fetch(S + '/counts?app=shop&uri=' + U).then(read)`, "200 hot 0", 0},
 	{"bad-uri", `fetch(S + '/visit?app=shop&uri=ftp:' + U).then(read)`, "400 uri: it does not begin with http", 0},
-	{"other-site", `fetch(S + '/visit?app=shop&uri=http://other.example/').then(read)`, "403 uri: app shop does not count the site other.example", 0},
+	{"other-site", `fetch(S + '/visit?app=shop&uri=http://other.example/').then(read)`,
+		"403 uri: app shop does not count the site other.example", 0},
 	{"asserted-ip", `fetch(S + '/visit?app=shop&ip=192.0.2.1&uri=' + U).then(read)`, "403 ip: app shop believes it", 0},
 	{"key", `fetch(S + '/visit?app=shop&uri=' + U, {headers: {Authorization: 'Bearer footfall_key'}}).then(read)`, "TypeError", 0},
 	// The browser sends this one and then keeps the answer from the page; before a POST it asks.
@@ -41,7 +42,8 @@ var unlistedAttempts = []attempt{
 	{"post", `fetch(S + '/visit', json({app: 'shop', uri: U})).then(read)`, "TypeError", 0},
 	{"counts", `fetch(S + '/counts?app=shop&uri=' + U).then(read)`, "TypeError", 0},
 	{"own-uri", `fetch(S + '/visit?app=shop&uri=' + encodeURIComponent(location.href)).then(read)`, "TypeError", 0},
-	{"form", `fetch(S + '/visit', {mode: 'no-cors', method: 'POST', body: JSON.stringify({app: 'shop', uri: U})}).then(r => r.type)`, "opaque", 0},
+	{"form", `fetch(S + '/visit', {mode: 'no-cors', method: 'POST', body: JSON.stringify({app: 'shop', uri: U})}).then(r => r.type)`, "opaque",
+		0},
 	{"no-origin", `new Promise(done => {
 		addEventListener('message', said => done(said.data), {once: true})
 		put('iframe', {sandbox: 'allow-scripts', srcdoc: '<script>fetch("' + S + '/visit?app=shop&uri=' + U +
@@ -67,7 +69,8 @@ func attempting(service string, attempts []attempt) string {
 			e.onload = e.onerror = event => done(event.type)
 			document.head.append(e)
 		})
-		const run = async (name, attempt) => { learnt[name] = await attempt('http://example.com/' + location.host + '/' + name).catch(e => e.name) }
+		const run = async (name, attempt) => { learnt[name] = await attempt('http://example.com/' + location.host + '/' + name).catch(e => `+
+		`e.name) }
 		addEventListener('load', async () => {
 	`, service)
 	for _, a := range attempts {

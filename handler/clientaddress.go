@@ -42,7 +42,8 @@ func NewProxies(networks []string, header string) (*Proxies, []error) {
 	}
 	if header != "" {
 		if len(networks) == 0 {
-			faults = append(faults, errors.New("--proxy-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out"))
+			faults = append(faults, errors.New("--proxy-header: without --trust-proxy it does nothing: name the networks of your proxies there, "+
+				"or leave it out"))
 		}
 		if err := checkProxyHeader(header); err != nil {
 			faults = append(faults, fmt.Errorf("--proxy-header: %.64q %w", header, err))

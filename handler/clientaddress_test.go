@@ -46,7 +46,8 @@ const (
 var forgeable = []string{
 	"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Pseudo-IPv4", "Forwarded", "X-Client-IP",
 	"X-Cluster-Client-IP", "X-Original-Forwarded-For", "Via", "Client-IP", "X-Forwarded", "Forwarded-For", "Fastly-Client-IP", "Fly-Client-IP",
-	"X-Appengine-User-IP", "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Envoy-External-Address", "X-Remote-IP", "X-Remote-Addr", "X-Originating-IP",
+	"X-Appengine-User-IP", "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Envoy-External-Address", "X-Remote-IP", "X-Remote-Addr",
+	"X-Originating-IP",
 	"X-ProxyUser-IP", "WL-Proxy-Client-IP", "Proxy-Client-IP", "X-Host", "X_Forwarded_For", "Remote-Addr", "From", "DO-Connecting-IP",
 	"X-Nf-Client-Connection-IP", "X-Vercel-Forwarded-For", "X-Coming-From", "X-Forwarded-Client-IP",
 }
@@ -340,7 +341,8 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 		return
 	case fmt.Sprintf("ip: the header %s of the trusted proxy does not hold an address where the client's, or another proxy's, should stand: "+
 		"fix the proxy's configuration", p.header):
-	case fmt.Sprintf("ip: the header %s of the trusted proxy names %d proxies and no client: fix the proxy's configuration", p.header, lookedAt):
+	case fmt.Sprintf("ip: the header %s of the trusted proxy names %d proxies and no client: fix the proxy's configuration", p.header,
+		lookedAt):
 	default:
 		require.Fail(t, "an error of another wording", told.Message)
 	}
@@ -440,7 +442,8 @@ func TestClientOfARealConnection(t *testing.T) {
 		{"nobody is trusted", "", "", []string{"X-Forwarded-For: 203.0.113.66", "X-Real-IP: 203.0.113.66"}, "127.0.0.1"},
 		{"somebody else is trusted", "10.0.0.0/8", "", []string{"X-Forwarded-For: 203.0.113.66"}, "127.0.0.1"},
 		{"a header in lower case", "127.0.0.1", "", []string{"x-forwarded-for: 203.0.113.66, 198.51.100.7"}, "198.51.100.7"},
-		{"several lines", "127.0.0.0/8", "", []string{"X-Forwarded-For: 203.0.113.66", "X-Forwarded-For: 198.51.100.7, 127.0.0.2"}, "198.51.100.7"},
+		{"several lines", "127.0.0.0/8", "", []string{"X-Forwarded-For: 203.0.113.66", "X-Forwarded-For: 198.51.100.7, 127.0.0.2"},
+			"198.51.100.7"},
 		{"another header", "127.0.0.0/8", "x-real-ip", []string{"X-Forwarded-For: 203.0.113.66", "X-Real-Ip: 2001:db8::7"}, "2001:db8::7"},
 		{"no header", "127.0.0.0/8", "", nil, "127.0.0.1"},
 		{"garbage", "127.0.0.0/8", "", []string{"X-Forwarded-For: 198.51.100.7, unknown"}, ""},
@@ -507,7 +510,8 @@ func TestNewProxiesRefuses(t *testing.T) {
 		{"nobody's IPv6 address", []string{"::"}, "", []string{"is nobody's address"}},
 		{"nobody's address, mapped", []string{"::ffff:0.0.0.0"}, "", []string{"is nobody's address"}},
 		{"an address within a network", []string{"10.0.0.1/8"}, "", []string{"write the network, 10.0.0.0/8, or the address alone, 10.0.0.1"}},
-		{"an IPv6 address within a network", []string{"2001:db8::1/32"}, "", []string{"write the network, 2001:db8::/32, or the address alone, 2001:db8::1"}},
+		{"an IPv6 address within a network", []string{"2001:db8::1/32"}, "",
+			[]string{"write the network, 2001:db8::/32, or the address alone, 2001:db8::1"}},
 		{"a zone", []string{"fe80::1%eth0"}, "", []string{"has a zone (what follows %), which no proxy is known by: leave the zone out"}},
 		{"a network with a zone", []string{"fe80::%eth0/64"}, "", []string{"has a zone"}},
 		{"nothing", []string{""}, "", []string{`--trust-proxy: "" is neither a network nor an address: write one like 10.0.0.0/8`}},
@@ -554,7 +558,8 @@ func TestNewProxiesRefuses(t *testing.T) {
 func TestNewProxiesRefusesHeadersForOtherPurposes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"Host", "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Origin", "Referer", "User-Agent", "Content-Type", "Content-Length",
+		"Host", "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Origin", "Referer", "User-Agent", "Content-Type",
+		"Content-Length",
 		"Accept", "Accept-Language", "If-None-Match", "Sec-Purpose", "Sec-Fetch-Site", "Access-Control-Request-Method", "DNT", "Connection",
 		"Transfer-Encoding", "TE", "Via", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-ID", "cookie", "HOST",
 	} {
@@ -605,7 +610,8 @@ func FuzzClient(f *testing.F) {
 		}
 	}
 	for _, seed := range [][3]string{
-		{proxy, "", ""}, {proxy, ",", "10.0.0.2"}, {proxy, "10.0.0.3", "10.0.0.2"}, {"[fe80::1%0]:1", "a", "b"}, {proxy, "x", "::ffff:10.0.0.1, [::1]:80"},
+		{proxy, "", ""}, {proxy, ",", "10.0.0.2"}, {proxy, "10.0.0.3", "10.0.0.2"}, {"[fe80::1%0]:1", "a", "b"},
+		{proxy, "x", "::ffff:10.0.0.1, [::1]:80"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}

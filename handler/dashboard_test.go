@@ -130,7 +130,8 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		assert.Contains(t, p.get("/").body, `href="/dash/shop"`)
 	})
 	t.Run("nobody is led elsewhere", func(t *testing.T) {
-		for _, to := range []string{"//evil.example", "/embed?app=demo", "/embed?app=shopping", "https://evil.example/dash/shop", "/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
+		for _, to := range []string{"//evil.example", "/embed?app=demo", "/embed?app=shopping", "https://evil.example/dash/shop",
+			"/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
 			p := newPerson(e)
 			token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
 			a := p.do(http.MethodPost, "/enter", url.Values{"token": {token}, "to": {to}, "key": {read}}, "X-Forwarded-For", "unbelieved")
@@ -197,16 +198,19 @@ func TestDashboardForms(t *testing.T) {
 	p := newPerson(e)
 	token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
 	for name, form := range map[string]url.Values{
-		"no token": {"key": {read}}, "another": {"key": {read}, "token": {strings.Repeat("A", len(token))}}, "empty": {"key": {read}, "token": {""}},
+		"no token": {"key": {read}}, "another": {"key": {read}, "token": {strings.Repeat("A", len(token))}},
+		"empty": {"key": {read}, "token": {""}},
 	} {
 		a := p.do(http.MethodPost, "/enter", form)
 		assert.Equal(t, http.StatusForbidden, a.status, name)
 		assert.NotContains(t, p.cookies, "footfall-shop")
 	}
 	stranger := newPerson(e)
-	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status, "another browser's token")
+	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status,
+		"another browser's token")
 	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter?token=&key="+read, url.Values{"token": {""}}).status)
-	assert.Equal(t, http.StatusBadRequest, p.do(http.MethodPost, "/enter", url.Values{"key": {strings.Repeat("k", 20<<10)}, "token": {token}}).status, "too large")
+	assert.Equal(t, http.StatusBadRequest, p.do(http.MethodPost, "/enter", url.Values{"key": {strings.Repeat("k", 20<<10)},
+		"token": {token}}).status, "too large")
 
 	var last answer
 	for range 11 { // 10 a minute
@@ -215,7 +219,8 @@ func TestDashboardForms(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, last.status)
 	assert.Equal(t, "text/html; charset=utf-8", last.header.Get("Content-Type"))
 	assert.NotEmpty(t, last.header.Get("Retry-After"))
-	assert.Equal(t, http.StatusTooManyRequests, p.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status, "a good one, too: nobody learns which it was")
+	assert.Equal(t, http.StatusTooManyRequests, p.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status,
+		"a good one, too: nobody learns which it was")
 }
 
 func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
@@ -267,16 +272,20 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	conn := e.Conn(e.t)
 	panels := map[string]int{}
 	for _, path := range []string{
-		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot", "/dash/demo/hhui.top?range=today&compare=year",
-		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&compare=none", "/dash/demo/hhui.top?page=/o%27clock&range=7d", "/dash/demo/never.example",
-		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?from_by=campaign&value=it%27s", "/dash/demo/hhui.top?find=HOM&range=all", "/dash/demo/hhui.top?find=o%27clock",
+		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot",
+		"/dash/demo/hhui.top?range=today&compare=year",
+		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&compare=none", "/dash/demo/hhui.top?page=/o%27clock&range=7d",
+		"/dash/demo/never.example",
+		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?from_by=campaign&value=it%27s",
+		"/dash/demo/hhui.top?find=HOM&range=all", "/dash/demo/hhui.top?find=o%27clock",
 	} {
 		page := e.get(path)
 		require.Equal(t, http.StatusOK, page.status, page.body)
 		for _, found := range panelSQL.FindAllStringSubmatch(page.body, -1) {
 			asCSV, asJSON, statement := html.UnescapeString(found[1]), html.UnescapeString(found[2]), html.UnescapeString(found[3])
 			var told string
-			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text FROM (`+strings.TrimSuffix(statement, ";")+`) AS t`).Scan(&told), statement)
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text
+				FROM (`+strings.TrimSuffix(statement, ";")+`) AS t`).Scan(&told), statement)
 			shown := e.get(asJSON)
 			saysTheSame(t, told, shown.body)
 			assertCSV(t, shown.body, e.get(asCSV).body)
@@ -286,7 +295,9 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	for _, name := range []string{"sites-between", "numbers", "chart", "pages", "returns", "first-visits", "totals", "tags", "tag-pages"} {
 		assert.Positive(t, panels[name], name)
 	}
-	for _, wrong := range []string{"panel=x&format=csv", "panel=search&format=csv", "find=x&panel=pages&format=csv", "find=%00", "panel=folders&format=csv", "find=" + strings.Repeat("f", 201), "panel=pages&format=x", "panel=sites&format=csv", "range=x", "from=x", "from=0001-01-01&to=2019-06-29", "page=home", "page=%00", "page=/%00", "compare=x", "by=x", "period=x", "sort=x", "page=%zz"} {
+	for _, wrong := range []string{"panel=x&format=csv", "panel=search&format=csv", "find=x&panel=pages&format=csv", "find=%00",
+		"panel=folders&format=csv", "find=" + strings.Repeat("f", 201), "panel=pages&format=x", "panel=sites&format=csv", "range=x", "from=x",
+		"from=0001-01-01&to=2019-06-29", "page=home", "page=%00", "page=/%00", "compare=x", "by=x", "period=x", "sort=x", "page=%zz"} {
 		a := e.get("/dash/demo/hhui.top?" + wrong)
 		assert.Equal(t, http.StatusBadRequest, a.status, wrong)
 		assert.Contains(t, a.body, "<h1>", wrong)
@@ -404,14 +415,16 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 		return err
 	})
 	words := ""
-	for _, path := range []string{"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?all", "/dash/demo/hhui.top?page=/p77&chart=views", "/embed?app=demo"} {
+	for _, path := range []string{"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?all",
+		"/dash/demo/hhui.top?page=/p77&chart=views", "/embed?app=demo"} {
 		a := e.get(path)
 		require.Equal(t, http.StatusOK, a.status, path)
 		shown := ofMachines.ReplaceAllString(a.body, " ")
 		assert.NotRegexp(t, theirWords, shown, path)
 		words += shown
 	}
-	for _, said := range []string{"Daily visitors", "Page views", "Top pages", "each counted once", "All 1,500", "Page views by day", "Most page views: Sat 29 June 2019 (3,"} {
+	for _, said := range []string{"Daily visitors", "Page views", "Top pages", "each counted once", "All 1,500", "Page views by day",
+		"Most page views: Sat 29 June 2019 (3,"} {
 		assert.Contains(t, words, said)
 	}
 	assert.Contains(t, e.get("/dash/demo").body, "Page views: every visit (hot).")
@@ -426,7 +439,8 @@ func TestDashboardHeaders(t *testing.T) {
 	e.sixSteps()
 	for path, status := range map[string]int{
 		"/": 200, "/dash/demo": 200, "/dash/demo/hhui.top": 200, "/dash/demo/hhui.top?page=/home": 200,
-		"/dash/style.css": 200, "/dash/icon.svg": 200, "/dash/dash.js": 200, "/embed?app=demo": 200, "/embed": 403, "/enter": 200, "/leave": 200, "/dash/shop": 403, "/dash/demo/a%20b": 400, "/dash/demo?range=x": 400,
+		"/dash/style.css": 200, "/dash/icon.svg": 200, "/dash/dash.js": 200, "/embed?app=demo": 200, "/embed": 403, "/enter": 200, "/leave": 200,
+		"/dash/shop": 403, "/dash/demo/a%20b": 400, "/dash/demo?range=x": 400,
 	} {
 		a := e.get(path)
 		assert.Equal(t, status, a.status, path)
@@ -434,7 +448,8 @@ func TestDashboardHeaders(t *testing.T) {
 		assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"), path)
 		assert.Empty(t, a.header.Get("Access-Control-Allow-Origin"), path)
 		if strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
-			assert.NotRegexp(t, `(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|(src|href)=["']?(https?:)?//`, opens.ReplaceAllString(a.body, ""), path)
+			assert.NotRegexp(t, `(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|(src|href)=["']?(https?:)?//`, opens.ReplaceAllString(a.body, ""),
+				path)
 			assert.Equal(t, 1, strings.Count(a.body, "<h1"), path)
 		}
 	}
@@ -475,7 +490,8 @@ func TestDashboardHasAPageWhereNothingIs(t *testing.T) {
 			assert.NotEmpty(t, e.ask(http.MethodGet, path, "Accept", accept).error(t), path)
 		}
 	}
-	assert.NotEmpty(t, (&edge{t: t, public: e.admin}).ask(http.MethodGet, "/nothing", "Accept", "text/html").error(t), "the operator's listener has no pages")
+	assert.NotEmpty(t, (&edge{t: t, public: e.admin}).ask(http.MethodGet, "/nothing", "Accept", "text/html").error(t),
+		"the operator's listener has no pages")
 	p := newPerson(e)
 	for _, path := range []string{"/dash", "/dash/"} {
 		a := p.get(path)

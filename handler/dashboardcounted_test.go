@@ -72,12 +72,14 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		for _, path := range []string{site, share} {
 			page := e.shown(path + "range=90d")
 			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019.")
-			assert.Contains(t, page, "2 visitors a day on average: most Sat 29 June 2019 (2), fewest Sat 29 June 2019 (2). Level: both halves have as many.")
+			assert.Contains(t, page, "2 visitors a day on average: most Sat 29 June 2019 (2), fewest Sat 29 June 2019 (2). Level: both halves "+
+				"have as many.")
 			assert.NotContains(t, page, up)
 			assert.NotContains(t, page, down)
 		}
 		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=90d"))
-		assert.Contains(t, e.shown(site+"range=30d"), "<strong>29 July – 27 August 2019</strong>; no change is shown: the days before were counted from 29 June 2019 on.")
+		assert.Contains(t, e.shown(site+"range=30d"),
+			"<strong>29 July – 27 August 2019</strong>; no change is shown: the days before were counted from 29 June 2019 on.")
 	})
 	t.Run("this morning", func(t *testing.T) {
 		page := e.shown(site + "range=7d")
@@ -93,7 +95,8 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		assert.Contains(t, page, "2 visitors a day on average")
 
 		weeks := e.shown(site + "from=2019-08-05&to=2019-08-27&period=week")
-		assert.Contains(t, weeks, "26 – 27 August 2019: 2 visitors, 0 of them new; 3 page views; 28 days earlier: 2 in 1 day<", "a week that is not over")
+		assert.Contains(t, weeks, "26 – 27 August 2019: 2 visitors, 0 of them new; 3 page views; 28 days earlier: 2 in 1 day<",
+			"a week that is not over")
 		assert.Contains(t, weeks, "19 – 25 August 2019: 2 visitors, 0 of them new; 15 page views; 28 days earlier: 2<")
 	})
 	t.Run("a page has the days of its site", func(t *testing.T) {
@@ -116,7 +119,8 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		now := time.Now() // days that are kept are those of the database's clock
 		e.Clock.Set(now)
 		for _, at := range []time.Time{now.AddDate(0, 0, -1), now.AddDate(0, 0, -5)} {
-			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"}, "at": {at.UTC().Format(time.RFC3339)}}.Encode())
+			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"},
+				"at": {at.UTC().Format(time.RFC3339)}}.Encode())
 			require.Equal(t, http.StatusOK, a.status, a.body)
 			assert.Contains(t, e.shown("/dash/demo/late.example?"), "</strong>, counted since "+at.UTC().Format("2 January 2006")+".")
 		}

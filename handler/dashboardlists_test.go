@@ -96,7 +96,9 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	e.manyPages(207)
 	conn := e.Conn(t)
 	for by, column := range map[string]string{"pv": "pv", "uv": "new_visitors", "hot": "hot"} {
-		want := dbtest.Column[string](t, conn, `SELECT p.uri FROM footfall.pages AS p JOIN footfall.days AS d ON d.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY d.`+column+` DESC, p.id`)
+		want := dbtest.Column[string](t, conn,
+			`SELECT p.uri FROM footfall.pages AS p JOIN footfall.days AS d ON d.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY d.`+column+
+				` DESC, p.id`)
 		require.Len(t, want, 207)
 		first, _ := e.walks(site + "?by=" + by)
 		assert.Equal(t, want[:15], first, by)
@@ -162,8 +164,12 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 		l.After.Name = "more"
 		return &report.Rows{Name: "sites", List: make([]report.Site, 1000), Follow: &l}, nil
 	}}
-	s.routes = []route{{"/file", getOnly, func(c echo.Context) error { return r.serve(c, breaks, s.Reports, report.Look{App: "demo"}, "csv") }}}
-	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) + "/file") //nolint:noctx // of the test's own server
+	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
+		return r.serve(c, breaks, s.Reports, report.Look{App: "demo"},
+			"csv")
+	}}}
+	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) +
+		"/file") //nolint:noctx // of the test's own server
 	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

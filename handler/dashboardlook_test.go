@@ -41,7 +41,8 @@ func fromNPM(t *testing.T, name, file string) string {
 
 // hostilePages are such as somebody may make who can count a visit.
 var hostilePages = []string{
-	"/<script>hacked=1</script>", `/"onmouseover=hacked=1 x="`, "/'><img src=x onerror=hacked=1>", "/{{.}}${1}", "/%E2%80%AEgnp.exe", "/%D7%A9%D7%9C%D7%95%D7%9D",
+	"/<script>hacked=1</script>", `/"onmouseover=hacked=1 x="`, "/'><img src=x onerror=hacked=1>", "/{{.}}${1}", "/%E2%80%AEgnp.exe",
+	"/%D7%A9%D7%9C%D7%95%D7%9D",
 	"/%3Cb%3E%2F%25", "/" + strings.Repeat("w", 1900), "/%E6%97%A5%E6%9C%AC", "/javascript:hacked=1",
 }
 
@@ -64,7 +65,8 @@ func TestDashboardInChromium(t *testing.T) {
 	_, err := w.Conn(t).Exec(t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.tags (app_id, name, value)
-			SELECT 1, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100), 'DE']) AS v RETURNING id, name
+			SELECT 1, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100),
+			'DE']) AS v RETURNING id, name
 		)
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT d.page_id, d.day_id, m.id, 1, 0 FROM made AS m, footfall.days AS d WHERE d.site_id IS NULL OR m.name IN ('source', 'campaign')`)
@@ -81,8 +83,11 @@ func TestDashboardInChromium(t *testing.T) {
 	b.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
 	const base = "http://dash.example"
 	paths := []string{
-		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525", "/dash/demo/never.example",
-		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from", "/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96), "/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
+		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525",
+		"/dash/demo/never.example",
+		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from",
+		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
+		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}
 	looks := []struct {
@@ -111,7 +116,8 @@ func TestDashboardInChromium(t *testing.T) {
 	t.Run("what was stored is text", func(t *testing.T) {
 		b.open(base + "/dash/demo/hhui.top?range=all")
 		var alien int
-		b.ask(`document.querySelectorAll('script:not([src="/dash/dash.js"]), img, iframe, b b, [onerror], [onmouseover], [style], style').length + (typeof hacked === 'undefined' ? 0 : 100)`, &alien)
+		b.ask(`document.querySelectorAll('script:not([src="/dash/dash.js"]), img, iframe, b b, [onerror], [onmouseover], [style], `+
+			`style').length + (typeof hacked === 'undefined' ? 0 : 100)`, &alien)
 		assert.Zero(t, alien)
 		var names []string
 		b.ask(`[...document.querySelectorAll('.pages bdi')].map(e => e.textContent)`, &names)
@@ -183,7 +189,8 @@ func assertAccessible(t *testing.T, b *devtools, script string) {
 	b.ask(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
 	b.ask(script+`;0`, nil)
 	var faults []string
-	b.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
+	b.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => `+
+		`n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
 	assert.Empty(t, faults, b.where())
 }
 

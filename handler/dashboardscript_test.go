@@ -69,7 +69,8 @@ func (s *scripted) hasNoFaults(script, what string) {
 	}
 	s.ask(script+`;0`, nil)
 	var faults []string
-	s.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
+	s.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => `+
+		`n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
 	assert.Empty(s.t, faults, what)
 }
 
@@ -88,7 +89,8 @@ func TestDashboardScript(t *testing.T) {
 		for _, k := range []struct {
 			key   string
 			leads string
-		}{{"d", "range=today"}, {"w", "range=7d"}, {"m", "range=month"}, {"t", "/hhui.top"}, {"x", "compare=none"}, {"X", "/hhui.top"}, {"ArrowLeft", "from="}, {"ArrowRight", "/hhui.top"}} {
+		}{{"d", "range=today"}, {"w", "range=7d"}, {"m", "range=month"}, {"t", "/hhui.top"}, {"x", "compare=none"}, {"X", "/hhui.top"},
+			{"ArrowLeft", "from="}, {"ArrowRight", "/hhui.top"}} {
 			s.leads(func() { s.press(k.key, 0) })
 			assert.Contains(t, s.where(), k.leads, k.key)
 		}
@@ -172,7 +174,8 @@ func TestDashboardScript(t *testing.T) {
 		assert.Equal(t, []string{"/once", "/often", "/sometimes"}, s.texts(".pages tbody a"))
 		assert.Equal(t, "0", s.texts(".sortable tbody td:nth-child(2)")[0], "as the reader sorted them")
 		var same []bool
-		s.ask(`[kept === document.querySelector('.big'), link === document.querySelectorAll('.pages tbody a')[1], document.activeElement.matches('.plot-room'), document.querySelector('.chart ~ .feet details').open]`, &same)
+		s.ask(`[kept === document.querySelector('.big'), link === document.querySelectorAll('.pages tbody a')[1], `+
+			`document.activeElement.matches('.plot-room'), document.querySelector('.chart ~ .feet details').open]`, &same)
 		assert.Equal(t, []bool{true, true, true, true}, same, "nothing flickers, nothing folds, the focus stays")
 		assert.NotEqual(t, cursor, s.text(".cursor"), "the bar of today has grown")
 		assert.Len(t, s.texts(".bar.at"), 1)
@@ -192,7 +195,8 @@ func TestDashboardScript(t *testing.T) {
 		s.open(site)
 		s.do("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
 		var shown []string
-		s.ask(`[...document.querySelectorAll('a, button, input, summary, h1, h2, .big, .plot, td')].filter(e => e.checkVisibility() && !e.matches('.skip')).map(e => e.closest('.pages, h1, h2, .big, .plot, .bars') ? 'number' : e.outerHTML)`, &shown)
+		s.ask(`[...document.querySelectorAll('a, button, input, summary, h1, h2, .big, .plot, td')].filter(e => e.checkVisibility() && `+
+			`!e.matches('.skip')).map(e => e.closest('.pages, h1, h2, .big, .plot, .bars') ? 'number' : e.outerHTML)`, &shown)
 		assert.Contains(t, shown, "number")
 		assert.Subset(t, []string{"number"}, shown, "nothing to press")
 		var pdf struct{ Data []byte }

@@ -21,7 +21,8 @@ import (
 // brings counts a visit of somebody else who comes from a page, and waits for no sum.
 func (e *edge) brings(visitor int, uri, referrer string) {
 	e.t.Helper()
-	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", visitor)}, "uri": {uri}, "referrer": {referrer}}.Encode())
+	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", visitor)}, "uri": {uri},
+		"referrer": {referrer}}.Encode())
 	require.Equal(e.t, http.StatusOK, a.status, a.body)
 }
 
@@ -29,7 +30,8 @@ func (e *edge) brings(visitor int, uri, referrer string) {
 func newTaggedEdge(t *testing.T) *edge {
 	t.Helper()
 	e := newEdge(t)
-	for visitor, from := range []string{"https://www.google.com/", "https://www.google.de/", "https://wiki.example/", "https://xn--r8jz45g.jp/", ""} {
+	for visitor, from := range []string{"https://www.google.com/", "https://www.google.de/", "https://wiki.example/",
+		"https://xn--r8jz45g.jp/", ""} {
 		e.brings(visitor, "http://hhui.top/home?utm_campaign=%3Cb%3Espring", from)
 		e.brings(visitor, "http://hhui.top/index", "")
 	}
@@ -75,7 +77,8 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	assert.Equal(t, []string{"<b>spring 5 5", "(none) 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
 	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "(none) 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
 	assert.Equal(t, []string{"(none) 6 6"}, e.tagsOn(site, "with"))
-	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "(none) 1 1"}, e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
+	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "(none) 1 1"},
+		e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
 	assert.Equal(t, []string{"<b>spring 5 5"}, e.tagsOn(site+"&page=/home&from_by=campaign", "from"), "nobody came without")
 	assert.Nil(t, e.tagsOn(site+"&page=/home", "with"))
 	assert.Empty(t, e.tagsOn("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&from_by=language", "with")[1:])
@@ -91,7 +94,9 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	assert.Contains(t, brought, "Pages to which <bdi>google</bdi> brought visitors")
 	assert.Equal(t, []string{"hhui.top/home"}, pagesOn(brought))
 	assert.Contains(t, e.get(site+"&value=nowhere.example").body, "It brought nobody to a page")
-	for _, wrong := range []string{"&value=DE&from_by=country", "&value=google&page=/home", "&value=google&find=x", "&value=%00", "&value=%ff", "&value=" + strings.Repeat("v", 300), "&from_by=browser", "&with_by=x", "&page=/home&panel=with&format=csv", "&panel=tag-pages&format=csv"} {
+	for _, wrong := range []string{"&value=DE&from_by=country", "&value=google&page=/home", "&value=google&find=x", "&value=%00", "&value=%ff",
+		"&value=" + strings.Repeat("v", 300), "&from_by=browser", "&with_by=x", "&page=/home&panel=with&format=csv",
+		"&panel=tag-pages&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(site+wrong).status, wrong)
 	}
 }
@@ -126,10 +131,12 @@ func TestDashboardShowsHours(t *testing.T) {
 		assert.Contains(t, chart, said)
 	}
 	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
-	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&period=hour").body, "Most came first in 09:00 – 10:00: 2 visitors.</p>", "no day before it was counted")
+	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&period=hour").body,
+		"Most came first in 09:00 – 10:00: 2 visitors.</p>", "no day before it was counted")
 	assert.Contains(t, e.get(today+"&panel=hours&format=csv").body, "15,0,0,2,0,20190629\r\n")
 	assert.Contains(t, e.get("/dash/demo/hhui.top?range=today").body, `period=hour">hour</a>`)
-	for _, wrong := range []string{today + "&panel=chart&format=csv", today + "&page=/home&panel=hours&format=csv", "/dash/demo/hhui.top?panel=hours&format=csv"} {
+	for _, wrong := range []string{today + "&panel=chart&format=csv", today + "&page=/home&panel=hours&format=csv",
+		"/dash/demo/hhui.top?panel=hours&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(wrong).status, wrong)
 	}
 }
@@ -166,8 +173,10 @@ func TestDashboardListsAllTags(t *testing.T) {
 	assert.Contains(t, e.get(site+"&from_by=language").body, "(none)")
 	conn := e.Conn(t)
 	_, err := conn.Exec(t.Context(), `
-		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example' FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
-		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
+		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example'
+		FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0
+		FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
 		UPDATE footfall.days SET hot = hot + 150, pv = pv + 150;
 		DELETE FROM footfall.tags WHERE name = 'country'`)
 	require.NoError(t, err)

@@ -195,6 +195,7 @@ func (d *devtools) ask(expression string, into any) {
 func (d *devtools) press(key string, code int) {
 	d.t.Helper()
 	text := map[string]string{"Enter": "\r"}[key]
-	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}, nil)
+	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text},
+		nil)
 	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
 }

@@ -88,7 +88,8 @@ func (d *dashboard) form(c echo.Context) (url.Values, error) {
 	}
 	token := cookie(c, formCookie)
 	if token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.PostForm.Get("token"))) != 1 {
-		return nil, visit.Errorf(visit.Forbidden, "form", "it did not come from a page that this browser was shown, or the browser keeps no cookies: go back, load the page again and send it")
+		return nil, visit.Errorf(visit.Forbidden, "form",
+			"it did not come from a page that this browser was shown, or the browser keeps no cookies: go back, load the page again and send it")
 	}
 	return r.PostForm, nil
 }

@@ -34,17 +34,23 @@ func TestEvents(t *testing.T) {
 	a := e.post(`{"app":"demo","ip":"192.0.2.1","event":".."}`)
 	assert.Equal(t, `{"site":{"pv":2,"uv":2,"rank":2,"hot":4},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, a.body)
 	does("1", "uri=http://hhui.top/home", `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":1,"uv":1,"rank":1,"hot":2}}`)
-	assert.Equal(t, `{"site":{"pv":2,"uv":2,"rank":2,"hot":4},"page":{"pv":2,"uv":2,"rank":2,"hot":3}}`, e.get("/counts?app=demo&ip=192.0.2.1&event=signup").body)
+	assert.Equal(t, `{"site":{"pv":2,"uv":2,"rank":2,"hot":4},"page":{"pv":2,"uv":2,"rank":2,"hot":3}}`,
+		e.get("/counts?app=demo&ip=192.0.2.1&event=signup").body)
 
-	a = e.visits("app=demo", `[{"event":"many","ip":"192.0.2.1"},{"event":"Many","ip":"192.0.2.1"},{"event":"many","uri":"http://hhui.top/","ip":"192.0.2.1"},{"event":"","ip":"192.0.2.1"}]`, "Content-Type", "application/json")
-	for _, says := range []string{`{"counted":{"site":{"pv":2,"uv":2,"rank":2,"hot":5},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}}`, "event: \\\"Many\\\" is not the name", "event: it stands in place of uri", "event: it is empty"} {
+	a = e.visits("app=demo", `[{"event":"many","ip":"192.0.2.1"},{"event":"Many","ip":"192.0.2.1"},{"event":"many",`+
+		`"uri":"http://hhui.top/","ip":"192.0.2.1"},{"event":"","ip":"192.0.2.1"}]`, "Content-Type", "application/json")
+	for _, says := range []string{`{"counted":{"site":{"pv":2,"uv":2,"rank":2,"hot":5},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}}`,
+		"event: \\\"Many\\\" is not the name", "event: it stands in place of uri", "event: it is empty"} {
 		assert.Contains(t, a.body, says)
 	}
 
 	for what, fault := range map[string]string{
-		"event=signup&uri=http://hhui.top/": "event: it stands in place of uri", "event=": "event: it is empty", "event=a&event=b": "event: it is given twice",
-		"event=Signup": "event: ", "event=a%20b": "event: ", "event=a/b": "event: ", "event=%C3%A4": "event: ", "event=(other)": "event: ", "event=" + strings.Repeat("a", 65): "event: ",
-		"uri=http://(events)/signup": "uri: ", "uri=HTTPS://%2528Events%2529/signup": "uri: ", "uri=//(events)/signup": "uri: ", "uri=(events)/signup": "uri: ",
+		"event=signup&uri=http://hhui.top/": "event: it stands in place of uri", "event=": "event: it is empty",
+		"event=a&event=b": "event: it is given twice",
+		"event=Signup":    "event: ", "event=a%20b": "event: ", "event=a/b": "event: ", "event=%C3%A4": "event: ", "event=(other)": "event: ",
+		"event=" + strings.Repeat("a", 65): "event: ",
+		"uri=http://(events)/signup":       "uri: ", "uri=HTTPS://%2528Events%2529/signup": "uri: ", "uri=//(events)/signup": "uri: ",
+		"uri=(events)/signup": "uri: ",
 	} {
 		for _, path := range []string{"/visit", "/counts"} {
 			a := e.get(path + "?app=demo&ip=192.0.2.9&" + what)
@@ -52,14 +58,16 @@ func TestEvents(t *testing.T) {
 			assert.True(t, strings.HasPrefix(a.error(t), fault), "%s: %s", what, a.body)
 		}
 	}
-	for origin, status := range map[string]int{"http://example.com": http.StatusOK, "http://other.example": http.StatusForbidden, "null": http.StatusForbidden, "http://(events)": http.StatusForbidden} {
+	for origin, status := range map[string]int{"http://example.com": http.StatusOK, "http://other.example": http.StatusForbidden,
+		"null": http.StatusForbidden, "http://(events)": http.StatusForbidden} {
 		assert.Equal(t, status, e.ask(http.MethodGet, "/visit?app=shop&event=buy", "Origin", origin).status, origin)
 	}
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{Sites: []string{"(events)"}}), "is not a site")
 		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("count"), MaxNewPages: ptr("4")})
 	})
-	assert.Contains(t, e.ask(http.MethodGet, "/badge/shop.svg?event=buy&count=1&show=page.uv", "User-Agent", camo).body, "<title>visitors: 2</title>")
+	assert.Contains(t, e.ask(http.MethodGet, "/badge/shop.svg?event=buy&count=1&show=page.uv", "User-Agent", camo).body,
+		"<title>visitors: 2</title>")
 	for _, name := range []string{"b", "c", "d", "e"} {
 		require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event="+name).status)
 	}
@@ -71,7 +79,8 @@ func TestEvents(t *testing.T) {
 	assert.Less(t, strings.Index(sites, "hhui.top"), strings.Index(sites, "(events)"), "which are last, though they are more")
 	sites = e.shown("/dash/demo?range=today&sort=hot")
 	assert.Less(t, strings.Index(sites, ">hhui.top<"), strings.Index(sites, ">(events)<"))
-	for _, path := range []string{"/dash/demo/(events)?range=today", "/dash/demo/%28events%29?page=/signup&range=today", "/dash/demo/(events)?page=/..&range=today"} {
+	for _, path := range []string{"/dash/demo/(events)?range=today", "/dash/demo/%28events%29?page=/signup&range=today",
+		"/dash/demo/(events)?page=/..&range=today"} {
 		assert.NotContains(t, e.shown(path), `//(events)`, "nothing is there to be opened")
 	}
 	assert.Contains(t, e.shown("/dash/demo/(events)?range=today"), "/signup")
@@ -83,7 +92,8 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, []string{
 		"demo (events) 5", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo (events)/many 1", "demo hhui.top 2", "demo hhui.top/home 2",
 		"shop (events) 6", "shop (events)/(other) 2", "shop (events)/b 1", "shop (events)/buy 2", "shop (events)/c 1",
-	}, dbtest.Column[string](t, conn, `SELECT a.name || ' ' || p.uri || ' ' || c.hot FROM footfall.counters c JOIN footfall.pages p ON p.id = c.page_id JOIN footfall.apps a ON a.id = p.app_id ORDER BY a.name, p.uri COLLATE "C"`))
+	}, dbtest.Column[string](t, conn, `SELECT a.name || ' ' || p.uri || ' ' || c.hot FROM footfall.counters c
+		JOIN footfall.pages p ON p.id = c.page_id JOIN footfall.apps a ON a.id = p.app_id ORDER BY a.name, p.uri COLLATE "C"`))
 	_, err := conn.Exec(t.Context(), `BEGIN; UPDATE footfall.days SET day_id = footfall.today('UTC')`)
 	require.NoError(t, err)
 	today := dbtest.Column[int64](t, conn, `SELECT today FROM report.apps_today('{demo}')`)

@@ -59,7 +59,8 @@ var ways = map[string]func(e *edge) answer{
 		return e.visits("app=demo", `[{"uri":"http://a.example/","ip":"192.0.2.2"}]`, append([]string{"Idempotency-Key", "x"}, inArray...)...)
 	},
 	"call of a key, sums": func(e *edge) answer {
-		return e.visits("app=demo&answers=none", `[{"uri":"http://a.example/","ip":"192.0.2.2"}]`, append([]string{"Idempotency-Key", "x"}, inArray...)...)
+		return e.visits("app=demo&answers=none", `[{"uri":"http://a.example/","ip":"192.0.2.2"}]`,
+			append([]string{"Idempotency-Key", "x"}, inArray...)...)
 	},
 }
 
@@ -276,7 +277,8 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated", never)
 	assert.Contains(t, fmt.Sprint(fatesOf(refused, second...)), never, "also where nothing of it was counted")
 
-	require.Equal(t, 200, e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://new.example/&ip=192.0.2.4&id=sent+alone", headers[:2]...).status)
+	require.Equal(t, 200, e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://new.example/&ip=192.0.2.4&id=sent+alone",
+		headers[:2]...).status)
 	e.Exec(t, strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
 	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated", never)
 

@@ -28,7 +28,9 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
+	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", ` +
+		`if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} ` +
+		`if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, "uris"}
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )

@@ -44,7 +44,8 @@ var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 func newEdge(t *testing.T) *edge {
 	t.Helper()
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
-	e.Desk = desk.Open(t, desk.Options{Began: noon, Apps: map[string]app.Settings{"demo": {Access: ptr("open")}, "shop": {Sites: []string{"example.com"}}}})
+	e.Desk = desk.Open(t, desk.Options{Began: noon, Apps: map[string]app.Settings{"demo": {Access: ptr("open")},
+		"shop": {Sites: []string{"example.com"}}}})
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
 		Reports: report.NewReader(e.DB), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
@@ -115,7 +116,8 @@ func (e *edge) post(body string) answer {
 // rows is how many rows the tables of visits have in all.
 func (e *edge) rows() int64 {
 	e.t.Helper()
-	return e.One(e.t, `SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM counters) + (SELECT count(*) FROM visitors) + (SELECT count(*) FROM visits)`)
+	return e.One(e.t, `SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM counters) + (SELECT count(*)
+		FROM visitors) + (SELECT count(*) FROM visits)`)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -322,7 +324,8 @@ func TestCountsOfMany(t *testing.T) {
 	e.get("/visit?app=demo&uri=http://a.example/one&ip=192.0.2.1")
 	e.get("/visit?app=demo&uri=http://a.example/two&ip=192.0.2.2")
 	rows := e.rows()
-	a := ask(`{"app":"demo","ip":"192.0.2.2","uris":["http://a.example/two","http://a.example/one#top","gopher://a","http://b.example/","http://a.example/two"]}`)
+	a := ask(`{"app":"demo","ip":"192.0.2.2","uris":["http://a.example/two","http://a.example/one#top","gopher://a","http://b.example/",` +
+		`"http://a.example/two"]}`)
 	require.Equal(t, http.StatusOK, a.status, a.body)
 	const (
 		one   = `{"site":{"pv":2,"uv":2,"rank":2,"hot":2},"page":{"pv":1,"uv":1,"rank":0,"hot":1}}`
@@ -338,7 +341,8 @@ func TestCountsOfMany(t *testing.T) {
 	assert.Equal(t, http.StatusOK, a.status, "as many and as long as may be")
 	assert.Equal(t, mostList, strings.Count(a.body, `"page"`))
 
-	assert.Contains(t, ask(`{"app":"shop","uris":["http://a.example/"]}`).body, `{"counts":[{"error":"uri: app shop does not count the site a.example`)
+	assert.Contains(t, ask(`{"app":"shop","uris":["http://a.example/"]}`).body,
+		`{"counts":[{"error":"uri: app shop does not count the site a.example`)
 	for body, says := range map[string]string{
 		`{"app":"demo"}`:                                                    "uris: they are missing",
 		`{"app":"demo","uris":null}`:                                        "uris: they are not a list",
@@ -487,7 +491,8 @@ func TestProfilesAreOfThisMachine(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:8081", "127.0.0.1", "[::1]:8081", "[::1]", "LOCALHOST:8081", "192.0.2.1", own, own + ":8081"} {
 		assert.Equal(t, http.StatusOK, ask(host), host)
 	}
-	for _, host := range []string{"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example:8081", "127.0.0.1:evil.example:8081"} {
+	for _, host := range []string{"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example:8081",
+		"127.0.0.1:evil.example:8081"} {
 		assert.Equal(t, http.StatusForbidden, ask(host), host)
 	}
 }

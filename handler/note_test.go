@@ -18,7 +18,8 @@ func TestNotesAreShownOnCharts(t *testing.T) {
 	e.counting(3, "192.168.0.1", "http://other.example/")
 	shared := e.share("demo", "hhui.top")
 	const hostile = `<script>hacked=1</script>"';--.`
-	for _, n := range [][]string{{"2019-06-29", hostile, ""}, {"2019-06-30", "Of one site", "hhui.top"}, {"2019-07-02", "Of another", "other.example"}, {"2018-01-01", "Long ago", ""}} {
+	for _, n := range [][]string{{"2019-06-29", hostile, ""}, {"2019-06-30", "Of one site", "hhui.top"},
+		{"2019-07-02", "Of another", "other.example"}, {"2018-01-01", "Long ago", ""}} {
 		e.administer(func(ctx context.Context, a *admin.Admin) error {
 			_, err := a.AddNote(ctx, "demo", n[0], n[1], n[2])
 			return err

@@ -37,7 +37,8 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	const counted = `"site":{"pv":3,"uv":2,"rank":2,"hot":6},"page":{"pv":3,"uv":2,"rank":2,"hot":4}`
 	const shown = `"site":{"pv":503,"uv":402,"rank":402,"hot":5006},"page":{"pv":203,"uv":102,"rank":102,"hot":1004}`
 	many := func(more string) string {
-		return e.do(http.MethodPost, e.public+"/counts", "application/json", `{"app":"demo","ip":"192.168.0.2","uris":["http://hhui.top/home"]`+more+`}`).body
+		return e.do(http.MethodPost, e.public+"/counts", "application/json", `{"app":"demo","ip":"192.168.0.2","uris":["http://hhui.top/home"]`+
+			more+`}`).body
 	}
 	for _, c := range []struct{ way, shown, counted, wantShown, wantCounted string }{
 		{"GET /counts", e.get("/counts" + about).body, e.get("/counts" + about + "&offsets=no").body, "{" + shown + "}", "{" + counted + "}"},
@@ -46,7 +47,8 @@ func TestOffsetsOverHTTP(t *testing.T) {
 		assert.JSONEq(t, c.wantShown, c.shown, c.way)
 		assert.JSONEq(t, c.wantCounted, c.counted, c.way)
 	}
-	for query, want := range map[string]string{"": "visits: 1,004", "&offsets=no": "visits: 4", "&show=site.uv": "visitors: 402", "&show=site.uv&offsets=no": "visitors: 2"} {
+	for query, want := range map[string]string{"": "visits: 1,004", "&offsets=no": "visits: 4", "&show=site.uv": "visitors: 402",
+		"&show=site.uv&offsets=no": "visitors: 2"} {
 		assert.Contains(t, e.get("/badge/demo.svg?uri=http://hhui.top/home"+query).body, "<title>"+want+"</title>", query)
 	}
 	for path, want := range map[string][2]string{
@@ -79,7 +81,8 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	visited(3, e.visits("app=demo", item, inArray...).body, true)
 	visited(4, e.visits("app=demo&offsets=no", item, inArray...).body, false)
 
-	assert.Contains(t, e.ask(http.MethodGet, "/busuanzi/api", "X-Bsz-Referer", "http://hhui.top/home").body, numbersOf("5010", "402", "1008", "102"))
+	assert.Contains(t, e.ask(http.MethodGet, "/busuanzi/api", "X-Bsz-Referer", "http://hhui.top/home").body,
+		numbersOf("5010", "402", "1008", "102"))
 
 	for _, a := range []answer{
 		e.get("/visit" + about + "&offsets=yes"), e.get("/counts" + about + "&offsets="), e.get("/counts" + about + "&offsets=no&offsets=no"),
@@ -90,13 +93,16 @@ func TestOffsetsOverHTTP(t *testing.T) {
 		assert.True(t, strings.HasPrefix(a.body, `{"error":"offsets: `), a.body)
 	}
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/days?site=hhui.top&offsets=no").status, "days have none")
-	assert.Equal(t, "offsets: \"yes\" is neither no nor left out", e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(errorHeader))
+	assert.Equal(t, "offsets: \"yes\" is neither no nor left out", e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(
+		errorHeader))
 
 	var last int64
-	require.NoError(t, e.Conn(e.t).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
+	require.NoError(t, e.Conn(e.t).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629,
+		20190630)`).Scan(&last))
 	assert.EqualValues(t, 102, last)
 	page := e.get("/dash/demo/hhui.top?page=/home").body
-	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: 1,008 page views, 203 daily visitors, 102 visitors; counted here alone: 8, 3 and 2."), page)
+	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: 1,008 page views, 203 daily visitors, 102 visitors; counted "+
+		"here alone: 8, 3 and 2."), page)
 	assert.Equal(t, 1, strings.Count(page, "<b>no. 102</b>"), "first visits have ranks as visitors were told them")
 	assert.Zero(t, strings.Count(e.get("/dash/demo/hhui.top?page=/index").body, "counted elsewhere"))
 }

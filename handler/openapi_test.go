@@ -214,7 +214,8 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 		security, said := operation.(map[string]any)["security"].([]any)
 		assert.True(t, said, call)
 		path := strings.Fields(call)[1]
-		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/people") || strings.HasPrefix(path, "/api/apps/")
+		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/people") ||
+			strings.HasPrefix(path, "/api/apps/")
 		assert.Equal(t, takesKey, len(security) > 0, call)
 	}
 }
@@ -330,10 +331,12 @@ func (c *checker) send(t *testing.T, s sent) {
 
 func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
-	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}, said: map[string]bool{}}
+	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{},
+		said: map[string]bool{}}
 	c.operations = c.document.operations()
 	c.administer(func(ctx context.Context, a *admin.Admin) error {
-		if err := a.AddApp(ctx, "choosy", app.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true), PublicCounts: ptr("count")}); err != nil {
+		if err := a.AddApp(ctx, "choosy", app.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true),
+			PublicCounts: ptr("count")}); err != nil {
 			return err
 		}
 		if err := a.SetApp(ctx, "demo", app.Settings{Tags: []string{"default", "plan"}}); err != nil {
@@ -361,35 +364,43 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&offsets=no&referrer=https://news.example/&language=de&country=DE&uri=" + page, nil, "", 200},
-		{"GET /visit", "app=demo&ip=192.168.0.1&event=signup", nil, "", 200}, {"GET /counts", "app=demo&event=signup", nil, "", 200}, {"GET /badge/{file}", "choosy!event=signup", nil, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&event=signup", nil, "", 200}, {"GET /counts", "app=demo&event=signup", nil, "", 200},
+		{"GET /badge/{file}", "choosy!event=signup", nil, "", 200},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","event":"signup"}`, 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
 		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},
-		{"GET /visit", "app=demo&answer=later&ip=192.168.0.1&uri=" + page, nil, "", 202}, {"GET /visit", "app=demo&answer=now&uri=" + page, nil, "", 400},
+		{"GET /visit", "app=demo&answer=later&ip=192.168.0.1&uri=" + page, nil, "", 202}, {"GET /visit", "app=demo&answer=now&uri=" + page, nil,
+			"", 400},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home","answer":"later"}`, 202},
 		{"GET /visit", "app=demo", nil, "", 400}, {"GET /visit", "app=none", nil, "", 404},
 		{"GET /visit", "app=shop&uri=http://example.com/", []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /visit", "app=shop&uri=" + page, nil, "", 403},
-		{"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 200}, {"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
+		{"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 200}, {"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "",
+			429},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home"}`, 200},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home","id":"1"}`, 200},
 		{"POST /visit", "", inJSON, `{"app":"demo"}`, 400}, {"POST /visit", "", inJSON, `{"app":"none"}`, 404},
 		{"POST /visit", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uri":"http://example.com/"}`, 401},
 		{"POST /visit", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uri":"http://example.com/"}`, 403},
 		{"POST /visit", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uri":"http://example.com/"}`, 429},
-		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /visit", "", inJSON, strings.Repeat(" ", int(oneVisit.most)+1), 413},
+		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415},
+		{"POST /visit", "", inJSON, strings.Repeat(" ", int(oneVisit.most)+1), 413},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
 		{"POST /visits", "app=shop", append([]string{"Idempotency-Key", "k", "Authorization", "Bearer " + asserting}, inJSON...), `[]`, 200},
-		{"POST /visits", "app=shop", append([]string{"Idempotency-Key", "k", "Authorization", "Bearer " + asserting}, inJSON...), manyVisits, 422},
+		{"POST /visits", "app=shop", append([]string{"Idempotency-Key", "k", "Authorization", "Bearer " + asserting}, inJSON...), manyVisits,
+			422},
 		{"POST /visits", "app=demo&answers=none&offsets=no", []string{"Content-Type", "application/x-ndjson"}, `{"uri":"/"}`, 200},
 		{"POST /visits", "app=deaf", inJSON, manyVisits, 200},
-		{"POST /visits", "app=demo", inJSON, `[{]`, 400}, {"POST /visits", "app=none", inJSON, `[]`, 404}, {"POST /visits", "app=shop", inJSON, `[]`, 401},
+		{"POST /visits", "app=demo", inJSON, `[{]`, 400}, {"POST /visits", "app=none", inJSON, `[]`, 404},
+		{"POST /visits", "app=shop", inJSON, `[]`, 401},
 		{"POST /visits", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403},
-		{"POST /visits", "app=demo", []string{"Content-Type", "text/plain"}, `[]`, 415}, {"POST /visits", "app=demo", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
+		{"POST /visits", "app=demo", []string{"Content-Type", "text/plain"}, `[]`, 415},
+		{"POST /visits", "app=demo", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
 		{"GET /counts", "app=demo&ip=192.168.0.1&offsets=no&uri=" + page, nil, "", 200},
-		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "", 403},
+		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "",
+			403},
 		{"GET /counts", "app=shop&uri=" + page, []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /counts", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
 		{"POST /counts", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uris":["http://hhui.top/home","/"]}`, 200},
@@ -397,38 +408,53 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /counts", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uris":[]}`, 401},
 		{"POST /counts", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uris":[]}`, 403},
 		{"POST /counts", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uris":[]}`, 429},
-		{"POST /counts", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /counts", "", inJSON, strings.Repeat(" ", int(manyCounts.most)+1), 413},
+		{"POST /counts", "", []string{"Content-Type", "text/plain"}, `{}`, 415},
+		{"POST /counts", "", inJSON, strings.Repeat(" ", int(manyCounts.most)+1), 413},
 		{"PUT /people", "app=people", inJSON, `[{"id":"cookie:abc","is":"user:42"},{"id":"user:42","tags":{"age":"25-34"}},{"id":""}]`, 200},
-		{"PUT /people", "app=people", inJSON, `[{]`, 400}, {"PUT /people", "app=demo", inJSON, `[]`, 400}, {"PUT /people", "app=none", inJSON, `[]`, 404}, {"PUT /people", "app=shop", inJSON, `[]`, 401},
-		{"PUT /people", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403}, {"PUT /people", "app=people_limited", inJSON, `[]`, 200},
-		{"PUT /people", "app=people_limited", inJSON, `[]`, 429}, {"GET /people", "app=people_limited&id=a", nil, "", 429}, {"POST /people/lookup", "", inJSON, `{"app":"people_limited","ids":[]}`, 429},
-		{"PUT /people", "app=people", []string{"Content-Type", "text/plain"}, `[]`, 415}, {"PUT /people", "app=people", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
-		{"GET /people", "app=people&id=cookie:abc", nil, "", 200}, {"GET /people", "app=people&id=nobody", nil, "", 200}, {"GET /people", "app=people", nil, "", 400}, {"GET /people", "app=none", nil, "", 404},
+		{"PUT /people", "app=people", inJSON, `[{]`, 400}, {"PUT /people", "app=demo", inJSON, `[]`, 400},
+		{"PUT /people", "app=none", inJSON, `[]`, 404}, {"PUT /people", "app=shop", inJSON, `[]`, 401},
+		{"PUT /people", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403},
+		{"PUT /people", "app=people_limited", inJSON, `[]`, 200},
+		{"PUT /people", "app=people_limited", inJSON, `[]`, 429}, {"GET /people", "app=people_limited&id=a", nil, "", 429},
+		{"POST /people/lookup", "", inJSON, `{"app":"people_limited","ids":[]}`, 429},
+		{"PUT /people", "app=people", []string{"Content-Type", "text/plain"}, `[]`, 415},
+		{"PUT /people", "app=people", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
+		{"GET /people", "app=people&id=cookie:abc", nil, "", 200}, {"GET /people", "app=people&id=nobody", nil, "", 200},
+		{"GET /people", "app=people", nil, "", 400}, {"GET /people", "app=none", nil, "", 404},
 		{"GET /people", "app=shop&id=a", nil, "", 401}, {"GET /people", "app=shop&id=a", []string{"Authorization", "Bearer " + count}, "", 403},
-		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["cookie:abc","nobody",""]}`, 200}, {"POST /people/lookup", "", inJSON, `{"app":"people"}`, 400}, {"POST /people/lookup", "", inJSON, `{"app":"none","ids":[]}`, 404},
-		{"POST /people/lookup", "", inJSON, `{"app":"shop","ids":[]}`, 401}, {"POST /people/lookup", "", append([]string{"Authorization", "Bearer " + count}, inJSON...), `{"app":"shop","ids":[]}`, 403},
-		{"POST /people/lookup", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /people/lookup", "", inJSON, strings.Repeat(" ", int(manyPeople.most)+1), 413},
+		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["cookie:abc","nobody",""]}`, 200},
+		{"POST /people/lookup", "", inJSON, `{"app":"people"}`, 400}, {"POST /people/lookup", "", inJSON, `{"app":"none","ids":[]}`, 404},
+		{"POST /people/lookup", "", inJSON, `{"app":"shop","ids":[]}`, 401},
+		{"POST /people/lookup", "", append([]string{"Authorization", "Bearer " + count}, inJSON...), `{"app":"shop","ids":[]}`, 403},
+		{"POST /people/lookup", "", []string{"Content-Type", "text/plain"}, `{}`, 415},
+		{"POST /people/lookup", "", inJSON, strings.Repeat(" ", int(manyPeople.most)+1), 413},
 		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
 		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&after=cHYgMSAwIDA", nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
-		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&name=plan", nil, "", 200},
+		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
+		{"GET /api/apps/{app}/tags", "site=hhui.top&name=plan", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "site=hhui.top&after=20190629-192.168.0.1", nil, "", 200},
-		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
+		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200},
+		{"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
 		{"GET /api/apps/{app}/uniques", "uri=" + page + "&from=20190101&to=20200101", nil, "", 200},
-		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "", 200},
+		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "",
+			200},
 	})
 	named := []string{"Authorization", "Bearer " + c.key("demo", app.ScopeRead)}
 	const compared = "&from=20190629&to=20190630&days_before=1&compared_to=20190629"
 	c.sendAll(t, []sent{
-		{"GET /api/apps/{app}/pages", "site=hhui.top&find=om&limit=all" + compared, nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&limit=all" + compared, nil, "", 200},
+		{"GET /api/apps/{app}/pages", "site=hhui.top&find=om&limit=all" + compared, nil, "", 200},
+		{"GET /api/apps/{app}/tags", "site=hhui.top&limit=all" + compared, nil, "", 200},
 		{"GET /api/apps/{app}/numbers", "uri=" + page + compared, nil, "", 200}, {"GET /api/apps/{app}/totals", "uri=" + page, nil, "", 200},
 		{"GET /api/apps/{app}/chart", "uri=" + page + "&period=week&compared_from=20190629" + compared, nil, "", 200},
-		{"GET /api/apps/{app}/returns", "uri=" + page + "&from=20190629&to=20190630", nil, "", 200}, {"GET /api/apps/{app}/first-visits", "uri=" + page, nil, "", 200},
-		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200}, {"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
+		{"GET /api/apps/{app}/returns", "uri=" + page + "&from=20190629&to=20190630", nil, "", 200}, {"GET /api/apps/{app}/first-visits", "uri=" +
+			page, nil, "", 200},
+		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200},
+		{"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
 		{"GET /api/apps/{app}/who-came", "uri=" + page + "&from=20190629&to=20190630&limit=1", named, "", 200},
 		{"GET /api/apps/{app}/who-came", "site=hhui.top&limit=all&after=20190629-192.168.0.1", named, "", 200},
 	})
@@ -438,13 +464,16 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 
 	// The tables refuse what they are told, and then are gone.
 	conn := c.Conn(c.t)
-	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66'); ALTER TABLE footfall.people ADD CONSTRAINT no_more CHECK (height < 2)`)
+	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66'); ALTER TABLE
+		footfall.people ADD CONSTRAINT no_more CHECK (height < 2)`)
 	require.NoError(t, err)
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})
 	c.send(t, sent{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.66","uri":"http://hhui.top/home"}`, 500})
 	c.send(t, sent{"POST /visits", "app=demo", inJSON, `[{"uri":"http://a.example/","ip":"192.168.0.66"}]`, 500})
 	c.send(t, sent{"PUT /people", "app=people", inJSON, `[{"id":"device:1","is":"cookie:abc"}]`, 500})
-	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER VIEW footfall.totals RENAME TO lost_totals; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages; ALTER TABLE footfall.people RENAME TO lost_people`)
+	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER VIEW footfall.totals RENAME TO lost_totals; ALTER TABLE
+		footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages;
+		ALTER TABLE footfall.people RENAME TO lost_people`)
 	require.NoError(t, err)
 	close(c.stopping)
 	c.sendAll(t, []sent{
@@ -452,7 +481,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://a.example/"}`, 503},
 		{"POST /visits", "app=demo", inJSON, manyVisits, 503},
 		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"POST /counts", "", inJSON, `{"app":"demo","uris":["http://a.example/"]}`, 503},
-		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503}, {"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},
+		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503},
+		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},
 		{"GET /readyz", "", nil, "", 503},
 	})
 	for _, k := range report.Reports {
@@ -469,7 +499,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 func (e *edge) allIsCounted() {
 	e.t.Helper()
 	require.Eventually(e.t, func() bool {
-		return len(e.texts(`SELECT 'waits' FROM footfall.tag_news UNION ALL SELECT 'waits' FROM footfall.apps WHERE footfall.inbox_behind(id) > 0`)) == 0
+		return len(e.texts(`SELECT 'waits' FROM footfall.tag_news UNION ALL SELECT 'waits' FROM footfall.apps
+			WHERE footfall.inbox_behind(id) > 0`)) == 0
 	}, dbtest.Patience, dbtest.Tick)
 }
 
@@ -509,7 +540,8 @@ func (c *checker) sendSame(t *testing.T, count string) {
 		}
 		tag := c.ask(http.MethodGet, "/api/apps/demo/"+k.Name+"?"+least, keys[0]...).header.Get("ETag")
 		c.sendAll(t, []sent{
-			{call, least + "&format=csv", keys[0], "", 200}, {call, least, append([]string{"Accept", "text/csv"}, keys[0]...), "", 200}, {call, least, append([]string{"If-None-Match", tag}, keys[0]...), "", 304},
+			{call, least + "&format=csv", keys[0], "", 200}, {call, least, append([]string{"Accept", "text/csv"}, keys[0]...), "", 200},
+			{call, least, append([]string{"If-None-Match", tag}, keys[0]...), "", 304},
 			{call, least + "&nonsense=1", nil, "", 400}, {call, "shop!" + least, nil, "", 401}, {call, "none!" + least, nil, "", 404},
 			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, keys[1], "", 429},
 		})

@@ -25,7 +25,8 @@ func peopleEdge(t *testing.T) (e *edge, headers []string) {
 	t.Helper()
 	e = newEdge(t)
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.AddApp(ctx, "blog", app.Settings{Sites: []string{"blog.example"}, Visitor: ptr("id"), Tags: []string{"default", "age", "plan", "a", "b", "c", "d", "e", "f", "g"}})
+		return a.AddApp(ctx, "blog", app.Settings{Sites: []string{"blog.example"}, Visitor: ptr("id"),
+			Tags: []string{"default", "age", "plan", "a", "b", "c", "d", "e", "f", "g"}})
 	})
 	return e, []string{"Authorization", "Bearer " + e.key("blog", app.ScopeAssert, app.ScopeRead)}
 }
@@ -61,7 +62,8 @@ func TestPeople(t *testing.T) {
 
 {"id":"device:1","is":"cookie:abc","tags":{"age":"35-44","plan":"pro"}}`, append(inLines, headers...)...)
 	assert.Equal(t, []string{"ok", "ok", "ok"}, said)
-	a := e.askWith(`{"app":"blog","ids":["device:1","cookie:abc","user:42","nobody","","`+strings.Repeat("x", 300)+`"]}`, http.MethodPost, "/people/lookup", append(inArray, headers...)...)
+	a := e.askWith(`{"app":"blog","ids":["device:1","cookie:abc","user:42","nobody","","`+strings.Repeat("x", 300)+`"]}`, http.MethodPost,
+		"/people/lookup", append(inArray, headers...)...)
 	require.Equal(t, http.StatusOK, a.status, a.body)
 	var answer struct{ People []map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(a.body), &answer))
@@ -69,21 +71,26 @@ func TestPeople(t *testing.T) {
 	assert.Regexp(t, "^fd", person)
 	tags := map[string]any{"age": "35-44", "plan": "pro"}
 	assert.Equal(t, []map[string]any{
-		{"id": "device:1", "person": person, "tags": tags}, {"id": "cookie:abc", "person": person, "tags": tags}, {"id": "user:42", "person": person, "tags": tags},
+		{"id": "device:1", "person": person, "tags": tags}, {"id": "cookie:abc", "person": person, "tags": tags},
+		{"id": "user:42", "person": person, "tags": tags},
 		{"id": "nobody", "tags": map[string]any{}},
-		{"error": "id: it is missing: give the id by which you know the visitor"}, {"error": "id: it is longer than 256 bytes: shorten it, or send a hash of it"},
+		{"error": "id: it is missing: give the id by which you know the visitor"},
+		{"error": "id: it is longer than 256 bytes: shorten it, or send a hash of it"},
 	}, answer.People)
 
-	assert.JSONEq(t, `{"id":"cookie:abc","person":"`+person.(string)+`","tags":{"age":"35-44","plan":"pro"}}`, e.ask(http.MethodGet, "/people?app=blog&id=cookie:abc", headers...).body)
+	assert.JSONEq(t, `{"id":"cookie:abc","person":"`+person.(string)+`","tags":{"age":"35-44","plan":"pro"}}`,
+		e.ask(http.MethodGet, "/people?app=blog&id=cookie:abc", headers...).body)
 	assert.JSONEq(t, `{"id":"nobody","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=nobody", headers...).body)
 	assert.Equal(t, []string{"ok"}, e.put(`[{"id":"cookie:abc","tags":{}}]`, append(inArray, headers...)...))
-	assert.JSONEq(t, `{"id":"user:42","person":"`+person.(string)+`","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=user:42", headers...).body)
+	assert.JSONEq(t, `{"id":"user:42","person":"`+person.(string)+`","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=user:42",
+		headers...).body)
 }
 
 // Each rule on links, with what is said and answered call by call: a>b is a link, a:t a tag.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	const ok, itself, circle, long = "ok", "it is the id itself", "this person stands for the id already", "ids would lead to the person over more than 4 steps"
+	const ok, itself, circle, long = "ok", "it is the id itself", "this person stands for the id already",
+		"ids would lead to the person over more than 4 steps"
 	for name, calls := range map[string][][2]string{
 		"to itself":                       {{"a>a", itself}},
 		"a circle":                        {{"a>b", ok}, {"b>a", circle}},
@@ -99,7 +106,8 @@ func TestLinks(t *testing.T) {
 		"a shorter chain comes later":     {{"a>b b>c", ok + " " + ok}, {"x>c", ok}, {"c>d d>e", ok + " " + ok}, {"e>f", long}},
 		"another person":                  {{"a>b", ok}, {"a>c", ok}, {"b>a", ok}, {"c>b", circle}},
 		"the same again":                  {{"a>b", ok}, {"a>b b>c", ok + " " + ok}, {"a>b", ok}, {"b>c a>b", ok + " " + ok}},
-		"what fails changes nothing":      {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long}, {"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
+		"what fails changes nothing": {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long},
+			{"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,12 +119,14 @@ func TestLinks(t *testing.T) {
 					items = append(items, `{"id":"`+id+`","is":"`+is+`"}`)
 				}
 				said := strings.Join(e.put("["+strings.Join(items, ",")+"]", append(inArray, headers...)...), " ")
-				for _, rest := range []string{": give the id of the person that it stands for", ", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
+				for _, rest := range []string{": give the id of the person that it stands for",
+					", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
 					said = strings.ReplaceAll(said, rest, "")
 				}
 				assert.Equal(t, call[1], said, call[0])
 			}
-			assert.Empty(t, e.texts(`SELECT 'a height too low' FROM footfall.people AS p JOIN footfall.people AS q ON q.id = p.person WHERE q.height <= p.height`))
+			assert.Empty(t, e.texts(`SELECT 'a height too low' FROM footfall.people AS p JOIN footfall.people AS q ON q.id = p.person
+				WHERE q.height <= p.height`))
 		})
 	}
 }
@@ -182,14 +192,19 @@ func TestTagsOfPeople(t *testing.T) {
 {"id":"a","is":"`+strings.Repeat("é", 128)+`x"}
 {"id":"a","tags":{"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","age":"5"}}`, inLines...)
 	for i, want := range []string{
-		"tags: app blog has no tag \"source\" of its own", "tags: app blog has no tag \"size\" of its own", "tags: plan has no value that can be counted", "tags: \"age\" is not a string", "tags: they are not an object",
-		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person", "id: it is empty", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
-		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags", "it is not an object: send {\"id\":\"…\",\"is\":\"…\"}",
-		"it is empty", "it has control characters", "id: it is given twice", "tags: it is given twice", "tags: app blog has no tag \"\" of its own", "tags: they are not an object", "it is longer than 256 bytes", "ok",
+		"tags: app blog has no tag \"source\" of its own", "tags: app blog has no tag \"size\" of its own",
+		"tags: plan has no value that can be counted", "tags: \"age\" is not a string", "tags: they are not an object",
+		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person",
+		"id: it is empty", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
+		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags",
+		"it is not an object: send {\"id\":\"…\",\"is\":\"…\"}",
+		"it is empty", "it has control characters", "id: it is given twice", "tags: it is given twice",
+		"tags: app blog has no tag \"\" of its own", "tags: they are not an object", "it is longer than 256 bytes", "ok",
 	} {
 		assert.True(t, strings.HasPrefix(said[i], want), "%d: %s, not %s", i, said[i], want)
 	}
-	assert.Equal(t, []string{"5", "2", "5", "nobody"}, []string{e.whom("a", headers...), e.whom("b", headers...), e.whom("c", headers...), e.whom("d", headers...)})
+	assert.Equal(t, []string{"5", "2", "5", "nobody"}, []string{e.whom("a", headers...), e.whom("b", headers...), e.whom("c", headers...),
+		e.whom("d", headers...)})
 	assert.Equal(t, []string{"ok"}, e.put(`{"id":"b","tags":{}}`, inLines...))
 	assert.Empty(t, e.whom("b", headers...))
 
@@ -217,7 +232,8 @@ func TestLinksThatMeet(t *testing.T) {
 	}
 	e.blocked(2)
 	release()
-	assert.ElementsMatch(t, []string{"ok ok", "ok this person stands for the id already, which would stand for itself: leave one of the two out"}, []string{<-said, <-said})
+	assert.ElementsMatch(t, []string{"ok ok",
+		"ok this person stands for the id already, which would stand for itself: leave one of the two out"}, []string{<-said, <-said})
 }
 
 // The same id is another one in another app, and nobody is told of it there.
@@ -229,7 +245,8 @@ func TestPeopleOfAnotherApp(t *testing.T) {
 	})
 	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`, append(inLines, headers...)...)
 	assert.JSONEq(t, `{"id":"a","tags":{}}`, e.ask(http.MethodGet, "/people?app=other&id=a").body)
-	assert.JSONEq(t, `{"people":[{"ok":true}]}`, e.askWith(`{"id":"b","is":"a"}`, http.MethodPut, "/people?app=other", inLines...).body, "which is a circle in neither")
+	assert.JSONEq(t, `{"people":[{"ok":true}]}`, e.askWith(`{"id":"b","is":"a"}`, http.MethodPut, "/people?app=other", inLines...).body,
+		"which is a circle in neither")
 	assert.Equal(t, "1", e.whom("a", headers...))
 }
 
@@ -256,23 +273,30 @@ func TestPeopleAreRefused(t *testing.T) {
 		{"PUT /people?app=blog", other, "[", 401, "key: it is not a key of app blog"},
 		{"PUT /people?app=blog", revoked, "[", 401, "key: it is not a key of app blog"},
 		{"PUT /people?app=blog", asserting, "", 400, "body: line 1, column 1: a list of items should begin here with ["},
-		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"` + "\xff" + `","is":"b"}]`, 400, "body: line 1, column 29: it is not valid UTF-8"},
-		{"PUT /people?app=blog", reading, "[", 403, "key: app blog takes links of ids only with a key of the scope assert, which this one does not have"},
-		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400, "body: line 1, column 31: a comma or } should follow the value"},
+		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"` + "\xff" + `","is":"b"}]`, 400,
+			"body: line 1, column 29: it is not valid UTF-8"},
+		{"PUT /people?app=blog", reading, "[", 403,
+			"key: app blog takes links of ids only with a key of the scope assert, which this one does not have"},
+		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400,
+			"body: line 1, column 31: a comma or } should follow the value"},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"}`, 400, "body: line 1, column 21: a comma or ] should follow the item"},
-		{"PUT /people?app=blog", asserting, `[` + strings.Repeat(`{"id":"a","is":"b"},`, 10_000) + `{}]`, 400, "body: it has more than 10000 items: send them in several calls"},
+		{"PUT /people?app=blog", asserting, `[` + strings.Repeat(`{"id":"a","is":"b"},`, 10_000) + `{}]`, 400,
+			"body: it has more than 10000 items: send them in several calls"},
 		{"PUT /people?app=shop", other, "[", 400, "app: app shop tells visitors apart by their address"},
 		{"PUT /people?app=demo", "", "[", 400, "app: app demo tells visitors apart by their address"},
 		{"GET /people?app=none", other, "", 404, "app: there is no app"},
 		{"GET /people?app=blog", "", "", 401, "key: app blog tells for whom ids stand only with a key of the scope read"},
-		{"GET /people?app=blog", counting, "", 403, "key: app blog tells for whom ids stand only with a key of the scope read, which this one does not have"},
+		{"GET /people?app=blog", counting, "", 403,
+			"key: app blog tells for whom ids stand only with a key of the scope read, which this one does not have"},
 		{"GET /people?app=blog", reading, "", 400, "id: it is missing"},
 		{"GET /people?app=blog&id=", reading, "", 400, "id: it is empty"},
 		{"GET /people?app=blog&id=" + strings.Repeat("x", 257), reading, "", 400, "id: it is longer than 256 bytes"},
 		{"GET /people?app=shop&id=a", other, "", 400, "app: app shop tells visitors apart by their address"},
-		{"POST /people/lookup", counting, `{"app":"blog","ids":["a"]}`, 403, "key: app blog tells for whom ids stand only with a key of the scope read"},
+		{"POST /people/lookup", counting, `{"app":"blog","ids":["a"]}`, 403,
+			"key: app blog tells for whom ids stand only with a key of the scope read"},
 		{"POST /people/lookup", reading, `{"app":"blog","ids":["a",7]}`, 400, "ids: they are not a list of strings"},
-		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400, "ids: there are 1001: ask about 1000 at once"},
+		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400,
+			"ids: there are 1001: ask about 1000 at once"},
 		{"GET /people?app=blog&id=a%0Ab", reading, "", 400, "id: it has control characters"},
 		{"GET /people?app=blog&id=%ff", reading, "", 400, "id: it is not valid UTF-8"},
 		{"GET /people?app=blog&id=a&id=b", reading, "", 400, "id: it is given twice"},
@@ -308,7 +332,8 @@ func TestPeopleOfAnAppThatGoes(t *testing.T) {
 	go func() {
 		said <- e.askWith(`{"id":"a","is":"b"}`, http.MethodPut, "/people?app=blog", append(inLines, headers...)...)
 	}()
-	require.Eventually(t, func() bool { return len(e.texts(`SELECT 'waits' FROM pg_locks WHERE NOT granted`)) > 0 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return len(e.texts(`SELECT 'waits' FROM pg_locks WHERE NOT granted`)) > 0 }, dbtest.Patience,
+		dbtest.Tick)
 	_, err = tx.Exec(t.Context(), `UPDATE footfall.apps SET deleted_at = now() WHERE name = 'blog'`)
 	require.NoError(t, err)
 	require.NoError(t, tx.Commit(t.Context()))
@@ -348,13 +373,15 @@ func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	assert.Equal(t, "1", e.whom("a", headers...))
 	e.put(`{"id":"p","is":"q"}`+"\n"+`{"id":"z","is":"x"}`, inLines...)
 	e.askWith(`{"app":"blog","ids":["m"]}`, http.MethodPost, "/people/lookup", append(inArray, headers...)...)
-	assert.Equal(t, []string{"12 of 25"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+	assert.Equal(t, []string{"12 of 25"}, e.texts(
+		`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
 	e.turnPeople()
 	assert.Equal(t, []string{"12"}, e.texts(`SELECT count(*)::text FROM footfall.people`))
 	for i, want := range []string{"1", "1", "1", "1", "1", "nobody", "nobody", "3", "3", "4", "4", "5", "5", "5"} {
 		assert.Equal(t, want, e.whom(ids[i], headers...), ids[i])
 	}
-	assert.Equal(t, []string{"12 of 24"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+	assert.Equal(t, []string{"12 of 24"}, e.texts(
+		`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
 }
 
 // Where an id has rows of both periods that of the present one holds, as on the ways of others.

@@ -95,7 +95,8 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	for _, c := range []struct{ ask, says string }{
 		{"pages", `{"pages":[` + home + `,` + index + `]}`},
 		{"pages?site=hhui.top&order=hot", `{"pages":[` + home + `,` + index + `]}`},
-		{"pages?order=uv&limit=1&from=20190629&to=20190629", `{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3,"shown":"hhui.top/home"}],"next":"dXYgMSAyIDI"}`},
+		{"pages?order=uv&limit=1&from=20190629&to=20190629",
+			`{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3,"shown":"hhui.top/home"}],"next":"dXYgMSAyIDI"}`},
 		{"pages?order=uv&limit=1&from=20190629&to=20190629&after=dXYgMSAyIDI", `{"pages":[` + index + `]}`},
 		{"pages?order=uv&from=20190630", `{"pages":[]}`},
 		{"pages?order=uri&from=2019-06-30", `{"pages":[{"uri":"hhui.top/home","pv":1,"new_visitors":0,"uniques":1,"hot":1,"shown":"hhui.top/home"},{"uri":"hhui.top/index","pv":0,"new_visitors":0,"uniques":0,"hot":0,"shown":"hhui.top/index"}]}`},
@@ -103,9 +104,11 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		{"pages?order=uri&after=hhui.top/home&site=hhui.top", `{"pages":[` + index + `]}`},
 		{"pages?site=other.example", `{"pages":[]}`},
 		{"days?site=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?uri=HTTPS://HHUI.top:443/./home%23top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?uri=HTTPS://HHUI.top:443/./home%23top",
+			`{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?uri=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?site=http://HHUI.top&from=yesterday&to=today", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190629,"to":20190630}`},
+		{"days?site=http://HHUI.top&from=yesterday&to=today",
+			`{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190629,"to":20190630}`},
 		{"days?site=hhui.top&to=yesterday", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"to":20190629}`},
 		{"days?site=hhui.top&from=7d&to=2019-06-28", `{"days":[],"from":20190622,"to":20190628}`},
 		{"days?uri=HHUI.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
@@ -116,11 +119,14 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		{"days?site=hhui.top&after=20190629", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=never.example", `{"days":[]}`},
 		{"visitors?site=hhui.top", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}],"day":20190630,"pv":1,"kept":true}`},
-		{"visitors?site=hhui.top&day=20190629&limit=1", `{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1","day":20190629,"pv":2,"kept":true}`},
-		{"visitors?site=hhui.top&limit=1&after=20190629-192.168.0.1", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":true}],"day":20190629,"pv":2,"kept":true}`},
+		{"visitors?site=hhui.top&day=20190629&limit=1",
+			`{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1","day":20190629,"pv":2,"kept":true}`},
+		{"visitors?site=hhui.top&limit=1&after=20190629-192.168.0.1",
+			`{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":true}],"day":20190629,"pv":2,"kept":true}`},
 		{"visitors?uri=http://hhui.top/never", `{"visitors":[],"day":20190630,"pv":0,"kept":true}`},
 		{"ranks?site=hhui.top&rank=2", `{"ranks":[{"rank":2,"visitor":"192.168.0.2","first_day":20190629,"last_day":20190630,"erased":false}]}`},
-		{"ranks?uri=http://hhui.top/index&ip=192.168.0.1", `{"ranks":[{"rank":1,"visitor":"192.168.0.1","first_day":20190629,"last_day":20190629,"erased":false}]}`},
+		{"ranks?uri=http://hhui.top/index&ip=192.168.0.1",
+			`{"ranks":[{"rank":1,"visitor":"192.168.0.1","first_day":20190629,"last_day":20190629,"erased":false}]}`},
 		{"ranks?site=hhui.top&rank=3", `{"ranks":[]}`},
 		{"ranks?site=hhui.top&ip=192.168.0.9", `{"ranks":[]}`},
 		{"ranks?site=never.example&ip=192.168.0.1", `{"ranks":[]}`},
@@ -136,7 +142,8 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		assert.Equal(t, http.StatusOK, a.status, c.ask)
 		assert.Equal(t, c.says, a.body, c.ask)
 	}
-	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+","shown":"hhui.top"}\]}$`, e.get("/api/apps/demo/sites").body)
+	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+","shown":"hhui.top"}\]}$`,
+		e.get("/api/apps/demo/sites").body)
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
 
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -144,10 +151,13 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		return err
 	})
 	assert.Equal(t, `{"ranks":[{"rank":1,"erased":true}]}`, e.get("/api/apps/demo/ranks?site=hhui.top&rank=1").body)
-	assert.Equal(t, "rank,visitor,first_day,last_day,erased\r\n1,,,,true\r\n", e.get("/api/apps/demo/ranks?site=hhui.top&rank=1&format=csv").body)
+	assert.Equal(t, "rank,visitor,first_day,last_day,erased\r\n1,,,,true\r\n",
+		e.get("/api/apps/demo/ranks?site=hhui.top&rank=1&format=csv").body)
 	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?site=hhui.top").body)
-	assert.Equal(t, `{"uniques":1,"exact":false,"standard_error":0,"erased":2}`, e.get("/api/apps/demo/uniques?uri=http://hhui.top/home&uri=http://hhui.top/index").body)
-	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body, "a whole site is one target")
+	assert.Equal(t, `{"uniques":1,"exact":false,"standard_error":0,"erased":2}`,
+		e.get("/api/apps/demo/uniques?uri=http://hhui.top/home&uri=http://hhui.top/index").body)
+	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body,
+		"a whole site is one target")
 }
 
 // What a report lists can be asked about, also what no URI leads to.
@@ -180,7 +190,8 @@ func TestReportsKnowWhatTheyList(t *testing.T) {
 		return a.AddApp(ctx, "tight", app.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
 	})
 	for _, uri := range []string{
-		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b", "http://a.example/%23",
+		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b",
+		"http://a.example/%23",
 		"http://a.example/x#/route", "http://[::1]:8080/", "http://a.example/9", "http://new.example/",
 	} {
 		a := e.get("/visit?" + url.Values{"app": {"tight"}, "ip": {"192.0.2.1"}, "uri": {uri}}.Encode())
@@ -192,7 +203,8 @@ func TestReportsKnowWhatTheyList(t *testing.T) {
 	sites := e.readAll("/api/apps/tight/sites?", "sites", "site", nil)
 	pages := e.readAll("/api/apps/tight/pages?order=uri", "pages", "uri", nil)
 	assert.Contains(t, sites, "(other)")
-	assert.Subset(t, pages, []string{"a.example/%28other%29", "a.example/(other)", "a.example/(deleted)", "a.example:80/x", "a.example:443/x", "a.example/?q=a%26b"})
+	assert.Subset(t, pages, []string{"a.example/%28other%29", "a.example/(other)", "a.example/(deleted)", "a.example:80/x", "a.example:443/x",
+		"a.example/?q=a%26b"})
 	for _, site := range sites {
 		assert.Contains(t, e.get("/api/apps/tight/days?"+url.Values{"site": {site}}.Encode()).body, `"day":20190629`, site)
 	}
@@ -205,36 +217,52 @@ func TestReportsRefuse(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for _, c := range []struct{ ask, says string }{
-		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=-1", "limit:"}, {"sites?limit=", "limit: it is empty"},
-		{"sites?limit=1&limit=1", "limit: it is given twice"}, {"sites?page=2", `"page": it is not a parameter of this report: use format, after, limit`},
+		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=-1", "limit:"},
+		{"sites?limit=", "limit: it is empty"},
+		{"sites?limit=1&limit=1", "limit: it is given twice"},
+		{"sites?page=2", `"page": it is not a parameter of this report: use format, after, limit`},
 		{"sites?LIMIT=1", `"LIMIT": it is not a parameter`}, {"sites?%zz=1", `"%zz": it is not`}, {"sites?after=%zz", "after: it has a %"},
 		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
 		{"sites?from=20190629", `"from": it is not a parameter`}, {"sites?key=footfall_x", `"key": it is not a parameter`},
-		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"}, {"pages?to=1.6.2019", "to:"},
-		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?from=00000101", "from:"}, {"pages?from=-1", "from:"},
-		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"}, {"pages?uri=http://example.com/", `"uri": it is not a parameter`},
-		{"pages?after=hhui.top/home", "after: it does not belong to this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
+		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"},
+		{"pages?to=1.6.2019", "to:"},
+		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?from=00000101", "from:"},
+		{"pages?from=-1", "from:"},
+		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"},
+		{"pages?uri=http://example.com/", `"uri": it is not a parameter`},
+		{"pages?after=hhui.top/home", "after: it does not belong to this order"},
+		{"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
 		{"pages?after=cHYgMTAwMDEgMCAw", "after:"}, {"pages?after=cHYgMSAwIDAAA", "after:"},
-		{"pages?limit=all&after=cHYgMSAwIDA", "after: it is given together with limit=all"}, {"days?site=a.example&limit=all", "limit:"}, {"pages?find=x", "site: it is missing"},
-		{"numbers?site=a.example&days_before=7", "from: it is missing"}, {"numbers?site=a.example&from=7d&days_before=0", "days_before:"}, {"chart?site=a.example&period=hour", "period:"},
+		{"pages?limit=all&after=cHYgMSAwIDA", "after: it is given together with limit=all"}, {"days?site=a.example&limit=all", "limit:"},
+		{"pages?find=x", "site: it is missing"},
+		{"numbers?site=a.example&days_before=7", "from: it is missing"}, {"numbers?site=a.example&from=7d&days_before=0", "days_before:"},
+		{"chart?site=a.example&period=hour", "period:"},
 		{"tag-pages?site=a.example", "value: it is missing"}, {"tag-pages?value=x", "site: it is missing"},
 		{"days", "uri: it is missing"}, {"days?uri=ftp://hhui.top/", "uri: it does not begin with http"},
-		{"days?uri=a%20b/(other)", "uri: its host is not a valid"}, {"days?uri=http://a.example/&site=a.example", "site: it is given together with uri"},
+		{"days?uri=a%20b/(other)", "uri: its host is not a valid"}, {"days?uri=http://a.example/&site=a.example",
+			"site: it is given together with uri"},
 		{"days?uri=http://a.example/&uri=http://b.example/", "uri: it is given twice"}, {"days?site=a.example&after=soon", "after:"},
-		{"visitors?day=20190631&site=a.example", "day:"}, {"visitors?site=a.example&after=192.0.2.1", "after:"}, {"visitors?site=a.example&after=20190629-x", "after:"},
-		{"visitors?site=a.example&after=20190629-fe80::1%25eth0", "after:"}, {"visitors?site=a.example&day=20190630&after=20190629-192.0.2.1", "after:"},
+		{"visitors?day=20190631&site=a.example", "day:"}, {"visitors?site=a.example&after=192.0.2.1", "after:"},
+		{"visitors?site=a.example&after=20190629-x", "after:"},
+		{"visitors?site=a.example&after=20190629-fe80::1%25eth0", "after:"}, {"visitors?site=a.example&day=20190630&after=20190629-192.0.2.1",
+			"after:"},
 		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"}, {"ranks?site=a.example&rank=1e3", "rank:"},
-		{"ranks?site=a.example&rank=99999999999999999999", "rank:"}, {"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given together with rank"},
-		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"}, {"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
-		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given together with"}, {"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
-		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"}, {"uniques?site=a.example&from=20190229", "from:"},
+		{"ranks?site=a.example&rank=99999999999999999999", "rank:"},
+		{"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given together with rank"},
+		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"},
+		{"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
+		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given together with"},
+		{"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
+		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"},
+		{"uniques?site=a.example&from=20190229", "from:"},
 	} {
 		a := e.get("/api/apps/demo/" + c.ask)
 		assert.Equal(t, http.StatusBadRequest, a.status, c.ask)
 		assert.Contains(t, a.error(t), c.says, c.ask)
 		assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	}
-	for _, path := range []string{"/api/apps/demo", "/api/apps/demo/", "/api/apps/demo/secrets", "/api/apps/demo/sites/", "/api/apps//sites", "/api/"} {
+	for _, path := range []string{"/api/apps/demo", "/api/apps/demo/", "/api/apps/demo/secrets", "/api/apps/demo/sites/", "/api/apps//sites",
+		"/api/"} {
 		a := e.get(path)
 		assert.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest}, a.status, path)
 	}
@@ -268,7 +296,8 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			{"demo", "", "", 200, ""},
 			{"demo", read, "", 401, "key: it is not a key of app demo"},
 		} {
-			query := map[string]string{"sites": "", "pages": "", "sites-between": "", "ranks": "site=a.example&rank=1", "tag-pages": "site=a.example&value=x"}
+			query := map[string]string{"sites": "", "pages": "", "sites-between": "", "ranks": "site=a.example&rank=1",
+				"tag-pages": "site=a.example&value=x"}
 			asked, is := query[k.Name]
 			if !is {
 				asked = "site=a.example"
@@ -406,8 +435,11 @@ func TestReportAsCSV(t *testing.T) {
 	assert.Contains(t, a.body, "\r\n\"'@SUM(1)\t\"\"\r\r\n=2/\",1", "what no URI can hold")
 
 	for accept, kind := range map[string]string{
-		"text/csv": "text/csv", "text/csv, application/json;q=0.9": "text/csv", "text/*": "text/csv", "application/json, text/csv;q=0.5": "application/json",
-		"*/*": "application/json", "": "application/json", "text/html, */*;q=0.1": "application/json", "text/csv;q=0": "application/json", "TEXT/CSV;Q=1": "text/csv",
+		"text/csv": "text/csv", "text/csv, application/json;q=0.9": "text/csv", "text/*": "text/csv",
+		"application/json, text/csv;q=0.5": "application/json",
+		"*/*":                              "application/json", "": "application/json", "text/html, */*;q=0.1": "application/json",
+		"text/csv;q=0": "application/json",
+		"TEXT/CSV;Q=1": "text/csv",
 	} {
 		a := e.ask(http.MethodGet, "/api/apps/demo/sites", "Accept", accept)
 		got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")

@@ -67,7 +67,8 @@ func (s *service) adminRoutes() []route {
 	profile := func(h http.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !namesThisMachine(c.Request().Host) {
-				return visit.Errorf(visit.Forbidden, "Host", "profiles are shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
+				return visit.Errorf(visit.Forbidden, "Host",
+					"profiles are shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
 			}
 			h(c.Response(), c.Request())
 			return nil

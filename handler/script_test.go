@@ -39,11 +39,13 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
-		"https%3A%2F%2Fblog.example%2F", "http%3A%2F%2Fexample.com%2F", "https://blog.example", "http://example.com", "VERSION", embed.Version, "HASH", embed.Integrity)
+		"https%3A%2F%2Fblog.example%2F", "http%3A%2F%2Fexample.com%2F", "https://blog.example", "http://example.com", "VERSION", embed.Version,
+		"HASH", embed.Integrity)
 	for i, name := range names {
 		blocks[name] = ours.Replace(string(found[i][1]))
 	}
-	blocks["badge"] = strings.Replace(string(regexp.MustCompile(`!\[visits\]\(https://count\.example(.*)\)`).FindSubmatch(text)[1]), "/blog.svg", "/shop.svg", 1)
+	blocks["badge"] = strings.Replace(string(regexp.MustCompile(`!\[visits\]\(https://count\.example(.*)\)`).FindSubmatch(text)[1]),
+		"/blog.svg", "/shop.svg", 1)
 	blocks["badge"] = strings.Replace(blocks["badge"], "https%3A%2F%2Fblog.example", "http%3A%2F%2Fexample.com", 1)
 	require.Equal(t, embed.Line(service, "shop")+"\n", blocks["line"])
 	require.Equal(t, embed.PinnedLine(service, "shop")+"\n", blocks["pinned"])
@@ -57,7 +59,8 @@ const listening = `
 	fetch = (...how) => { asked.push(String(how[0])); return ask(...how) }
 	const text = () => document.body.innerText.replace(/\s+/g, ' ').trim()
 	document.addEventListener('footfall', e => {
-		ask('/told', {method: 'POST', body: JSON.stringify({At: location.pathname + location.search + location.hash, Hot: e.detail.page.hot, Site: e.detail.site.hot, Text: text()})})
+		ask('/told', {method: 'POST', body: JSON.stringify({At: location.pathname + location.search + location.hash, Hot: e.detail.page.hot,` +
+	` Site: e.detail.site.hot, Text: text()})})
 	})
 	// settled returns when what was to be asked by now has been asked.
 	const settled = () => new Promise(done => setTimeout(() => setTimeout(done)))
@@ -110,16 +113,19 @@ func TestScriptInChromium(t *testing.T) {
 	quiet := func(t *testing.T, do string) {
 		t.Helper()
 		var more int
-		b.ask(`(async () => { await settled(); const before = asked.length; `+do+`; await settled(); await settled(); return asked.length - before })()`, &more)
+		b.ask(`(async () => { await settled(); const before = asked.length; `+do+
+			`; await settled(); await settled(); return asked.length - before })()`, &more)
 		assert.Zero(t, more, do)
 	}
 
 	t.Run("numbers", func(t *testing.T) {
 		at := page("example.com/hello", docs["line"], docs["numbers"])
 		b.open(at + "?from=mail&to=me#notes")
-		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 1, 1, "Opened 1 times; you are number 1. The whole site has 1 readers."}, w.hearVisit(t))
+		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 1, 1, "Opened 1 times; you are number 1. The whole site has 1 readers."},
+			w.hearVisit(t))
 		b.do("Page.reload", nil, nil)
-		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 2, 2, "Opened 2 times; you are number 1. The whole site has 1 readers."}, w.hearVisit(t))
+		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 2, 2, "Opened 2 times; you are number 1. The whole site has 1 readers."},
+			w.hearVisit(t))
 	})
 	t.Run("a page with the line twice, and an element of that name", func(t *testing.T) {
 		b.open(page("example.com/twice", docs["line"], docs["line"], `<b id="footfall" data-footfall="page.hot"></b>`))
@@ -140,7 +146,8 @@ func TestScriptInChromium(t *testing.T) {
 		if jQuery == "" || pjax == "" {
 			return
 		}
-		b.open(page("example.com/pjax", "<script>"+jQuery+"</script><script>"+pjax+"</script>", docs["line"], `<a href="/pjax/next">go</a> <div id="main"><i data-footfall="page.hot"></i></div>`))
+		b.open(page("example.com/pjax", "<script>"+jQuery+"</script><script>"+pjax+"</script>", docs["line"],
+			`<a href="/pjax/next">go</a> <div id="main"><i data-footfall="page.hot"></i></div>`))
 		require.Equal(t, "/pjax go 1", w.hearVisit(t).brief())
 		b.ask(`$(document).pjax('a', '#main', {timeout: 60000}); document.querySelector('a').click()`, nil)
 		require.Equal(t, "/pjax/next", w.hearVisit(t).At)
@@ -209,7 +216,8 @@ func TestScriptInChromium(t *testing.T) {
 		var seen string
 		b.ask(`text()`, &seen)
 		assert.Equal(t, "Hello 2 views never 0", seen)
-		b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="site.hot" data-footfall-for="/"></i>'); document.dispatchEvent(new Event('turbo:load'))`, nil)
+		b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="site.hot" data-footfall-for="/"></i>'); `+
+			`document.dispatchEvent(new Event('turbo:load'))`, nil)
 		b.ask(`until(() => document.querySelector('i').textContent)`, nil)
 		var calls int
 		b.ask(`asked.filter(url => url.endsWith('/counts')).length`, &calls)
@@ -227,7 +235,8 @@ func TestScriptInChromium(t *testing.T) {
 			Counts: JSON.stringify(await footfall.counts(['/hello', 'own', 'https://other.example/'])),
 			Nothing: (await footfall.counts([])).length}))()`, &seen)
 		assert.Equal(t, "Reader 1", seen.Welcome)
-		assert.Regexp(t, `^\[{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":2}},{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":1}},{"error":"uri: app shop does not count`, seen.Counts)
+		assert.Regexp(t, `^\[{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":2}},{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":1}},`+
+			`{"error":"uri: app shop does not count`, seen.Counts)
 		var drawn string
 		b.ask(`(async () => {
 			document.body.insertAdjacentHTML('beforeend', '<i data-footfall="page.hot"></i>')
@@ -237,7 +246,8 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, "12", drawn)
 		assert.Equal(t, int64(2), w.hearVisit(t).Hot)
 		var many int
-		b.ask(`footfall.counts(Array.from({length: 2001}, (_, i) => '/many/' + i)).then(all => all.filter(one => one.page.hot === 0).length)`, &many)
+		b.ask(`footfall.counts(Array.from({length: 2001}, (_, i) => '/many/' + i)).then(all => all.filter(one => one.page.hot === 0).length)`,
+			&many)
 		assert.Equal(t, 2001, many)
 		b.ask(`asked.filter(url => url.endsWith('/counts')).length`, &many)
 		assert.Equal(t, 1+3, many, "one for each thousand")
@@ -262,10 +272,12 @@ func TestScriptInChromium(t *testing.T) {
 	})
 	t.Run("events", func(t *testing.T) {
 		w.put("example.com/thanks", listener+docs["line"])
-		b.open(page("example.com/join", docs["line"], docs["event"], `<a href="/thanks" data-footfall-event="go"><i>on</i></a> <u data-footfall-event>x</u>`))
+		b.open(page("example.com/join", docs["line"], docs["event"],
+			`<a href="/thanks" data-footfall-event="go"><i>on</i></a> <u data-footfall-event>x</u>`))
 		require.Equal(t, "/join", w.hearVisit(t).At)
 		before := w.siteHot(t)
-		b.ask(`document.addEventListener('click', e => e.stopPropagation(), true), document.querySelector('button').click(), document.querySelector('u').click(), document.body.click()`, nil)
+		b.ask(`document.addEventListener('click', e => e.stopPropagation(), true), document.querySelector('button').click(), `+
+			`document.querySelector('u').click(), document.body.click()`, nil)
 		assert.Equal(t, int64(1), w.happened(t, "signup"))
 		var said string
 		b.ask(`footfall.event('signup').then(a => [a.page.rank, a.page.hot, a.site.hot].join())`, &said)
@@ -315,8 +327,11 @@ func TestScriptInChromium(t *testing.T) {
 	})
 	t.Run("what a page is", func(t *testing.T) { tryNamed(t, w, b, page, docs) })
 	t.Run("headless browsers are bots", func(t *testing.T) {
-		b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 Safari/537.36"}, nil)
-		b.open(page("example.com/bot", docs["line"], `<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p><p><b data-footfall="page.hot"></b></p>`))
+		b.do("Emulation.setUserAgentOverride",
+			map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 " +
+				"Safari/537.36"}, nil)
+		b.open(page("example.com/bot", docs["line"],
+			`<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p><p><b data-footfall="page.hot"></b></p>`))
 		assert.Equal(t, "/bot 0", w.hearVisit(t).brief())
 	})
 	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
@@ -349,12 +364,14 @@ func tryFormats(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	line := embed.Line(w.public, "shop")
 	numbers := `<script>fetch = async () => new Response('` + answer + `')</script>`
 	b.open(page("example.com/formats", numbers, line, `
-		<p><b data-footfall="site.hot"></b> <b data-footfall="site.hot" data-format="locale" lang="en"></b> <b data-footfall="site.hot" data-format="short" lang="en"></b></p>
+		<p><b data-footfall="site.hot"></b> <b data-footfall="site.hot" data-format="locale" lang="en"></b> <b data-footfall="site.hot" `+
+		`data-format="short" lang="en"></b></p>
 		<p lang="de"><b data-footfall="site.hot" data-format="locale"></b> <b data-footfall="site.hot" data-format="short"></b></p>
 		<p lang="zh"><b data-footfall="site.hot" data-format="short"></b></p>
 		<p lang="no_such!"><b data-footfall="site.hot" data-format="locale"></b></p>
 		<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p>
-		<p data-footfall-sentence hidden><b data-footfall="page.uv"></b> readers<i data-footfall-sentence>, you are number <b data-footfall="site.rank"></b></i></p>
+		<p data-footfall-sentence hidden><b data-footfall="page.uv"></b> readers<i data-footfall-sentence>, you are number <b `+
+		`data-footfall="site.rank"></b></i></p>
 		<p data-footfall-sentence hidden>one of <b data-footfall="page.pv"></b> and <b data-footfall="page.visits"></b></p>
 		<p data-footfall-sentence hidden>none of <b data-footfall="nothing"></b><b data-footfall></b></p>`))
 	assert.Equal(t, "1234567 1,234,567 1.2M 1.234.567 1,2 Mio. 123.5万 1234567 0 readers", w.hearVisit(t).Text)
@@ -393,11 +410,13 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 		assert.Equal(t, step.leads, w.hearVisit(t).At, step.do)
 		quiet(t, "0")
 	}
-	for path, hot := range map[string]int64{"spa": 1, "spa/a": 2, "spa/a%23/cart": 3, "spa/a%23!pay": 1, "spa/b": 0, "spa/login": 1, "spa/home": 1, "spa/turbo": 1, "spa/pjax": 3} {
+	for path, hot := range map[string]int64{"spa": 1, "spa/a": 2, "spa/a%23/cart": 3, "spa/a%23!pay": 1, "spa/b": 0, "spa/login": 1,
+		"spa/home": 1, "spa/turbo": 1, "spa/pjax": 3} {
 		assert.Equal(t, hot, w.counted(t, path), path)
 	}
 	// Places that a framework draws after the answer.
-	b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="page.hot"></i>'); document.dispatchEvent(new Event('turbo:load'))`, nil)
+	b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="page.hot"></i>'); document.dispatchEvent(new Event('turbo:load'))`,
+		nil)
 	var later string
 	b.ask(`document.querySelector('i').textContent`, &later)
 	assert.Equal(t, "3", later)
@@ -485,7 +504,8 @@ func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
 	const unranked = "Opened 0 times. The whole site has 1 readers."
 	assert.Equal(t, visited{"/me#footfall-ignore", 0, before, unranked}, w.hearVisit(t))
 	told := func() (lines []string) {
-		b.ask(`[...document.querySelectorAll('b[role=status]')].filter(p => p.checkVisibility() && p.getBoundingClientRect().bottom === innerHeight).map(p => p.textContent)`, &lines)
+		b.ask(`[...document.querySelectorAll('b[role=status]')].filter(p => p.checkVisibility() && p.getBoundingClientRect().bottom === `+
+			`innerHeight).map(p => p.textContent)`, &lines)
 		return lines
 	}
 	assert.Equal(t, []string{"footfall: visits of this browser to this site do not count"}, told(), "also on a phone, which shows no console")
@@ -512,7 +532,8 @@ func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
 // tryPolicies shows pages that forbid nearly everything.
 func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	policy := func(rules string) string {
-		return `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'; ` + rules + `">`
+		return `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; require-trusted-types-for 'script'; trusted-types ` +
+			`'none'; ` + rules + `">`
 	}
 	connects := "connect-src http://example.com " + w.public
 	for name, parts := range map[string][]string{
@@ -553,7 +574,8 @@ func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	// The script is there, and what it asks is not.
 	away := `<script>const down = fetch; fetch = (url, how) => down(url.replace('` + w.public + `', '` + gone.URL + `'), how)</script>`
 	for _, c := range []struct{ at, line, said string }{
-		{"example.com/forbidden", `<meta http-equiv="Content-Security-Policy" content="connect-src http://example.com">` + docs["line"], nobody(w.public, "shop")},
+		{"example.com/forbidden", `<meta http-equiv="Content-Security-Policy" content="connect-src http://example.com">` + docs["line"],
+			nobody(w.public, "shop")},
 		{"example.com/offline", away + docs["line"], nobody(w.public, "shop")},
 		{"other.example/", docs["line"], nobody(w.public, "shop")},
 		{"a.example.com/", docs["line"], nobody(w.public, "shop")},
@@ -598,7 +620,8 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	said := func(want string) {
 		t.Helper()
 		var referrers string
-		b.ask(`asked.map(a => new URL(a, location)).filter(a => a.searchParams.has('app')).map(a => a.pathname + ' ' + (a.searchParams.get('referrer') ?? '-')).join()`, &referrers)
+		b.ask(`asked.map(a => new URL(a, location)).filter(a => a.searchParams.has('app')).map(a => a.pathname + ' ' + `+
+			`(a.searchParams.get('referrer') ?? '-')).join()`, &referrers)
 		assert.Equal(t, want, referrers)
 	}
 	b.open(elsewhere)
@@ -638,8 +661,10 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	b.ask(`history.pushState(0, '', '/theme/next'), bszCaller.fetch('', bszTag.texts).then(() => 0)`, nil)
 
 	w.Close() // which adds up what is left
-	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1", "example.com/theme news.example 1"}, desk.Column[string](t, w.Desk, `
-		SELECT format('%s %s %s', p.uri, t.value, d.pv) FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1",
+		"example.com/theme news.example 1"}, desk.Column[string](t, w.Desk, `
+		SELECT format('%s %s %s', p.uri, t.value, d.pv) FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id
+		JOIN footfall.pages p ON p.id = d.page_id
 		WHERE t.name = 'source' ORDER BY 1`))
 }
 
@@ -654,7 +679,8 @@ func TestChromiumPrerenders(t *testing.T) {
 	// A script that does not wait is not counted at all: its request says that it comes too early.
 	w.pages["example.com/ahead"] = embed.Line(w.public, "shop") + `<script>
 		document.addEventListener('footfall', e => tell({Ahead: document.prerendering, Hot: e.detail.page.hot}))
-		addEventListener('load', () => fetch('` + w.public + `/visit?app=shop&uri=http://example.com/hasty').then(() => tell({Ahead: document.prerendering})))
+		addEventListener('load', () => fetch('` + w.public +
+		`/visit?app=shop&uri=http://example.com/hasty').then(() => tell({Ahead: document.prerendering})))
 	</script>`
 	w.open(t, "http://example.com/")
 	var seen struct {
@@ -683,7 +709,8 @@ func TestScript(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(embed.Count.Plain), string(plain))
 	for path, cache := range map[string]string{
-		"/count.js": "public, max-age=3600", "/count." + embed.Version + ".js": "public, max-age=31536000, immutable", "/count.000000000000.js": "public, max-age=3600",
+		"/count.js": "public, max-age=3600", "/count." + embed.Version + ".js": "public, max-age=31536000, immutable",
+		"/count.000000000000.js": "public, max-age=3600",
 	} {
 		p := newPerson(e)
 		a := p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity")
@@ -699,7 +726,8 @@ func TestScript(t *testing.T) {
 		assert.Equal(t, "gzip", small.header.Get("Content-Encoding"))
 		assert.Equal(t, strconv.Itoa(len(embed.Count.Gzipped)), small.header.Get("Content-Length"))
 		assert.NotEqual(t, a.header.Get("Etag"), small.header.Get("Etag"))
-		assert.Equal(t, http.StatusNotModified, p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity", "If-None-Match", a.header.Get("Etag")).status)
+		assert.Equal(t, http.StatusNotModified, p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity", "If-None-Match",
+			a.header.Get("Etag")).status)
 	}
 	assert.Equal(t, http.StatusMethodNotAllowed, e.do(http.MethodPost, e.public+"/count.js", "", "").status)
 	for _, word := range []string{"innerHTML", "insertAdjacentHTML", "document.write", "eval(", "cookie", "sessionStorage", "//", "\t"} {

@@ -38,7 +38,8 @@ func newSharingEdge(t *testing.T) *edge {
 		e.administer(func(ctx context.Context, a *admin.Admin) error {
 			return a.SetApp(ctx, "shop", app.Settings{Sites: sites})
 		})
-		a := e.ask(http.MethodGet, "/visit?"+url.Values{"app": {"shop"}, "ip": {"192.0.2.77"}, "uri": {uri}}.Encode(), "Authorization", "Bearer "+key)
+		a := e.ask(http.MethodGet, "/visit?"+url.Values{"app": {"shop"}, "ip": {"192.0.2.77"}, "uri": {uri}}.Encode(), "Authorization", "Bearer "+
+			key)
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
 	require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event=signup").status)
@@ -63,9 +64,12 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 		path, first  string
 		never, shown []string
 	}{
-		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com", "(events)", "/signup", "A new version", "Now with other.example"}},
-		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example", "(events)", "signup"}, []string{"/secret", "A new version"}},
-		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example", "(events)", "signup"}, []string{"/secret", "A new version"}},
+		"an app": {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com", "(events)",
+			"/signup", "A new version", "Now with other.example"}},
+		"a site": {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example", "(events)", "signup"},
+			[]string{"/secret", "A new version"}},
+		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example", "(events)", "signup"},
+			[]string{"/secret", "A new version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,8 +131,10 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, nothing.status)
 	nothing.header.Del("Date")
 	for name, path := range map[string]string{
-		"of an app that was deleted": gone, "cut": all[:len(all)-1], "longer": all + "A", "never made": "/share/abcdefgh_" + strings.Repeat("A", 43),
-		"a name alone": all[:len("/share/12345678")], "another site": site + "/other.example", "its own site, once more": site + "/example.com", "no token": "/share/%20",
+		"of an app that was deleted": gone, "cut": all[:len(all)-1], "longer": all + "A", "never made": "/share/abcdefgh_" +
+			strings.Repeat("A", 43),
+		"a name alone": all[:len("/share/12345678")], "another site": site + "/other.example", "its own site, once more": site + "/example.com",
+		"no token": "/share/%20",
 	} {
 		a := e.get(path)
 		a.header.Del("Date")
@@ -191,11 +197,13 @@ func TestSharedLinksStandInNoLog(t *testing.T) {
 	e := newSharingEdge(t)
 	path := e.share("shop", "")
 	secret := path[len("/share/12345678_"):]
-	for _, more := range []string{"", "/example.com", "/example.com?range=x", "/a%20b", "/example.com/more", "?a;b", "/example.com?panel=x&format=csv"} {
+	for _, more := range []string{"", "/example.com", "/example.com?range=x", "/a%20b", "/example.com/more", "?a;b",
+		"/example.com?panel=x&format=csv"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, "FORGED"} {
 			a := e.ask(method, path+more)
 			if a.status != http.StatusOK {
-				assert.Equal(t, strings.Count(a.body, secret), strings.Count(a.body, `href="`+path+`"`), "%s %s: but to the beginning: %s", method, more, a.body)
+				assert.Equal(t, strings.Count(a.body, secret), strings.Count(a.body, `href="`+path+`"`), "%s %s: but to the beginning: %s", method,
+					more, a.body)
 			}
 		}
 	}
@@ -226,7 +234,8 @@ func TestSharedPagesInFrames(t *testing.T) {
 	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(app+"?embed")))
 	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(app+"/other.example?embed")), "a link to the app")
 	assert.Equal(t, "example.com", ancestors(w.get(path+"?embed")), "of the other sites it tells nothing")
-	assert.Equal(t, strings.TrimSuffix(web.Policy, "'none'"), strings.TrimSuffix(w.get(path+"?embed").header.Get("Content-Security-Policy"), ancestors(w.get(path+"?embed"))))
+	assert.Equal(t, strings.TrimSuffix(web.Policy, "'none'"), strings.TrimSuffix(w.get(path+"?embed").header.Get("Content-Security-Policy"),
+		ancestors(w.get(path+"?embed"))))
 	assert.Equal(t, "example.com", ancestors(w.get(path+"?embed&range=x")), "an error is a page")
 	assert.Equal(t, "hhui.top", ancestors(w.get(w.share("demo", "hhui.top")+"?embed")), "a site of an app that lists none")
 	assert.Equal(t, "'none'", ancestors(w.get(open+"?embed")), "an app without sites")

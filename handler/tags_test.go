@@ -38,24 +38,28 @@ func TestVisitsBringTags(t *testing.T) {
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("count")})
 	})
-	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer", "https://forge.example/readme")
+	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer",
+		"https://forge.example/readme")
 	assert.Contains(t, a.body, "<title>visits: 1</title>")
 	// Of its own visitor a browser says with what they came; of others, whom a backend names, it
 	// does not.
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
 		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)
-	assert.Equal(t, http.StatusOK, e.visits("app=demo", `[{"uri":"http://many/","ip":"192.0.2.9","referrer":"https://www.google.de/","language":"fr-CA,en","country":"ca"},
+	assert.Equal(t, http.StatusOK, e.visits("app=demo",
+		`[{"uri":"http://many/","ip":"192.0.2.9","referrer":"https://www.google.de/","language":"fr-CA,en","country":"ca"},
 		{"uri":"http://many/?utm_source=letter","ip":"192.0.2.10","agent":"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
 		"at":"2019-06-29T07:00:00Z"}]`, inArray...).status)
 
 	e.Close() // which adds up what is left
 	conn := e.Conn(t)
-	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"}, dbtest.Column[string](t, conn, `
+	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"},
+		dbtest.Column[string](t, conn, `
 		SELECT format('%s %s %s', t.name, t.value, d.pv)
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri = 'a' ORDER BY 1`))
-	assert.Equal(t, []string{"browser Safari", "country CA", "device phone", "hour 07", "hour 12", "language fr", "source google", "source letter", "system iOS"}, dbtest.Column[string](t, conn, `
+	assert.Equal(t, []string{"browser Safari", "country CA", "device phone", "hour 07", "hour 12", "language fr", "source google",
+		"source letter", "system iOS"}, dbtest.Column[string](t, conn, `
 		SELECT t.name COLLATE "C" || ' ' || t.value
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri = 'many' ORDER BY 1`))
@@ -106,7 +110,8 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 		}
 	}
 	for n, query := range []string{
-		"&language=de-AT,en&country=at&tag.plan=%20Pro&tag.age=", "&country=XX&tag.plan=" + strings.Repeat("p", 101), "&language=&country=&tag.plan=a@b.example",
+		"&language=de-AT,en&country=at&tag.plan=%20Pro&tag.age=", "&country=XX&tag.plan=" + strings.Repeat("p", 101),
+		"&language=&country=&tag.plan=a@b.example",
 	} {
 		a := e.ask(http.MethodGet, fmt.Sprint(visit, "&ip=192.0.2.", n, query), "Authorization", asserts, "Accept-Language", "en")
 		assert.Equal(t, http.StatusOK, a.status, a.body)
@@ -120,9 +125,11 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 		e.ask(http.MethodGet, visit+"&tag.plann=x", "Authorization", asserts),
 	} {
 		assert.Equal(t, http.StatusBadRequest, wrong.status)
-		assert.Contains(t, wrong.error(t), `tags: app shop has no tag "plann" of its own: leave it out, or have its operator list it (app set --tags)`)
+		assert.Contains(t, wrong.error(t), `tags: app shop has no tag "plann" of its own: leave it out, or have its operator list it (app `+
+			`set --tags)`)
 	}
-	a := post("/visits?app=shop", `[{"uri":"http://example.com/","ip":"192.0.2.20","tags":{"plan":"team"}},{"uri":"http://example.com/","ip":"192.0.2.21","tags":{"hour":"00"}}]`)
+	a := post("/visits?app=shop", `[{"uri":"http://example.com/","ip":"192.0.2.20","tags":{"plan":"team"}},{"uri":"http://example.com/",`+
+		`"ip":"192.0.2.21","tags":{"hour":"00"}}]`)
 	assert.Equal(t, http.StatusOK, a.status, a.body)
 	assert.Contains(t, a.body, `tags: app shop has no tag \"hour\" of its own`)
 
@@ -159,7 +166,8 @@ func TestCountryOfATrustedProxy(t *testing.T) {
 		options.Proxies, faults = NewProxies([]string{c.trusts}, "")
 		require.Empty(t, faults)
 		through := &edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)}
-		a := through.ask(http.MethodGet, fmt.Sprintf("/visit?app=demo&uri=http://s%d%s", n, c.query), "X-Forwarded-For", "198.51.100.7", "CF-IPCountry", c.sent)
+		a := through.ask(http.MethodGet, fmt.Sprintf("/visit?app=demo&uri=http://s%d%s", n, c.query), "X-Forwarded-For", "198.51.100.7",
+			"CF-IPCountry", c.sent)
 		assert.Equal(t, http.StatusOK, a.status, a.body)
 	}
 	e.Close() // which adds up what is left

@@ -49,7 +49,8 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 		log: log, speak: pause.Seldom[struct{}]{Every: warnEvery},
 		requests: promauto.With(r).NewCounter(prometheus.CounterOpts{
 			Name: "footfall_overlooked_proxy_requests_total",
-			Help: "Requests that name their client and most likely came through a proxy that is not trusted: everybody behind it counts as one visitor.",
+			Help: "Requests that name their client and most likely came through a proxy that is not trusted: everybody behind it counts as " +
+				"one visitor.",
 		}),
 	}
 }

@@ -133,7 +133,8 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	said.Errors = nil
 	assert.Equal(t, sums{Counted: 2, Skipped: map[visit.Skipped]int{"bot": 1}, Failed: 8}, said)
 	assert.Equal(t, `{"visits":[]}`, e.visits("app=demo", "[]", inArray...).body)
-	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":{},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
+	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":{},"failed":0,"unknown":0,"unreached":0,"errors":[]}`,
+		e.visits("app=demo&answers=none", "", inLines...).body)
 	many := e.visits("app=demo&answers=none", "["+strings.Repeat("1,", 500)+"1]", inArray...)
 	require.NoError(t, json.Unmarshal([]byte(many.body), &said))
 	assert.Len(t, said.Errors, mostErrors)
@@ -255,7 +256,8 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	a := other.visits("app=demo&answers=none", body, one...)
-	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":{"bot":1},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1), a.body)
+	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":{"bot":1},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1),
+		a.body)
 
 	ours := append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...)
 	require.Equal(t, http.StatusOK, e.visits("app=shop", "[]", ours...).status)
@@ -287,7 +289,8 @@ func TestRepeatedVisits(t *testing.T) {
 	assert.Equal(t, a.body, again.body)
 	assert.Equal(t, "id", e.post(`{"app":"demo","ip":"192.0.2.1","uri":"http://a/","id":"x"}`).header.Get(repeatedHeader))
 	body := `[{"uri":"http://a/","ip":"192.0.2.1","id":"x"},{"uri":"http://a/","ip":"192.0.2.2","id":"y"},
-		{"uri":"http://a/","ip":"192.0.2.2","id":"y"},{"uri":"http://a/","ip":"192.0.2.3","id":"` + strings.Repeat("i", 65) + `"},{"uri":"http://a/","ip":"192.0.2.3","id":""}]`
+		{"uri":"http://a/","ip":"192.0.2.2","id":"y"},{"uri":"http://a/","ip":"192.0.2.3","id":"` + strings.Repeat("i", 65) +
+		`"},{"uri":"http://a/","ip":"192.0.2.3","id":""}]`
 	now := &visit.Answer{Site: counts(2, 2, 1, 2), Page: counts(2, 2, 1, 2)}
 	second := &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}
 	assert.Equal(t, []manyResult{
@@ -298,7 +301,8 @@ func TestRepeatedVisits(t *testing.T) {
 	assert.Equal(t, 2, e.hotOf())
 
 	for path, status := range map[string]int{
-		"/visit?app=demo&uri=http://a/&id=": 400, "/visit?app=demo&uri=http://a/&id=1&id=2": 400, "/visit?app=shop&uri=http://example.com/&id=x": 403,
+		"/visit?app=demo&uri=http://a/&id=": 400, "/visit?app=demo&uri=http://a/&id=1&id=2": 400,
+		"/visit?app=shop&uri=http://example.com/&id=x":  403,
 		"/counts?app=shop&uri=http://example.com/&id=x": 200, // where it means nothing
 	} {
 		a := e.get(path)
@@ -343,7 +347,8 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 			assert.Equal(t, "not counted: send again", one.Error)
 		}
 	}
-	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":{},"failed":1,"unknown":0,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
+	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":{},"failed":1,"unknown":0,"unreached":2,"errors":[{"item":3,"error":"internal `+
+		`error"}]}`,
 		e.visits("app=demo&answers=none", body, one...).body)
 	for i, got := range manyResults(t, e.visits("app=demo", body, inArray...)) {
 		assert.Equal(t, i == 3, got.Counted == nil, "without a key the others count, visit %d", i)
@@ -381,7 +386,8 @@ func TestVisitsOfOtherDays(t *testing.T) {
 		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-27T12:00:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-29T12:04:00Z"},
 		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-29T12:06:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.1","at":"noon"},
 		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-28T12:00:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-27T23:00:00Z"}]`, inArray...))
-	for i, want := range []visit.Counts{counts(1, 1, 1, 1), counts(2, 1, 1, 2), counts(3, 2, 2, 3), {}, {}, counts(4, 2, 1, 4), counts(4, 2, 1, 5)} {
+	for i, want := range []visit.Counts{counts(1, 1, 1, 1), counts(2, 1, 1, 2), counts(3, 2, 2, 3), {}, {}, counts(4, 2, 1, 4),
+		counts(4, 2, 1, 5)} {
 		if want.Hot > 0 {
 			require.Equal(t, &visit.Answer{Site: want, Page: want}, got[i].Counted, i)
 		}

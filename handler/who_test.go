@@ -36,7 +36,8 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("shop", app.ScopeRead)).status)
 
 	share := e.share("demo", "")
-	for _, path := range []string{list, list + "&panel=who&format=csv", list + "&panel=who&format=json", "/dash/demo/hhui.top?page=/home&who", share + "/hhui.top?range=all&who", e.share("demo", "hhui.top") + "?who&panel=who&format=csv"} {
+	for _, path := range []string{list, list + "&panel=who&format=csv", list + "&panel=who&format=json", "/dash/demo/hhui.top?page=/home&who",
+		share + "/hhui.top?range=all&who", e.share("demo", "hhui.top") + "?who&panel=who&format=csv"} {
 		for name, p := range map[string]*person{"anybody": anybody, "the owner of another app": other} {
 			a := p.get(path)
 			assert.Equal(t, http.StatusForbidden, a.status, "%s: %s", name, path)
@@ -57,7 +58,8 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 		require.NotNil(t, found)
 		var told string
 		statement := strings.TrimSuffix(html.UnescapeString(found[3]), ";")
-		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`).Scan(&told), statement)
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`).Scan(&told),
+			statement)
 		shown := owner.get(html.UnescapeString(found[2])).body
 		saysTheSame(t, told, shown)
 		assertCSV(t, shown, owner.get(html.UnescapeString(found[1])).body)
@@ -82,7 +84,8 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	}
 	assert.Equal(t, want, listed)
 
-	for _, wrong := range []string{"&after=x", "&after=20190629", "&after=20190629,x", "&after=0,192.0.2.1", "&after=20190629,fe80::1%25eth0", "&panel=numbers&format=csv"} {
+	for _, wrong := range []string{"&after=x", "&after=20190629", "&after=20190629,x", "&after=0,192.0.2.1", "&after=20190629,fe80::1%25eth0",
+		"&panel=numbers&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, owner.get(list+wrong).status, wrong)
 	}
 	first := list + "&after=20190630,192.0.2.255" // of the day before

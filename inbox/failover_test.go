@@ -26,7 +26,8 @@ func TestInboxIsReadAnewAfterAFailover(t *testing.T) {
 	pair.Exec(`SELECT setval('footfall.inbox_number_seq', 1000)`) // the next number is one that the standby does not hear of
 	put := func(ip string) (number int64) {
 		conn := dbtest.Connect(t, dbtest.With(t, pair.Primary(), "search_path", "footfall"))
-		_, err := conn.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', ARRAY[today('UTC')], '{0}', ARRAY[$1::inet], NULL)`, ip)
+		_, err := conn.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', ARRAY[today('UTC')],
+			'{0}', ARRAY[$1::inet], NULL)`, ip)
 		require.NoError(t, err)
 		number = dbtest.Column[int64](t, conn, `SELECT max(number) FROM inbox`)[0]
 		require.NoError(t, conn.Close(t.Context()))

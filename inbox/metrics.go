@@ -33,7 +33,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Visits that this instance has taken out of the inbox: counted, or dropped, since nothing could count them any more.",
 		}, []string{"outcome"}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
-			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second, or more seldom where many are.",
+			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second, or more seldom where " +
+				"many are.",
 		}),
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{

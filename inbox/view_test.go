@@ -18,7 +18,8 @@ func TestViewPassesWhatIsGone(t *testing.T) {
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	put := func(number int64, app int32) {
-		_, err := conn.Exec(t.Context(), `INSERT INTO inbox (number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips) OVERRIDING SYSTEM VALUE
+		_, err := conn.Exec(t.Context(), `INSERT INTO inbox (number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages,
+			ips) OVERRIDING SYSTEM VALUE
 			VALUES ($1, $2, 1, 'UTC', 'address', 64, '{a.example/}', '{1}', '{20260629}', '{0}', '{::1}')`, number, app)
 		require.NoError(t, err)
 	}

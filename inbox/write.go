@@ -87,7 +87,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted; try again later", w.limit)
 	}
 	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
-		return nil, 0, visit.Errorf(visit.Unavailable, "", "visits of this app cannot be counted for now, and the inbox has as many of such apps as it may; try again later")
+		return nil, 0, visit.Errorf(visit.Unavailable, "",
+			"visits of this app cannot be counted for now, and the inbox has as many of such apps as it may; try again later")
 	}
 	if w.next == nil {
 		w.next = &gathering{done: make(chan struct{})}
@@ -187,7 +188,8 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			switch {
 			case asked != nil:
 				refuse(errs, &visit.Error{Kind: visit.Lost, Err: errors.Join(err, asked),
-					Message: "the connection to the database was lost: it is not known whether this visit was accepted: if it had an id, send it again with that"})
+					Message: "the connection to the database was lost: it is not known whether this visit was accepted: if it had an id, send it again " +
+						"with that"})
 				return
 			case committed:
 				fault = db.FaultNone
@@ -225,7 +227,8 @@ func refusal(fault db.Fault, err error) error {
 	case fault == db.FaultTooOld:
 		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more").Because(err)
 	case fault == db.FaultLocked:
-		return visit.Errorf(visit.Unavailable, "", "somebody is erasing from the app: visits of earlier days cannot be accepted meanwhile; try again later").Because(err)
+		return visit.Errorf(visit.Unavailable, "",
+			"somebody is erasing from the app: visits of earlier days cannot be accepted meanwhile; try again later").Because(err)
 	case errors.Is(err, db.ErrAppChanged):
 		return visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
 	}

@@ -30,7 +30,8 @@ func TestWhoIsNotAccepted(t *testing.T) {
 		says string
 	}{
 		{"the service ends", func(w *writer) { w.closed = true }, "the service is shutting down"},
-		{"as many wait as memory has room for", func(w *writer) { w.limit, w.pending = 10*waitingAtMost, waitingAtMost }, "too many visits are waiting"},
+		{"as many wait as memory has room for", func(w *writer) { w.limit, w.pending = 10*waitingAtMost, waitingAtMost },
+			"too many visits are waiting"},
 		{"the database hangs", func(w *writer) { w.since = time.Now().Add(-2 * d.StatementTimeout()) }, "too many visits are waiting"},
 		{"as many wait as may", func(w *writer) { w.saw(looks(limit-2, 0), 0); w.written.Add(1); w.pending = 1 }, "the inbox is full"},
 		{"apps that are locked have their share", func(w *writer) { w.saw(looks(0, limit), 0) }, "visits of this app cannot be counted for now"},

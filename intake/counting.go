@@ -69,7 +69,8 @@ func (c *counting) failure(err error) error {
 	}
 	switch {
 	case unknown:
-		return (&visit.Error{Kind: visit.Lost, Message: "the connection to the database was lost: it is not known whether any of these visits were counted: " + c.again()}).Because(err)
+		return (&visit.Error{Kind: visit.Lost,
+			Message: "the connection to the database was lost: it is not known whether any of these visits were counted: " + c.again()}).Because(err)
 	case c.internal != nil:
 		return c.internal
 	case errors.Is(err, record.ErrNotReached):

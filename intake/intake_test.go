@@ -81,7 +81,8 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ left, best, want int }{
-		{1000, 500, 500}, {1000, 450, 500}, {1000, 400, 500}, {1000, 399, 334}, {1000, 4000, 1000}, {124, 100, 124}, {126, 100, 63}, {1, 100, 1}, {10_000, 100, 125},
+		{1000, 500, 500}, {1000, 450, 500}, {1000, 400, 500}, {1000, 399, 334}, {1000, 4000, 1000}, {124, 100, 124}, {126, 100, 63}, {1, 100, 1},
+		{10_000, 100, 125},
 	} {
 		assert.Equal(t, c.want, shareOf(c.left, c.best), "%d left, %d are best", c.left, c.best)
 	}

@@ -30,12 +30,14 @@ func TestReadItems(t *testing.T) {
 		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
 		"all fields": {`[{"visitor":"v","agent":"a","uri":"u","id":"1","country":"DE","referrer":"http://b/","language":"de"}]`, false,
 			[]counter.Item{{Visitor: "v", Agent: "a", URI: "u", ID: "1", Referrer: "http://b/", Language: "de", Country: "DE"}}},
-		"tags":       {`[{"tags":{"plan":"pr\u006f","age":""}},{"tags":{}}]`, false, []counter.Item{{Tags: tag.Set{{Name: "plan", Value: "pro"}, {Name: "age"}}}, {}}},
+		"tags": {`[{"tags":{"plan":"pr\u006f","age":""}},{"tags":{}}]`, false,
+			[]counter.Item{{Tags: tag.Set{{Name: "plan", Value: "pro"}, {Name: "age"}}}, {}}},
 		"empty ones": {`[{"agent":"","referrer":"","language":"","country":""}]`, false, []counter.Item{{}}},
-		"a time":     {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false, []counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
-		"escapes":    {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
-		"no lines":   {"", true, nil},
-		"lines":      {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
+		"a time": {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false,
+			[]counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
+		"escapes":  {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
+		"no lines": {"", true, nil},
+		"lines":    {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +147,8 @@ func TestUnreadable(t *testing.T) {
 
 // What is read is JSON, and what encoding/json reads of it is the same.
 func FuzzReadItems(f *testing.F) {
-	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`, "[{}\n]", `[{"uri":"`, `[{"tags":{"plan":"pro","\u0061":""}}]`} {
+	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`,
+		"[{}\n]", `[{"uri":"`, `[{"tags":{"plan":"pro","\u0061":""}}]`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -176,7 +179,8 @@ func FuzzReadItems(f *testing.F) {
 			require.Len(t, got.list[i].Tags, len(object.Tags))
 			got.list[i].Tags = nil
 			at, _ := time.Parse(time.RFC3339, fields["at"])
-			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"], At: at,
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"],
+				At:       at,
 				Referrer: fields["referrer"], Language: fields["language"], Country: fields["country"]}, got.list[i])
 		}
 	})

@@ -58,7 +58,8 @@ func TestReleased(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, len(frozen), len(steps))
-	assert.Equal(t, frozen, present[1:][:len(frozen):len(frozen)], "a step that was released is never edited, and none comes before it: add the next one")
+	assert.Equal(t, frozen, present[1:][:len(frozen):len(frozen)],
+		"a step that was released is never edited, and none comes before it: add the next one")
 	missing := slices.DeleteFunc(present, func(is string) bool { return slices.Contains(released, is) })
 	if len(missing) > 0 && !regexp.MustCompile(`\n## Unreleased\n+-`).MatchString(read(t, "../CHANGELOG.md")) {
 		t.Errorf("a release: add these lines to migrations/released\n%s", strings.Join(missing, "\n"))

@@ -81,7 +81,8 @@ func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
 			told <- err.Error()
 			return
 		}
-		told <- fmt.Sprintf("%d %d %d %d | %d %d %d %d", a.Site.PV, a.Site.UV, a.Site.Rank, a.Site.Hot, a.Page.PV, a.Page.UV, a.Page.Rank, a.Page.Hot)
+		told <- fmt.Sprintf("%d %d %d %d | %d %d %d %d", a.Site.PV, a.Site.UV, a.Site.Rank, a.Site.Hot, a.Page.PV, a.Page.UV, a.Page.Rank,
+			a.Page.Hot)
 	}()
 	return told
 }

@@ -129,7 +129,8 @@ func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	f.bloom.Store(b)
 	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a number of rows
 		f.warned.Do(func() {
-			f.log.Warn("the filter's memory is too small for the visitors that there are, so every one of them is looked up; give it more with --memory",
+			f.log.Warn("the filter's memory is too small for the visitors that there are, so every one of them is looked up; give it more "+
+				"with --memory",
 				"rows", w.rows, "bytes", f.memory, "needed", need)
 		})
 	}

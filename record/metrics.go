@@ -35,7 +35,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_total",
-			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted, and not tried again by Footfall itself, as those of queues, imports and the inbox are), lost (nobody knows whether they were counted).",
+			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted, and not tried " +
+				"again by Footfall itself, as those of queues, imports and the inbox are), lost (nobody knows whether they were counted).",
 		}, []string{"outcome"}),
 		faults: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_batch_faults_total",
@@ -75,7 +76,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_caches_dropped_total",
-			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection that was lost during a batch.",
+			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection " +
+				"that was lost during a batch.",
 		}),
 	}
 	// What shows 0 before the first is seen to rise by it.
@@ -143,7 +145,8 @@ func (m *metrics) describe(c *caches) {
 			return 0
 		})
 	}
-	gauge("footfall_filter_ready", "1 when the filter has read every visitor of the tables and gives hints; 0 before, and if there is no filter.",
+	gauge("footfall_filter_ready", "1 when the filter has read every visitor of the tables and gives hints; 0 before, and if there is "+
+		"no filter.",
 		func(now *generation) float64 { return flag(now.filter != nil && now.filter.ready.Load()) })
 	gauge("footfall_filter_saturated", "1 when the filter's memory is used up, so that it gives no hints.",
 		func(now *generation) float64 { return flag(now.filter.stats().Saturated) })

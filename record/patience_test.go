@@ -114,7 +114,8 @@ func TestPatienceEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer d.Close()
 	require.Equal(t, 25*time.Second, (db.WritePatience+db.DidCommitPatience)*d.StatementTimeout())
-	require.GreaterOrEqual(t, db.BatchIDsStay, 2*(db.WritePatience+db.DidCommitPatience)*d.StatementTimeout(), "the id of a batch outlasts the questions after it")
+	require.GreaterOrEqual(t, db.BatchIDsStay, 2*(db.WritePatience+db.DidCommitPatience)*d.StatementTimeout(),
+		"the id of a batch outlasts the questions after it")
 	ctx, cancel := Options{}.withDefaults(d).within(time.Nanosecond)
 	defer cancel()
 	<-ctx.Done()
@@ -206,7 +207,8 @@ func TestDatabaseHangs(t *testing.T) {
 	require.Contains(t, receive(t, behind), "too many visits are waiting")
 	network.Cut() // or sessions of which nobody hears would keep others waiting for as long as a statement may take
 	network.Thaw()
-	w.eventually(t, r, 3, " | 3 3 3 3", " | 2 2 2 2") // the third had not been counted; the second had, if the network passed all of it before it froze
+	// the third had not been counted; the second had, if the network passed all of it before it froze
+	w.eventually(t, r, 3, " | 3 3 3 3", " | 2 2 2 2")
 	w.prove(t)
 }
 

@@ -18,7 +18,8 @@ import (
 
 // full makes a table refuse rows as a full disk does.
 const full = `
-	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'could not extend file'; END $$;
+	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100'
+	USING MESSAGE = 'could not extend file'; END $$;
 	CREATE TRIGGER refuse BEFORE INSERT ON `
 
 // An instance is ready where a batch could be written, and says in words why it is not.
@@ -27,8 +28,10 @@ func TestReadyTellsWhy(t *testing.T) {
 	for _, c := range []struct{ name, sql, setting, value, says string }{
 		{name: "well"},
 		{name: "full disk", sql: full + `batches FOR EACH ROW EXECUTE FUNCTION refuse()`, says: "the disk of the database is full"},
-		{name: "read-only", setting: "default_transaction_read_only", value: "on", says: "the database takes no writes: it is a standby, or read-only"},
-		{name: "right lost", sql: `REVOKE INSERT ON visits FROM footfall_app`, setting: "role", value: "footfall_app", says: "the role has no right to do this"},
+		{name: "read-only", setting: "default_transaction_read_only", value: "on",
+			says: "the database takes no writes: it is a standby, or read-only"},
+		{name: "right lost", sql: `REVOKE INSERT ON visits FROM footfall_app`, setting: "role", value: "footfall_app",
+			says: "the role has no right to do this"},
 		{name: "table lost", sql: `ALTER TABLE days RENAME TO gone`, says: "the tables are not those of this footfall"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +137,8 @@ func TestReadyNamesTheStandby(t *testing.T) {
 	told := w.start(r, 2, "a.example/new")
 	require.Eventually(t, func() bool {
 		err := r.Ready(t.Context())
-		return err != nil && assert.ErrorContains(t, err, "visits cannot be counted now: the database's commits wait for the synchronous standby, which does not answer")
+		return err != nil && assert.ErrorContains(t, err,
+			"visits cannot be counted now: the database's commits wait for the synchronous standby, which does not answer")
 	}, dbtest.Patience, dbtest.Tick)
 	p.Kill()
 	p.Promote()

@@ -25,7 +25,8 @@ type snapshots struct {
 func newSnapshots(m *metrics) *snapshots {
 	return &snapshots{warned: pause.Seldom[string]{Every: snapshotWarnEvery}, age: m.register.NewGauge(prometheus.GaugeOpts{
 		Name: "footfall_oldest_snapshot_seconds",
-		Help: "For how long somebody has held a snapshot of the database, which makes counting slower the longer it lasts. It is looked for every minute.",
+		Help: "For how long somebody has held a snapshot of the database, which makes counting slower the longer it lasts. It is looked for " +
+			"every minute.",
 	})}
 }
 

@@ -38,7 +38,8 @@ func TestOldestSnapshot(t *testing.T) {
 	}{
 		{"nobody", 0, nil, "", 0, false},
 		{"one for as long as it may", 5 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 5 * time.Minute, false},
-		{"for longer, and a newer one", 6 * time.Minute, []db.SnapshotHoldersRow{told("dump", 5*time.Minute), told("psql", 0)}, "psql", 6 * time.Minute, true},
+		{"for longer, and a newer one", 6 * time.Minute, []db.SnapshotHoldersRow{told("dump", 5*time.Minute), told("psql", 0)}, "psql",
+			6 * time.Minute, true},
 		{"within the hour", 65 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 65 * time.Minute, false},
 		{"after an hour", 66 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 66 * time.Minute, true},
 		{"somebody else", 67 * time.Minute, []db.SnapshotHoldersRow{told("dump", 5*time.Minute)}, "dump", 62 * time.Minute, true},

@@ -50,7 +50,8 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	}, func() float64 { return d.ClockOffset().Seconds() })
 	m.register.NewCounterFunc(prometheus.CounterOpts{
 		Name: "footfall_commits_alone_total",
-		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names where a standby is required.",
+		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names " +
+			"where a standby is required.",
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
@@ -156,7 +157,8 @@ func newServerMetrics(m *metrics) serverMetrics {
 	return serverMetrics{
 		size: gauge("footfall_database_bytes", "Size of the database with all its tables and indexes."),
 		standbyAway: gauge("footfall_standby_away",
-			"1 while nothing can be counted for want of a standby: the server's COMMIT waits for one, and none follows or answers, or it waits for none, though one is required. NaN: that could not be measured."),
+			"1 while nothing can be counted for want of a standby: the server's COMMIT waits for one, and none follows or answers, or it waits "+
+				"for none, though one is required. NaN: that could not be measured."),
 		dailyTask: gauge("footfall_daily_task_timestamp_seconds",
 			"When the last day began, in the time zone in which days begin last, on which the daily task was completed; 0: it never was."),
 	}

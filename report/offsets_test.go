@@ -26,7 +26,8 @@ func TestOffsetsInReports(t *testing.T) {
 	r.Exec(t, `INSERT INTO pages (app_id, uri, site_id) SELECT 1, 's.example/p', id FROM pages`)
 	r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 5, 4, 3 FROM pages`)
 	r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, site_id, 20190629, 5, 4, 3 FROM pages`)
-	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, ('192.0.2.' || n)::inet, n, 20190629, 20190629 FROM pages, generate_series(1, 3) AS n`)
+	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, ('192.0.2.' || n)::inet, n, 20190629, 20190629
+		FROM pages, generate_series(1, 3) AS n`)
 	overview := func(target string) string {
 		a, err := r.Overview(ctx, "demo", target, 20190629)
 		require.NoError(t, err)
@@ -43,13 +44,16 @@ func TestOffsetsInReports(t *testing.T) {
 		want []string
 	}{
 		{`SELECT concat_ws(' ', site, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.sites`, []string{"s.example 4 3 12 4 3 5"}},
-		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`, []string{"s.example/p 54 51 105 4 3 5"}},
+		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`,
+			[]string{"s.example/p 54 51 105 4 3 5"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/p') AS t`, []string{"(54,51,105,4,3,5)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/never') AS t`, []string{"(2,1,9,0,0,0)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/nobody') AS t`, []string{}},
 		{`SELECT t::text FROM report.totals('other', 's.example') AS t`, []string{}},
-		{`SELECT concat_ws(' ', rank, first_day, is_round) FROM report.first_visits('demo', 's.example/p', 3)`, []string{"51 20190629 f", "50 20190629 t", "49 20190629 f"}},
-		{`SELECT concat_ws(' ', target, rank) FROM report.ranks WHERE visitor = '192.0.2.3' ORDER BY 1`, []string{"s.example 3", "s.example/p 3"}},
+		{`SELECT concat_ws(' ', rank, first_day, is_round) FROM report.first_visits('demo', 's.example/p', 3)`,
+			[]string{"51 20190629 f", "50 20190629 t", "49 20190629 f"}},
+		{`SELECT concat_ws(' ', target, rank) FROM report.ranks WHERE visitor = '192.0.2.3' ORDER BY 1`,
+			[]string{"s.example 3", "s.example/p 3"}},
 		{`SELECT concat_ws(' ', target, pv, new_visitors, hot) FROM report.days WHERE target = 's.example/p'`, []string{"s.example/p 4 3 5"}},
 		{`SELECT concat_ws(' ', uri, pv, new_visitors, hot) FROM report.top_pages('demo', 0, 20190629)`, []string{"s.example/p 4 3 5"}},
 		{`SELECT concat_ws(' ', uniques, new_visitors, pv, hot) FROM report.numbers('demo', 's.example/p', 0, 20190629)`, []string{"3 3 4 5"}},
@@ -58,7 +62,8 @@ func TestOffsetsInReports(t *testing.T) {
 	}
 
 	shown := overview("s.example/p")
-	assert.Contains(t, shown, `"pv":54,"uv":51,"hot":105,"offset":{"pv":50,"uv":48,"hot":100},"first_days":[{"day":20190629,"pv":4,"new_visitors":3,"hot":5,"uv":51}]`)
+	assert.Contains(t, shown, `"pv":54,"uv":51,"hot":105,"offset":{"pv":50,"uv":48,"hot":100},"first_days":[{"day":20190629,"pv":4,`+
+		`"new_visitors":3,"hot":5,"uv":51}]`)
 	bare, err := r.Counted().Overview(ctx, "demo", "s.example/p", 20190629)
 	require.NoError(t, err)
 	assert.Equal(t, counted, text(t, bare))
@@ -93,9 +98,11 @@ func TestErasedRanksAreNobodys(t *testing.T) {
 	const visitors, before = 600, 1_000_000_000_000
 	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
 	r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, $1, $1, $1 FROM pages`, visitors)
-	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, inet '10.0.0.0' + n, n, 20190629, 20190629 FROM pages, generate_series(1, $1::bigint) AS n`, visitors)
+	r.Exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, inet '10.0.0.0' + n, n, 20190629, 20190629
+		FROM pages, generate_series(1, $1::bigint) AS n`, visitors)
 	erased := []int64{1, 255, 256, 257, 512, 600}
-	r.Exec(t, `WITH gone AS (DELETE FROM visitors WHERE rank = ANY ($1) RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`, erased)
+	r.Exec(t, `WITH gone AS (DELETE FROM visitors WHERE rank = ANY ($1) RETURNING page_id, rank)
+		SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`, erased)
 	_, err := r.Admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "s.example", PV: before, UV: before, Hot: before}}, false)
 	require.NoError(t, err)
 
@@ -113,6 +120,8 @@ func TestErasedRanksAreNobodys(t *testing.T) {
 	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: before})
 	require.ErrorIs(t, err, report.ErrNobody)
 	assert.Equal(t, erased, desk.Column[int64](t, r.Desk, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
-	assert.Equal(t, []string{"600 600 600"}, desk.Column[string](t, r.Desk, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))
-	assert.Equal(t, erased[1:], desk.Column[int64](t, r.Desk, `SELECT rank - $1 FROM report.first_visits('demo', 's.example', 599) WHERE first_day = 0 ORDER BY 1`, before))
+	assert.Equal(t, []string{"600 600 600"},
+		desk.Column[string](t, r.Desk, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))
+	assert.Equal(t, erased[1:], desk.Column[int64](t, r.Desk, `SELECT rank - $1 FROM report.first_visits('demo', 's.example', 599)
+		WHERE first_day = 0 ORDER BY 1`, before))
 }

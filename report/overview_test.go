@@ -8,7 +8,8 @@ import (
 
 func TestFirstDaysTellRanks(t *testing.T) {
 	t.Parallel()
-	days := []Day{{Day: 20190629, Pv: 12, NewVisitors: 12}, {Day: 20190630, Pv: 5}, {Day: 20190702, Pv: 1, NewVisitors: 1}, {Day: 20190703, Pv: 9, NewVisitors: 7}}
+	days := []Day{{Day: 20190629, Pv: 12, NewVisitors: 12}, {Day: 20190630, Pv: 5}, {Day: 20190702, Pv: 1, NewVisitors: 1},
+		{Day: 20190703, Pv: 9, NewVisitors: 7}}
 	var ranks []string
 	for _, day := range firstDays(days, 0, 20) {
 		ranks = append(ranks, ranksOf(day))

@@ -110,12 +110,14 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $3 AND $5), 0) AS compared,
 			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $6 AND $7), 0) AS before
 			FROM report.tag_days AS d WHERE d.app = 'demo' AND d.target = $1 AND d.name = $2 GROUP BY d.value
-		) AS d WHERE d.pv + d.before > 0`, look.Target, name, look.In.From, look.In.To, look.Compared.To, before.From, before.To), read, "%v %s", look, name)
+		) AS d WHERE d.pv + d.before > 0`, look.Target, name, look.In.From, look.In.To, look.Compared.To, before.From, before.To), read, "%v %s",
+		look, name)
 }
 
 func (h *history) distinct(t *testing.T, target string, in visit.Range) int64 {
 	t.Helper()
-	return one[int64](t, h.reading, `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3`, target, in.From, in.To)
+	return one[int64](t, h.reading, `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1
+		AND v.day_id BETWEEN $2 AND $3`, target, in.From, in.To)
 }
 
 func (h *history) numbersAgree(t *testing.T, target string, in visit.Range, uniques, newVisitors, pv, hot int64) {
@@ -155,7 +157,8 @@ func (h *history) returnsAgree(t *testing.T, look report.Look) {
 // listsAgree compares sites, pages and first visits.
 func (h *history) listsAgree(t *testing.T) {
 	t.Helper()
-	look := report.Look{App: "demo", In: visit.Range{From: h.days[2], To: h.days[5]}, Before: 2, Compared: visit.Range{From: h.days[2], To: h.days[4]}}
+	look := report.Look{App: "demo", In: visit.Range{From: h.days[2], To: h.days[5]}, Before: 2,
+		Compared: visit.Range{From: h.days[2], To: h.days[4]}}
 	sites, err := h.SitesBetween(t.Context(), look)
 	require.NoError(t, err)
 	said(t, h, sites)
@@ -164,7 +167,8 @@ func (h *history) listsAgree(t *testing.T) {
 		h.numbersAgree(t, row.Site, look.In, row.Uniques, row.NewVisitors, row.Pv, row.Hot)
 		require.Equal(t, h.distinct(t, row.Site, look.Compared), row.UniquesCompared)
 		require.Equal(t, h.distinct(t, row.Site, look.Compared.Earlier(2)), row.UniquesBefore)
-		require.Equal(t, one[int32](t, h.reading, `SELECT min(v.day_id) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1`, row.Site), row.FirstDay)
+		require.Equal(t, one[int32](t, h.reading, `SELECT min(v.day_id) FROM visits AS v JOIN pages AS p ON p.id = v.page_id
+			WHERE p.uri = $1`, row.Site), row.FirstDay)
 		require.Len(t, row.Last30Days, 30)
 	}
 	look.Target = "s1.example"

@@ -30,7 +30,8 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	day := Day{Day: 20190629, Pv: 1, NewVisitors: 1, Hot: 1}
 	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]Answer{
-		"top":      &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
+		"top": &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages",
+			List: []PageBetween{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
 		"no top":   &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{}},
 		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1, Hot: 1},
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},

@@ -101,7 +101,8 @@ func newHistory(t *testing.T) *history {
 				h.hot[target][today]++
 			}
 			sent.Go(func() {
-				_, err := counting.Visit(context.Background(), counter.Request{App: "demo", IP: visitor.String(), URI: "http://" + page, Referrer: referrer})
+				_, err := counting.Visit(context.Background(), counter.Request{App: "demo", IP: visitor.String(), URI: "http://" + page,
+					Referrer: referrer})
 				assert.NoError(t, err)
 			})
 		}
@@ -177,17 +178,21 @@ func (h *history) agree(t *testing.T, ranges int) {
 	t.Helper()
 	for range ranges {
 		in, targets := h.someDays(), h.someTargets()
-		const distinct = `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND %s WHERE v.day_id BETWEEN $2 AND $3`
+		const distinct = `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND %s WHERE v.day_id BETWEEN $2
+			AND $3`
 		u, err := h.UniquesOf(t.Context(), report.Look{App: "demo", Target: targets[0], In: in})
 		require.NoError(t, err)
-		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], in.From, in.To), Exact: true}, u, "%s %v", targets[0], in)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], in.From, in.To),
+			Exact: true}, u, "%s %v", targets[0], in)
 		u, err = h.UniquesOf(t.Context(), report.Look{App: "demo", Targets: targets, In: in})
 		require.NoError(t, err)
-		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = ANY ($1)"), targets, in.From, in.To), Exact: true}, u, "%v %v", targets, in)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = ANY ($1)"), targets, in.From, in.To),
+			Exact: true}, u, "%v %v", targets, in)
 		prefix := targets[0][:1+h.random.IntN(len(targets[0]))]
 		u, err = h.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: prefix, In: in})
 		require.NoError(t, err)
-		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.site_id IS NOT NULL AND starts_with(p.uri, $1)"), prefix, in.From, in.To), Exact: true}, u, "%s %v", prefix, in)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading,
+			fmt.Sprintf(distinct, "p.site_id IS NOT NULL AND starts_with(p.uri, $1)"), prefix, in.From, in.To), Exact: true}, u, "%s %v", prefix, in)
 
 		site := []string{"", "s0.example", "s1.example", "never.example"}[h.random.IntN(4)]
 		by := []string{"pv", "uv", "hot"}[h.random.IntN(3)]
@@ -202,7 +207,8 @@ func (h *history) agree(t *testing.T, ranges int) {
 		require.NoError(t, err)
 		counted = slices.DeleteFunc(counted, func(p report.PageBetween) bool { return p.URI <= after })
 		slices.SortFunc(counted, func(a, b report.PageBetween) int { return cmp.Compare(a.URI, b.URI) })
-		require.Equal(t, text(t, append([]report.PageBetween{}, counted[:min(n, len(counted))]...)), text(t, pages), "%d of %q after %s in %v", n, site, after, in)
+		require.Equal(t, text(t, append([]report.PageBetween{}, counted[:min(n, len(counted))]...)), text(t, pages), "%d of %q after %s in %v", n,
+			site, after, in)
 
 		days, err := h.Days(t.Context(), "demo", targets[0], in, 1000)
 		require.NoError(t, err)
@@ -351,7 +357,8 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 		}
 	}
 	check()
-	r.Exec(t, `INSERT INTO closed_days (day_id) SELECT 20190600 + day FROM generate_series(1, 9) AS day ON CONFLICT DO NOTHING; SELECT make_tops()`)
+	r.Exec(t, `INSERT INTO closed_days (day_id) SELECT 20190600 + day FROM generate_series(1, 9) AS day ON CONFLICT DO NOTHING;
+		SELECT make_tops()`)
 	check()
 	r.Exec(t, `DELETE FROM tops WHERE random() < 0.4`)
 	check()
@@ -386,7 +393,8 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 				t.Parallel()
 				r := newReading(t)
 				r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
-				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/' || n FROM generate_series(1, 9 * $1::integer) AS n`, others)
+				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/' || n FROM generate_series(1, 9 * $1::integer) AS n`,
+					others)
 				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/steady')`)
 				r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/loud')`)
 				r.Exec(t, `
@@ -397,7 +405,8 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 					CROSS JOIN LATERAL (SELECT CASE p.uri WHEN 'a.example/loud' THEN $1 ELSE 10 END) AS number (n)
 					WHERE p.site_id = 1
 					  AND (p.uri = 'a.example/steady' OR p.uri = 'a.example/loud' AND d = 0 OR (p.id - 2) / $2 = d)`, c.loud, others)
-				r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY day_id`)
+				r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days
+					GROUP BY day_id`)
 				r.Exec(t, `INSERT INTO closed_days (day_id) SELECT 20190601 + d FROM generate_series(0, 8) AS d; SELECT make_tops()`)
 				require.Equal(t, int64(1), one[int64](t, r, `
 					SELECT count(DISTINCT p.uri) FROM tops AS t CROSS JOIN unnest(t.page_ids[:$1]) AS l (id) JOIN pages AS p ON p.id = l.id
@@ -415,7 +424,8 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 					assert.Equal(t, "a.example/"+c.first, pages[0].URI)
 				}
 				first(visit.AllDays)
-				r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
+				r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+					VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
 				r.Exec(t, `UPDATE counters SET hot = hot + 999, pv = pv + 999 WHERE page_id IN (1, 2)`)
 				first(visit.Range{From: 20190601, To: 20190630}) // whose numbers are not those of all days
 			})
@@ -452,7 +462,8 @@ func TestSketchesEstimate(t *testing.T) {
 	}
 	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
 	for i, size := range sizes {
-		r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n) FROM generate_series(0, 2) AS n`, i)
+		r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n)
+			FROM generate_series(0, 2) AS n`, i)
 		// Everybody comes to one page on one day, and every third to another page, too, on another
 		// day.
 		r.Exec(t, `
@@ -471,7 +482,8 @@ func TestSketchesEstimate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: int64(size), Exact: true}, u)
 	}
-	r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits GROUP BY day_id`)
+	r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits
+		GROUP BY day_id`)
 	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second is read from its visits
 	r.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
 	r.Exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)

@@ -42,7 +42,8 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 		{Value: "(none)", Pv: 5, Newcomers: 0, PvCompared: 5, Since: 20190628},
 	}, asked("source", 10))
 	require.Equal(t, []report.TagValue{{Value: "(none)", Pv: 16, Newcomers: 3, PvCompared: 16, Since: 20190628}}, asked("campaign", 10))
-	look = report.Look{App: "demo", Target: "a.example", In: visit.Range{From: 20190629, To: 20190629}, Before: 1, Compared: visit.Range{From: 20190629, To: 20190629}}
+	look = report.Look{App: "demo", Target: "a.example", In: visit.Range{From: 20190629, To: 20190629}, Before: 1,
+		Compared: visit.Range{From: 20190629, To: 20190629}}
 	require.Equal(t, []report.TagValue{
 		{Value: "google", Pv: 5, Newcomers: 2, PvCompared: 5, Since: 20190628},
 		{Value: "(none)", Pv: 1, Newcomers: 0, PvCompared: 1, PvBefore: 4, Since: 20190628},
@@ -56,18 +57,23 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
 	t.Parallel()
 	r := newTagged(t)
-	r.Exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'z.example'), (1, 'age', '30')`)
+	r.Exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, name, value)
+		VALUES (1, 'source', 'z.example'), (1, 'age', '30')`)
 	names, err := r.TagNames(t.Context(), "demo")
 	require.NoError(t, err)
-	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"}, {Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)
+	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"},
+		{Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)
 	for _, name := range []string{"plan", "browser"} {
-		tags, err := r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: name, In: visit.Range{From: 20190629, To: 20190629}, N: 10})
+		tags, err := r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: name, In: visit.Range{From: 20190629, To: 20190629},
+			N: 10})
 		require.NoError(t, err)
 		require.Len(t, tags.Rows, map[string]int{"plan": 1, "browser": 2}[name])
 	}
-	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: "country", In: visit.Range{From: 20190629, To: 20190629}, N: 10})
+	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: "country", In: visit.Range{From: 20190629, To: 20190629},
+		N: 10})
 	require.EqualError(t, err, `name: "country" is no tag of this app: use campaign, source, hour, plan, age, browser`)
-	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example/x", Name: "plan", In: visit.Range{From: 20190629, To: 20190629}, N: 10})
+	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example/x", Name: "plan", In: visit.Range{From: 20190629, To: 20190629},
+		N: 10})
 	require.ErrorContains(t, err, "ask for plan of the site")
 }
 

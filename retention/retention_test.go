@@ -108,8 +108,10 @@ func (r *retention) uniques(t *testing.T) {
 // dump is all that retention may change.
 func (r *retention) dump(t *testing.T) (lines []string) {
 	t.Helper()
-	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days", "returns", "counters"} {
-		lines = append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t ORDER BY 1`, table))...)
+	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days",
+		"returns", "counters"} {
+		lines = append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t
+			ORDER BY 1`, table))...)
 	}
 	// Upkeep makes those of days to come meanwhile.
 	return append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT relname FROM pg_class
@@ -119,7 +121,9 @@ func (r *retention) dump(t *testing.T) (lines []string) {
 // visitDays are the days of which an app has rows.
 func (r *retention) visitDays(t *testing.T, app string) []string {
 	t.Helper()
-	return desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT DISTINCT v.day_id::text FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = '%s' ORDER BY 1`, app))
+	return desk.Column[string](t, r.Desk, fmt.Sprintf(
+		`SELECT DISTINCT v.day_id::text FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = '%s'
+			ORDER BY 1`, app))
 }
 
 // retainer tries busy days again at once.
@@ -237,7 +241,8 @@ func (r *retention) takeSteps(t *testing.T, n int) {
 	t.Helper()
 	run := run{Retainer: r.retainer(r.DB)}
 	require.NoError(t, run.readKept(t.Context()))
-	for _, step := range []func(context.Context) error{run.closeDays, run.packReturns, run.noteKept, run.dropDays, run.deleteVisits, run.forget}[:n] {
+	for _, step := range []func(context.Context) error{run.closeDays, run.packReturns, run.noteKept, run.dropDays, run.deleteVisits,
+		run.forget}[:n] {
 		require.NoError(t, step(t.Context()))
 	}
 }
@@ -319,7 +324,8 @@ func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
 		UNION ALL SELECT concat_ws(' ', name, 'open', day_id, previous_day, visitors) FROM open_returns JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'packed', day_id, previous_days, visitors) FROM packed_returns JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', a.name, from_day, gone_before) FROM visits_kept k JOIN apps a ON a.id = k.app_id
-		UNION ALL SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_20190601' AND 'visits_20190608' -- later ones are made beside it
+		UNION ALL SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_20190601'
+		AND 'visits_20190608' -- later ones are made beside it
 		ORDER BY 1`)
 }
 
@@ -411,9 +417,12 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	done, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
-	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, desk.Column[string](t, r.Desk, `SELECT p.uri || ' ' || e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
-	require.Empty(t, desk.Column[string](t, r.Desk, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
-		UNION ALL SELECT p.uri FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'`))
+	require.Equal(t, []string{"a.example 1", "a.example/a 1"},
+		desk.Column[string](t, r.Desk, `SELECT p.uri || ' ' || e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
+	require.Empty(t, desk.Column[string](t, r.Desk, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id
+		JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
+		UNION ALL SELECT p.uri FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1'
+		AND a.name = 'brief'`))
 	r.uniques(t)
 
 	three := r.visit(t, "brief", 3, "/a")

@@ -241,6 +241,8 @@ func DiskOf(dir string) (*Disk, error) {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return nil, fmt.Errorf("look at the disk of %s: %w", dir, err)
 	}
-	block := int64(fs.Bsize)                                                           //nolint:unconvert // its type is another one on other systems
-	return &Disk{Bytes: int64(fs.Blocks) * block, Free: int64(fs.Bavail) * block}, nil //nolint:gosec // numbers of bytes
+	block := int64(fs.Bsize) //nolint:unconvert // an int32 elsewhere
+	d := &Disk{}
+	d.Bytes, d.Free = int64(fs.Blocks)*block, int64(fs.Bavail)*block //nolint:gosec // numbers of bytes
+	return d, nil
 }

@@ -57,7 +57,8 @@ func TestRead(t *testing.T) {
 		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open}))
 	}
 	now := d.Now()
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute, Calm: true}})
+	counting, err := counter.Open(t.Context(), d,
+		counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute, Calm: true}})
 	require.NoError(t, err)
 	for _, uri := range []string{"http://a.example/", "http://a.example/x", "http://b.example/"} {
 		_, err = counting.Visit(t.Context(), counter.Request{App: "blog", IP: "192.0.2.1", URI: uri})
@@ -79,7 +80,8 @@ func TestRead(t *testing.T) {
 	assert.True(t, slices.ContainsFunc(s.Tables, func(of Table) bool { return of.Name == "visits" && of.Bytes > 0 }), s.Tables)
 	assert.Equal(t, Daily{}, s.Daily)
 
-	_, err = dbtest.Connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d", today))
+	_, err = dbtest.Connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d",
+		today))
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), "there is no partition of visits for [")
 	counting.Close()
@@ -100,7 +102,8 @@ func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
 	conn := dbtest.Connect(t, address)
-	_, err := conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('blog'); INSERT INTO webhooks (app_id, uri, url, private, seen, waiting, since)
+	_, err := conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('blog'); INSERT INTO webhooks (app_id, uri, url, private, seen, waiting,
+		since)
 		SELECT 1, 'a.example', 'https://hook.example/secret', false, 0, waiting, since
 		FROM (VALUES ('{a,b}'::text[], now() - interval '2 hours'), ('{}', now() - interval '2 hours'), ('{a}', now())) AS v (waiting, since)`)
 	require.NoError(t, err)
@@ -123,7 +126,8 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	_, err := conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260103)`)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (1"+notClosed)
-	_, err = conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260102); UPDATE epochs SET value = 20260103 WHERE name = 'retention'`)
+	_, err = conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260102); UPDATE epochs SET value = 20260103
+		WHERE name = 'retention'`)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, "not completed since 20260103")
 
@@ -196,7 +200,8 @@ func TestReadSnapshotThatIsHeld(t *testing.T) {
 	}))
 	pid := tx.Conn().PgConn().PID()
 	assert.Contains(t, fmt.Sprint(f.warnings()), fmt.Sprintf("process %d has held a snapshot of the database since ", pid))
-	assert.NotContains(t, fmt.Sprint(read(t, dbtest.Open(t, address, db.Options{})).Warnings), "has held a snapshot", "it is not five minutes old")
+	assert.NotContains(t, fmt.Sprint(read(t, dbtest.Open(t, address, db.Options{})).Warnings), "has held a snapshot",
+		"it is not five minutes old")
 }
 
 // Nothing is counted where the server waits for a standby that is away, does not answer, or is not
@@ -267,15 +272,18 @@ func TestStatusOfTheInbox(t *testing.T) {
 	d := dbtest.Open(t, address, db.Options{})
 	conn := dbtest.Connect(t, address)
 	assert.Equal(t, Inbox{}, read(t, d).Inbox)
-	_, err := conn.Exec(t.Context(), `INSERT INTO inbox (received_at, app_id, visits, counted, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-		SELECT to_timestamp(1e9 + app), app, 3, 1, 'UTC', 'address', 64, '{a.example/}', '{1,1,1}', '{20260629,20260629,20260629}', '{0,0,0}', '{::1,::2,::3}'
+	_, err := conn.Exec(t.Context(), `INSERT INTO inbox (received_at, app_id, visits, counted, tz, visitor, ipv6_prefix, uris, pages, days,
+		new_pages, ips)
+		SELECT to_timestamp(1e9 + app), app, 3, 1, 'UTC', 'address', 64, '{a.example/}', '{1,1,1}', '{20260629,20260629,20260629}', '{0,0,0}',
+		'{::1,::2,::3}'
 		FROM unnest('{9,7,9}'::integer[]) AS app`)
 	require.NoError(t, err)
 	oldest := time.Unix(1e9+7, 0)
 	for _, c := range []struct {
 		sql   string
 		aside int64
-	}{{`SELECT pg_advisory_lock(hashtext('footfall.past_days'), 9)`, 4}, {`SELECT pg_advisory_unlock_all(), pg_advisory_lock_shared(hashtext('footfall.past_days'), 9)`, 0}} {
+	}{{`SELECT pg_advisory_lock(hashtext('footfall.past_days'), 9)`, 4},
+		{`SELECT pg_advisory_unlock_all(), pg_advisory_lock_shared(hashtext('footfall.past_days'), 9)`, 0}} {
 		_, err = conn.Exec(t.Context(), c.sql)
 		require.NoError(t, err)
 		got := read(t, d).Inbox

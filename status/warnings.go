@@ -42,15 +42,18 @@ func (f *facts) warnings() []string {
 		warn("%v", f.unreadable)
 	}
 	if f.disk != nil && f.disk.Free < max(leastFree, f.disk.Bytes/100*leastFreePercent) {
-		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, --retain-days)",
+		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, "+
+			"--retain-days)",
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
 	switch {
 	case f.standby.InVain:
-		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is counted: start the standby",
+		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is "+
+			"counted: start the standby",
 			f.server.WaitsFor)
 	case f.standby.Lacking && !f.server.IsStandby:
-		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its synchronous_standby_names, " +
+		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
+			"synchronous_standby_names, " +
 			"and see that its max_wal_senders is not 0; or let it count alone with `footfall standby require off`")
 	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
@@ -80,11 +83,13 @@ func (f *facts) warnings() []string {
 		warn("the daily task was not completed since %d, so some of what no app keeps is still there: %s", f.daily.DoneOn, look)
 	}
 	for _, t := range f.snapshots {
-		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is needed, with %s",
+		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is "+
+			"needed, with %s",
 			t.Holder, t.Since.UTC().Format(time.RFC3339), t.Ending)
 	}
 	for _, w := range f.webhooks {
-		warn("webhook %d of app %s has a call that waits since %s (%d in all): the service's log says why; mend its receiver, see that the service has its secret, or type `footfall app webhook remove %[2]s %[1]d`",
+		warn("webhook %d of app %s has a call that waits since %s (%d in all): the service's log says why; mend its receiver, see that the "+
+			"service has its secret, or type `footfall app webhook remove %[2]s %[1]d`",
 			w.ID, w.App, w.Since.UTC().Format(time.RFC3339), w.Waiting)
 	}
 	return warnings

@@ -37,7 +37,8 @@ func newProven(t *testing.T) *proven {
 			require.NoError(t, admin.AddApp(t.Context(), name, app.Settings{Access: &open}))
 		}
 		for i, visits := range provenDays {
-			c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: desk.At(at(27 + i)).Now, Calm: true}})
+			c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: desk.At(at(27 + i)).Now,
+				Calm: true}})
 			require.NoError(t, err)
 			for _, v := range strings.Fields(visits) {
 				_, err := c.Visit(t.Context(), visitOf(v))
@@ -49,16 +50,21 @@ func newProven(t *testing.T) *proven {
 		require.NoError(t, err)
 		require.NoError(t, admin.DeletePage(t.Context(), "demo", "http://a.example/old"))
 		for _, day := range []int32{20260627, 20260628} {
-			require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
+			require.NoError(t, d.InTx(t.Context(),
+				func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
 		}
 	}))
 	p.Exec(t, `UPDATE apps SET visitor = 'id', secret_id = '\x0102030405060708' WHERE name = 'empty'`)
-	p.Exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
-	p.Exec(t, `WITH open AS (SELECT people_period() AS period, a.id, (SELECT array_agg(t.id) FROM tags AS t WHERE t.app_id = a.id AND t.value <> '35-44') AS tags FROM apps AS a WHERE name = 'empty')
+	p.Exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value
+		FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
+	p.Exec(t, `WITH open AS (SELECT people_period() AS period, a.id, (SELECT array_agg(t.id) FROM tags AS t WHERE t.app_id = a.id
+		AND t.value <> '35-44') AS tags FROM apps AS a WHERE name = 'empty')
 		INSERT INTO people (app_id, period, height, id, person, tag_ids)
 		SELECT o.id, v.period, height, v.id, person, CASE WHEN tagged THEN o.tags END FROM open AS o CROSS JOIN LATERAL (VALUES
-			(o.period, 2, '`+person+`'::inet, NULL::inet, true), (o.period, 1, '`+alias+`', '`+person+`', false), (o.period, 0, '`+moved+`', '`+alias+`', false),
-			(1 - o.period, 0, 'fd00::4', '`+person+`', false), (1 - o.period, 1, 'fd00::5', NULL, false), (1 - o.period, 0, '`+moved+`', 'fd00::5', false)) AS v (period, height, id, person, tagged)`)
+			(o.period, 2, '`+person+`'::inet, NULL::inet, true), (o.period, 1, '`+alias+`', '`+person+`', false), (o.period, 0, '`+moved+`', '`+
+		alias+`', false),
+			(1 - o.period, 0, 'fd00::4', '`+person+`', false), (1 - o.period, 1, 'fd00::5', NULL, false), (1 - o.period, 0, '`+moved+
+		`', 'fd00::5', false)) AS v (period, height, id, person, tagged)`)
 	return p
 }
 
@@ -98,7 +104,8 @@ func on(t *testing.T, url string) *proven {
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
-	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people"} {
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns",
+		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -144,14 +151,17 @@ func violations(proof *verify.Proof) (lines []string) {
 func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"as counted":         ``,
-		"a day dropped":      `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
-		"rows being deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
+		"as counted":    ``,
+		"a day dropped": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
+		"rows being deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits
+			WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
 		"rows of one app deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps WHERE name = 'demo';
 			DELETE FROM visits WHERE day_id < 20260629`,
 		"tops forgotten": `DELETE FROM tops`,
-		"a visitor forgotten with their days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
-			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`,
+		"a visitor forgotten with their days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits
+			WHERE day_id < 20260629;
+			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank)
+			SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,74 +201,111 @@ func TestVerifyFindsDamage(t *testing.T) {
 	p.Exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
 		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
 		ALTER TABLE days DROP CONSTRAINT days_numbers_descend;
-		ALTER TABLE people DROP CONSTRAINT people_lead_to_others, DROP CONSTRAINT people_height_range, DROP CONSTRAINT people_tags_of_persons, DROP CONSTRAINT people_tags_are_some`)
+		ALTER TABLE people DROP CONSTRAINT people_lead_to_others, DROP CONSTRAINT people_height_range, DROP CONSTRAINT people_tags_of_persons,
+		DROP CONSTRAINT people_tags_are_some`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target, problem string }{
 			{"uv above pv", `UPDATE counters SET uv = pv + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 9"},
 			{"pv above hot", `UPDATE counters SET pv = hot + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 12"},
 
-			{"a rank twice", `UPDATE visitors SET rank = 1 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4, but uv: 5"},
+			{"a rank twice", `UPDATE visitors SET rank = 1 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home",
+				"ranks taken: 4, but uv: 5"},
 			{"two ranks twice", `UPDATE visitors SET rank = CASE rank WHEN 3 THEN 1 ELSE 5 END WHERE rank IN (3, 4) AND page_id = ` + homeA,
 				"ranks", "a.example/home", "ranks taken: 3, but uv: 5"},
-			{"a gap", `UPDATE visitors SET rank = 9 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home", "the last rank: 9, but uv: 5"},
-			{"an erased rank that a visitor has", `UPDATE erased_visitors SET place = 2 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4"},
-			{"an erased rank in another part", `UPDATE erased_visitors SET part = 1 WHERE page_id = ` + homeA, "ranks", "a.example/home", "the last rank: 258, but uv: 5"},
-			{"an erased rank too many", `SELECT erase_ranks(ARRAY[` + homeA + `], '{6}')`, "visitors", "a.example/home", "uv: 5, but rows of visitors: 6"},
-			{"erased ranks moved by a bit", `DELETE FROM visitors WHERE rank = 3 AND page_id = ` + homeA + `; SELECT erase_ranks(ARRAY[` + homeA + `], '{3}');
+			{"a gap", `UPDATE visitors SET rank = 9 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home",
+				"the last rank: 9, but uv: 5"},
+			{"an erased rank that a visitor has", `UPDATE erased_visitors SET place = 2 WHERE page_id = ` + homeA, "ranks", "a.example/home",
+				"ranks taken: 4"},
+			{"an erased rank in another part", `UPDATE erased_visitors SET part = 1 WHERE page_id = ` + homeA, "ranks", "a.example/home",
+				"the last rank: 258, but uv: 5"},
+			{"an erased rank too many", `SELECT erase_ranks(ARRAY[` + homeA + `], '{6}')`, "visitors", "a.example/home",
+				"uv: 5, but rows of visitors: 6"},
+			{"erased ranks moved by a bit", `DELETE FROM visitors WHERE rank = 3 AND page_id = ` + homeA + `; SELECT erase_ranks(ARRAY[` + homeA +
+				`], '{3}');
 				UPDATE erased_visitors SET places = places >> 1 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4, but uv: 5"},
-			{"an erased rank lost", `DELETE FROM erased_visitors WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 5, but rows of visitors: 4"},
+			{"an erased rank lost", `DELETE FROM erased_visitors WHERE page_id = ` + homeA, "visitors", "a.example/home",
+				"uv: 5, but rows of visitors: 4"},
 
-			{"uv too high", `UPDATE counters SET uv = uv + 1 WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 6, but rows of visitors: 5"},
+			{"uv too high", `UPDATE counters SET uv = uv + 1 WHERE page_id = ` + homeA, "visitors", "a.example/home",
+				"uv: 6, but rows of visitors: 5"},
 			{"uv too low", `UPDATE counters SET uv = uv - 1 WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 4"},
-			{"a visitor lost", `DELETE FROM visitors WHERE ip = '192.0.2.1' AND page_id = ` + homeA, "visitors", "a.example/home", "uv: 5, but rows of visitors: 4"},
+			{"a visitor lost", `DELETE FROM visitors WHERE ip = '192.0.2.1' AND page_id = ` + homeA, "visitors", "a.example/home",
+				"uv: 5, but rows of visitors: 4"},
 			{"counters lost", `DELETE FROM counters WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 0, but rows of visitors: 5"},
 
-			{"hot of a site", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + siteA, "sites", "a.example", "hot: 16, but the sum over its pages: 15"},
-			{"hot of a page", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + homeA, "sites", "a.example", "hot: 15, but the sum over its pages: 16"},
+			{"hot of a site", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + siteA, "sites", "a.example",
+				"hot: 16, but the sum over its pages: 15"},
+			{"hot of a page", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + homeA, "sites", "a.example",
+				"hot: 15, but the sum over its pages: 16"},
 			{"pv of a site below a page's", `UPDATE counters SET pv = 8 WHERE page_id = ` + siteA, "sites", "a.example", "pv: 8, but"},
 			{"pv of a site above its pages'", `UPDATE counters SET pv = 14 WHERE page_id = ` + siteA, "sites", "a.example", "pv: 14, but"},
 			{"uv of a site below a page's", `UPDATE counters SET uv = 4 WHERE page_id = ` + siteA, "sites", "a.example", "uv: 4, but"},
 			{"uv of a site above its pages'", `UPDATE counters SET uv = 9 WHERE page_id = ` + siteA, "sites", "a.example", "uv: 9, but"},
 
-			{"pv too high", `UPDATE counters SET pv = pv + 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 10"},
-			{"pv too low", `UPDATE counters SET pv = pv - 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 8"},
-			{"hot of a day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' hot: 12, but hot: 11"},
-			{"uv of a day too high", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
-			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 6, but pv: 9"},
+			{"pv too high", `UPDATE counters SET pv = pv + 1 WHERE page_id = ` + homeA, "days", "a.example/home",
+				"the sum of days' pv: 9, but pv: 10"},
+			{"pv too low", `UPDATE counters SET pv = pv - 1 WHERE page_id = ` + homeA, "days", "a.example/home",
+				"the sum of days' pv: 9, but pv: 8"},
+			{"hot of a day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home",
+				"the sum of days' hot: 12, but hot: 11"},
+			{"uv of a day too high", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days",
+				"a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
+			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home",
+				"the sum of days' pv: 6, but pv: 9"},
 
-			{"uv of a day too low", `UPDATE days SET new_visitors = new_visitors - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
-			{"returns too many", `UPDATE open_returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "3, but pv: 2"},
-			{"returns lost", `DELETE FROM open_returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "1, but pv: 2"},
-			{"returns of no day", `INSERT INTO open_returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x", "1, but pv: 0"},
+			{"uv of a day too low", `UPDATE days SET new_visitors = new_visitors - 1 WHERE day_id = 20260629 AND page_id = ` + homeA,
+				"new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
+			{"returns too many", `UPDATE open_returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned",
+				"b.example/x", "3, but pv: 2"},
+			{"returns lost", `DELETE FROM open_returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x",
+				"1, but pv: 2"},
+			{"returns of no day", `INSERT INTO open_returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x",
+				"1, but pv: 0"},
 
-			{"hot of a site's day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "hot: 5, but the sum over its pages: 4"},
-			{"pv of a site's day too low", `UPDATE days SET pv = 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 1, but"},
-			{"pv of a site's day too high", `UPDATE days SET pv = 7 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 7, but"},
+			{"hot of a site's day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example",
+				"hot: 5, but the sum over its pages: 4"},
+			{"pv of a site's day too low", `UPDATE days SET pv = 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example",
+				"pv: 1, but"},
+			{"pv of a site's day too high", `UPDATE days SET pv = 7 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example",
+				"pv: 7, but"},
 
-			{"a visit's row lost", `DELETE FROM visits WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
-			{"a visit's row too many", `INSERT INTO visits VALUES (` + homeA + `, 20260628, 0, '192.0.2.6')`, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
-			{"pv of a day", `UPDATE days SET pv = pv - 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 2, but rows of visits: 3"},
-			{"an erased day lost", `DELETE FROM erased_visits WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
-			{"an erased day too many", `UPDATE erased_visits SET visitors = 2 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
-			{"a day that has rows alone", `DELETE FROM days WHERE day_id = 20260627 AND page_id = ` + pageX, "kept days", "b.example/x", "pv: 0, but rows of visits: 2"},
-			{"a day of a deleted page", `DELETE FROM visits WHERE page_id = ` + deletedA, "kept days", "a.example/(deleted)", "pv: 1, but rows of visits: 0"},
+			{"a visit's row lost", `DELETE FROM visits WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + homeA, "kept days",
+				"a.example/home", "pv: 3, but rows of visits: 2"},
+			{"a visit's row too many", `INSERT INTO visits VALUES (` + homeA + `, 20260628, 0, '192.0.2.6')`, "kept days", "a.example/home",
+				"pv: 3, but rows of visits: 4"},
+			{"pv of a day", `UPDATE days SET pv = pv - 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home",
+				"pv: 2, but rows of visits: 3"},
+			{"an erased day lost", `DELETE FROM erased_visits WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home",
+				"pv: 3, but rows of visits: 2"},
+			{"an erased day too many", `UPDATE erased_visits SET visitors = 2 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days",
+				"a.example/home", "pv: 3, but rows of visits: 4"},
+			{"a day that has rows alone", `DELETE FROM days WHERE day_id = 20260627 AND page_id = ` + pageX, "kept days", "b.example/x",
+				"pv: 0, but rows of visits: 2"},
+			{"a day of a deleted page", `DELETE FROM visits WHERE page_id = ` + deletedA, "kept days", "a.example/(deleted)",
+				"pv: 1, but rows of visits: 0"},
 
-			{"new visitors moved to another day", `UPDATE days SET new_visitors = CASE day_id WHEN 20260627 THEN 1 ELSE 2 END WHERE day_id IN (20260627, 20260629) AND page_id = ` + pageX,
+			{"new visitors moved to another day",
+				`UPDATE days SET new_visitors = CASE day_id WHEN 20260627 THEN 1 ELSE 2 END WHERE day_id IN (20260627, 20260629) AND page_id = ` +
+					pageX,
 				"new visitors", "b.example/x", "new visitors: 1, but visitors whose first day it is: 2"},
 			{"a first day too late", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
 				"new visitors", "b.example/x", "new visitors: 2, but visitors whose first day it is: 1"},
-			{"a first visit given to somebody else", `UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, "new visitors", "a.example/home",
+			{"a first visit given to somebody else", `UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA,
+				"new visitors", "a.example/home",
 				"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
-			{"new visitors of a deleted page", `UPDATE days SET new_visitors = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
+			{"new visitors of a deleted page", `UPDATE days SET new_visitors = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors",
+				"a.example/(deleted)", "new visitors: 1"},
 
 			{"another previous day", `UPDATE open_returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1 (previous day 20260628)"},
 			{"a previous day of nobody", `UPDATE open_returns SET previous_day = 20260601 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1"},
 
-			{"a row's previous day", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
+			{"a row's previous day", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` +
+				pageX,
 				"returns", "b.example/x", "returned visitors: 1, but rows of visits with that previous day: 0 (previous day 20260628)"},
-			{"a previous day in rows and returns", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX + `;
+			{"a previous day in rows and returns",
+				`UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX + `;
 				UPDATE open_returns SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "rows of visits with another previous day than that of the row before: 1"},
 			{"an erased visitor's previous day", `UPDATE erased_visits SET previous_day = 20260601 WHERE previous_day > 0 AND page_id = ` + homeA,
@@ -270,74 +317,121 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a previous day of a deleted page", `UPDATE visits SET previous_day = 20260627 WHERE page_id = ` + deletedA,
 				"returns", "a.example/(deleted)", "returned visitors: 0, but rows of visits with that previous day: 1"},
 
-			{"visits of nobody", `DELETE FROM visitors WHERE ip = '192.0.2.7' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
-			{"a visit before the first day", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
-			{"a visit after the last day", `UPDATE visitors SET last_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
+			{"visits of nobody", `DELETE FROM visitors WHERE ip = '192.0.2.7' AND page_id = ` + pageX, "visits", "b.example/x",
+				"rows of visits that no visitor has: 1"},
+			{"a visit before the first day", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits",
+				"b.example/x", "rows of visits that no visitor has: 1"},
+			{"a visit after the last day", `UPDATE visitors SET last_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits",
+				"b.example/x", "rows of visits that no visitor has: 1"},
 			{"a last day without a visit", `UPDATE visitors SET last_day = 20260630 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
 				"visits", "b.example/x", "rows of visits of visitors on their last day: 2, but such visitors: 3"},
 
 			{"a sketch lost", `DELETE FROM sketches WHERE day_id = 20260628 AND page_id = ` + homeA, "sketches", "a.example/home", "sketches: 0"},
-			{"a sketch that lacks a visitor", `UPDATE sketches SET entries = entries[:1] WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
-			{"a sketch of a visitor who did not come", `UPDATE sketches SET entries = entries || 262143 WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
-			{"a register too low", `UPDATE sketches SET entries[1] = entries[1] / 64 * 64 WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
-			{"a sketch out of order", `UPDATE sketches SET entries = ARRAY[entries[2], entries[1]] WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
-			{"a sketch that has more than those who were erased", `UPDATE sketches SET entries = entries || '{262079,262143}' WHERE day_id = 20260628 AND page_id = ` + homeA, "registers", "a.example/home", "wrong registers of the sketch: 1"},
-			{"a wrong number in tops", `UPDATE tops SET numbers[1] = 99 WHERE day_id = 20260627 AND by = 'hot' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
+			{"a sketch that lacks a visitor", `UPDATE sketches SET entries = entries[:1] WHERE day_id = 20260627 AND page_id = ` + pageX,
+				"registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch of a visitor who did not come", `UPDATE sketches SET entries = entries || 262143 WHERE day_id = 20260627 AND page_id = ` +
+				pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a register too low", `UPDATE sketches SET entries[1] = entries[1] / 64 * 64 WHERE day_id = 20260627 AND page_id = ` + pageX,
+				"registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch out of order", `UPDATE sketches SET entries = ARRAY[entries[2], entries[1]] WHERE day_id = 20260627 AND page_id = ` + pageX,
+				"registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch that has more than those who were erased",
+				`UPDATE sketches SET entries = entries || '{262079,262143}' WHERE day_id = 20260628 AND page_id = ` + homeA, "registers",
+				"a.example/home", "wrong registers of the sketch: 1"},
+			{"a wrong number in tops", `UPDATE tops SET numbers[1] = 99 WHERE day_id = 20260627 AND by = 'hot' AND site_id = (SELECT id FROM pages
+				WHERE uri = 'b.example')`,
 				"top pages", "b.example", "right places in the list of top pages: 0, but its length: 1"},
-			{"a wrong page in tops", `UPDATE tops SET page_ids[1] = 99 WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`, "top pages", "b.example", ": 0, but its length: 1"},
-			{"tops too long", `UPDATE tops SET page_ids = page_ids || 99::bigint, numbers = numbers || 1::bigint WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
+			{"a wrong page in tops", `UPDATE tops SET page_ids[1] = 99 WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages
+				WHERE uri = 'b.example')`, "top pages", "b.example", ": 0, but its length: 1"},
+			{"tops too long", `UPDATE tops SET page_ids = page_ids || 99::bigint, numbers = numbers || 1::bigint WHERE day_id = 20260627
+				AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
 				"top pages", "b.example", ": 0, but its length: 1"},
 			{"a wrong number in tops of all sites", `UPDATE tops SET numbers[2] = 99 WHERE day_id = 20260628 AND by = 'pv' AND site_id = 0`,
 				"top pages", "(all sites)", "right places in the list of top pages: 3, but its length: 4"},
-			{"tops of all sites too short", `UPDATE tops SET page_ids = page_ids[:1], numbers = numbers[:1] WHERE day_id = 20260628 AND by = 'hot' AND site_id = 0`,
+			{"tops of all sites too short", `UPDATE tops SET page_ids = page_ids[:1], numbers = numbers[:1] WHERE day_id = 20260628 AND by = 'hot'
+				AND site_id = 0`,
 				"top pages", "(all sites)", "right places in the list of top pages: 1, but its length: 4"},
 
-			{"a tag too often", `UPDATE tag_days SET pv = pv + 9 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 12, but pv: 0 to 3"},
-			{"a newcomer too many", `UPDATE tag_days SET newcomers = pv WHERE page_id = ` + siteA, "tags", "a.example", "newcomers of all values of a tag: 9, but uv: 0 to 5"},
-			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 3, but pv: 0"},
+			{"a tag too often", `UPDATE tag_days SET pv = pv + 9 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+				"the sum over the values of a tag: 12, but pv: 0 to 3"},
+			{"a newcomer too many", `UPDATE tag_days SET newcomers = pv WHERE page_id = ` + siteA, "tags", "a.example",
+				"newcomers of all values of a tag: 9, but uv: 0 to 5"},
+			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+				"the sum over the values of a tag: 3, but pv: 0"},
 			{"a tag of another app", `INSERT INTO tags (app_id, name, value) SELECT id, 'hour', '12' FROM apps WHERE name = 'empty';
-				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
-			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
-			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags", "(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
+				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+				"tags of another app, or of none: 1"},
+			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+				"tags of another app, or of none: 1"},
+			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags",
+				"(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
 
-			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
-			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example", "the sum over the hours: 2, but pv: 3"},
-			{"news of tags lost", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\x')`, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
-			{"news of tags damaged", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\xff')`, "hours", "a.example", "the sum over the hours: 0, but pv: 3"},
+			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example",
+				"the sum over the hours: 0, but pv: 3"},
+			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE day_id = 20260628 AND page_id = ` + siteA, "hours",
+				"a.example", "the sum over the hours: 2, but pv: 3"},
+			{"news of tags lost", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\x')`, "hours", "a.example",
+				"the sum over the hours: 0, but pv: 3"},
+			{"news of tags damaged", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\xff')`, "hours", "a.example",
+				"the sum over the hours: 0, but pv: 3"},
 
-			{"a day of a visitor that the site lacks", `UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND day_id = 20260628 AND page_id = ` + homeA,
+			{"a day of a visitor that the site lacks",
+				`UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND day_id = 20260628 AND page_id = ` + homeA,
 				"site visitors", "a.example", "visitors of its pages whom the site does not have on the day: 1"},
-			{"a visitor of a site lost on a day", `UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + siteA,
+			{"a visitor of a site lost on a day", `UPDATE visits SET ip = '192.0.2.8' WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` +
+				siteA,
 				"site visitors", "a.example", "visitors of its pages whom the site does not have on the day: 1"},
-			{"an old visitor whom the site lacks", `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
-				UPDATE visitors SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND page_id = ` + siteA, "belonging", "a.example/home", "visitors whom the site never had: 1"},
-			{"rows kept from a day to come", `INSERT INTO visits_kept (app_id, from_day) SELECT id, latest_day(1) FROM apps WHERE name = 'demo'; DELETE FROM visits`,
+			{"an old visitor whom the site lacks",
+				`INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
+				UPDATE visitors SET ip = '192.0.2.8' WHERE ip = '192.0.2.4' AND page_id = ` + siteA, "belonging", "a.example/home",
+				"visitors whom the site never had: 1"},
+			{"rows kept from a day to come", `INSERT INTO visits_kept (app_id, from_day) SELECT id, latest_day(1) FROM apps
+				WHERE name = 'demo'; DELETE FROM visits`,
 				"no day ahead", "(all sites)", "the day from which visits are kept: "},
 			{"a day closed ahead", `INSERT INTO closed_days (day_id) VALUES (latest_day(1))`, "no day ahead", "(all apps)", "a closed day: "},
 
-			{"a circle", `UPDATE people SET tag_ids = NULL, person = '` + moved + `' WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
-			{"an id that leads to itself", `UPDATE people SET person = id WHERE id = 'fd00::4'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
-			{"a height too low", `UPDATE people SET height = 1 WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
-			{"a height that an id had before", `UPDATE people SET height = 3 WHERE id = '` + moved + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"a circle", `UPDATE people SET tag_ids = NULL, person = '` + moved + `' WHERE id = '` + person + `'`, "people", ofEmpty,
+				"ids that lead to none with a greater height: 1"},
+			{"an id that leads to itself", `UPDATE people SET person = id WHERE id = 'fd00::4'`, "people", ofEmpty,
+				"ids that lead to none with a greater height: 1"},
+			{"a height too low", `UPDATE people SET height = 1 WHERE id = '` + person + `'`, "people", ofEmpty,
+				"ids that lead to none with a greater height: 1"},
+			{"a height that an id had before", `UPDATE people SET height = 3 WHERE id = '` + moved + `'`, "people", ofEmpty,
+				"ids that lead to none with a greater height: 1"},
 			{"a person lost", `DELETE FROM people WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
-			{"five steps", `UPDATE people SET height = height + 3 WHERE id IN ('` + person + `', '` + alias + `', '` + moved + `')`, "people", ofEmpty, "rows that are neither of an id that leads to another nor of a person: 2"},
+			{"five steps", `UPDATE people SET height = height + 3 WHERE id IN ('` + person + `', '` + alias + `', '` + moved + `')`, "people",
+				ofEmpty, "rows that are neither of an id that leads to another nor of a person: 2"},
 			{"a height below 0", `UPDATE people SET height = -1 WHERE id = 'fd00::4'`, "people", ofEmpty, "nor of a person: 1"},
-			{"tags of an id that leads to a person", `UPDATE people SET tag_ids = (SELECT p.tag_ids FROM people AS p WHERE p.id = '` + person + `') WHERE id = '` + alias + `'`, "people", ofEmpty, "nor of a person: 1"},
+			{"tags of an id that leads to a person", `UPDATE people SET tag_ids = (SELECT p.tag_ids FROM people AS p WHERE p.id = '` + person +
+				`') WHERE id = '` + alias + `'`, "people", ofEmpty, "nor of a person: 1"},
 			{"a list of no tags", `UPDATE people SET tag_ids = '{}' WHERE id = '` + person + `'`, "people", ofEmpty, "nor of a person: 1"},
-			{"a person's tag that is lost", `UPDATE people SET tag_ids = tag_ids || 999 WHERE id = '` + person + `'`, "people", ofEmpty, "persons with tags that the app does not have, or with two of one name: 1"},
-			{"a person's tag of another app", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id <> people.app_id) WHERE id = '` + person + `'`, "people", ofEmpty, "persons with tags that the app does not have"},
-			{"two values of a person's tag", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id = people.app_id) WHERE id = '` + person + `'`, "people", ofEmpty, "or with two of one name: 1"},
-			{"people of no app", `INSERT INTO people (app_id, period, height, id) VALUES (999, 0, 0, '` + person + `')`, "people", "(people of app 999)", "rows of an app that does not exist, or whose visitors have no ids: 1"},
-			{"people of an app whose visitors have no ids", `UPDATE people SET app_id = 1 WHERE id = 'fd00::5'`, "people", "(people of app 1)", "rows of an app that does not exist, or whose visitors have no ids: 1"},
+			{"a person's tag that is lost", `UPDATE people SET tag_ids = tag_ids || 999 WHERE id = '` + person + `'`, "people", ofEmpty,
+				"persons with tags that the app does not have, or with two of one name: 1"},
+			{"a person's tag of another app", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id <> people.app_id)
+				WHERE id = '` + person + `'`, "people", ofEmpty, "persons with tags that the app does not have"},
+			{"two values of a person's tag", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id = people.app_id)
+				WHERE id = '` + person + `'`, "people", ofEmpty, "or with two of one name: 1"},
+			{"people of no app", `INSERT INTO people (app_id, period, height, id) VALUES (999, 0, 0, '` + person + `')`, "people",
+				"(people of app 999)", "rows of an app that does not exist, or whose visitors have no ids: 1"},
+			{"people of an app whose visitors have no ids", `UPDATE people SET app_id = 1 WHERE id = 'fd00::5'`, "people", "(people of app 1)",
+				"rows of an app that does not exist, or whose visitors have no ids: 1"},
 
-			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number"},
-			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},
-			{"counters of no page", `INSERT INTO counters VALUES (999, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"visitors of no page", `INSERT INTO visitors VALUES (-5, 1, 20260627, 20260627, '192.0.2.1')`, "belonging", "(no page has the number -5)", "pages with this number: 0"},
-			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"returns of no page", `INSERT INTO open_returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
+			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging",
+				"b.example/x", "the site's number"},
+			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging",
+				"b.example/x", "the site's number: 0"},
+			{"counters of no page", `INSERT INTO counters VALUES (999, 0, 0, 0)`, "belonging", "(no page has the number 999)",
+				"pages with this number: 0"},
+			{"visitors of no page", `INSERT INTO visitors VALUES (-5, 1, 20260627, 20260627, '192.0.2.1')`, "belonging",
+				"(no page has the number -5)", "pages with this number: 0"},
+			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 0, 0)`, "belonging", "(no page has the number 999)",
+				"pages with this number: 0"},
+			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)",
+				"pages with this number: 0"},
+			{"returns of no page", `INSERT INTO open_returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)",
+				"pages with this number: 0"},
+			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)",
+				"rows of visits of no page: 1"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)
@@ -359,15 +453,21 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 	p := newProven(t)
 	of5 := ` WHERE ip = '192.0.2.5' AND page_id = ` + pageX
 	for _, c := range []struct{ damage, mend, found string }{
-		{`UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, `UPDATE visits SET ip = '192.0.2.4' WHERE ip = '192.0.2.3' AND day_id = 20260628 AND page_id = ` + homeA,
+		{`UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA,
+			`UPDATE visits SET ip = '192.0.2.4' WHERE ip = '192.0.2.3' AND day_id = 20260628 AND page_id = ` + homeA,
 			"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
-		{`UPDATE visitors SET first_day = 20260628` + of5, `UPDATE visitors SET first_day = 20260627` + of5, "rows of visits that no visitor has: 1"},
-		{`UPDATE visitors SET last_day = 20260630` + of5, `UPDATE visitors SET last_day = 20260629` + of5, "rows of visits of visitors on their last day: 2, but such visitors: 3"},
-		{`UPDATE visits SET previous_day = 20260601` + of5 + ` AND day_id = 20260629`, `UPDATE visits SET previous_day = 20260628` + of5 + ` AND day_id = 20260629`,
+		{`UPDATE visitors SET first_day = 20260628` + of5, `UPDATE visitors SET first_day = 20260627` + of5,
+			"rows of visits that no visitor has: 1"},
+		{`UPDATE visitors SET last_day = 20260630` + of5, `UPDATE visitors SET last_day = 20260629` + of5,
+			"rows of visits of visitors on their last day: 2, but such visitors: 3"},
+		{`UPDATE visits SET previous_day = 20260601` + of5 + ` AND day_id = 20260629`, `UPDATE visits SET previous_day = 20260628` + of5 +
+			` AND day_id = 20260629`,
 			"rows of visits with another previous day than that of the row before: 1"},
-		{`UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + pageX, `UPDATE days SET pv = pv - 1, hot = hot - 1 WHERE day_id = 20260628 AND page_id = ` + pageX, "pv: 2, but rows of visits: 1"},
+		{`UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + pageX,
+			`UPDATE days SET pv = pv - 1, hot = hot - 1 WHERE day_id = 20260628 AND page_id = ` + pageX, "pv: 2, but rows of visits: 1"},
 		{`INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, `DELETE FROM visits WHERE page_id = 999`, "rows of visits of no page: 1"},
-		{`UPDATE people SET height = 1 WHERE id = '` + person + `'`, `UPDATE people SET height = 2 WHERE id = '` + person + `'`, "ids that lead to none with a greater height: 1"},
+		{`UPDATE people SET height = 1 WHERE id = '` + person + `'`, `UPDATE people SET height = 2 WHERE id = '` + person + `'`,
+			"ids that lead to none with a greater height: 1"},
 	} {
 		p.Exec(t, c.damage)
 		assert.Contains(t, strings.Join(violations(p.verify(t, verify.Options{Within: inPieces})), "\n"), c.found)
@@ -418,13 +518,16 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 	p.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target string }{
-			{"pv of an old day", `UPDATE days SET pv = pv - 1, new_visitors = new_visitors - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
-			{"returned from an old day, too few", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
+			{"pv of an old day", `UPDATE days SET pv = pv - 1, new_visitors = new_visitors - 1 WHERE day_id = 20260627 AND page_id = ` + pageX,
+				"days", "b.example/x"},
+			{"returned from an old day, too few", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + pageX +
+				`;
 			DELETE FROM open_returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
 			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
 			{"a previous day before the first", `UPDATE visits SET previous_day = 20260601 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
 			UPDATE open_returns SET previous_day = 20260601 WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
-			{"a visit of somebody else whose first day is not kept", `UPDATE visits SET ip = '192.0.2.3' WHERE day_id = 20260628 AND page_id = ` + pageX, "visits", "b.example/x"},
+			{"a visit of somebody else whose first day is not kept", `UPDATE visits SET ip = '192.0.2.3' WHERE day_id = 20260628 AND page_id = ` +
+				pageX, "visits", "b.example/x"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.EqualValues(t, 6, proof.OlderDays)
@@ -520,7 +623,8 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	go func() { deleted <- admin.DeleteApp(ctx, "leaving") }()
 	require.Eventually(t, func() bool {
 		var gone bool
-		err := tx.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM visitors JOIN pages ON id = page_id JOIN apps AS a ON a.id = app_id WHERE a.name = 'leaving')`).Scan(&gone)
+		err := tx.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM visitors JOIN pages ON id = page_id JOIN apps AS a ON a.id = app_id
+			WHERE a.name = 'leaving')`).Scan(&gone)
 		return err == nil && gone
 	}, dbtest.Patience, dbtest.Tick, "its second step waits for the row that is held")
 	beside := p.verify(t, verify.Options{})

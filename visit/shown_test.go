@@ -29,7 +29,8 @@ func TestShown(t *testing.T) {
 		{"text beside them", "a/%FF%E6%97%A5%E6", "a/%FF日%E6"},
 		{"marks of direction", "a/%E2%80%AEb%E2%81%A6%E2%80%8F", "a/%E2%80%AEb%E2%81%A6%E2%80%8F"},
 		{"controls", "a/%C2%85%E2%80%A8", "a/%C2%85%E2%80%A8"},
-		{"what cannot be seen", "a/%E2%80%8B%EF%BB%BF%C2%A0%E3%80%80%EF%B8%8F%E3%85%A4%C2%AD%E2%A0%80", "a/%E2%80%8B%EF%BB%BF%C2%A0%E3%80%80%EF%B8%8F%E3%85%A4%C2%AD%E2%A0%80"},
+		{"what cannot be seen", "a/%E2%80%8B%EF%BB%BF%C2%A0%E3%80%80%EF%B8%8F%E3%85%A4%C2%AD%E2%A0%80",
+			"a/%E2%80%8B%EF%BB%BF%C2%A0%E3%80%80%EF%B8%8F%E3%85%A4%C2%AD%E2%A0%80"},
 		{"marks over a slash, or over nothing", "a/%CC%B8b.%CC%B8", "a/%CC%B8b.%CC%B8"},
 
 		{"several scripts in a label", "xn--l-7sba6dbr.com/", "xn--l-7sba6dbr.com/"},
@@ -51,7 +52,8 @@ func TestShown(t *testing.T) {
 // What is shown can be typed: it is the same target.
 func FuzzShown(f *testing.F) {
 	for _, uri := range []string{
-		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "(events)/sign.up", "https://h:80/%CC%81%FF%E2%80%AE",
+		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "(events)/sign.up",
+		"https://h:80/%CC%81%FF%E2%80%AE",
 		"http://раураl.com/%25E6%97%A5", "http://münchen.de/e%CC%81#!/ß", "http://xn--fiqs8s.中國./", "http://[::1]:3000/日",
 		"http://h/https://other.example/日",
 	} {
@@ -77,7 +79,8 @@ func FuzzShown(f *testing.F) {
 // What people read on a page finds it.
 func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 	t.Parallel()
-	for typed, stored := range map[string]string{"blog": "blog", "/日本": "/%E6%97%A5%E6%9C%AC", "Ä b": "%C3%84%20b", "a%2Fb": "a%2Fb", "?": "?"} {
+	for typed, stored := range map[string]string{"blog": "blog", "/日本": "/%E6%97%A5%E6%9C%AC", "Ä b": "%C3%84%20b", "a%2Fb": "a%2Fb",
+		"?": "?"} {
 		assert.Equal(t, stored, StoredPart(typed))
 	}
 }

@@ -390,7 +390,8 @@ func FuzzNormalize(f *testing.F) {
 
 // FuzzPlainHost holds the short way of a host against the standard's.
 func FuzzPlainHost(f *testing.F) {
-	for _, seed := range []string{"hhui.top", "a.b-c.d_e", "a--b", "xn--a", "a.1", "a.0x1", "a.x0", "a.", ".a", "1.a", "-a-.b-", "a..b", "b.e1"} {
+	for _, seed := range []string{"hhui.top", "a.b-c.d_e", "a--b", "xn--a", "a.1", "a.0x1", "a.x0", "a.", ".a", "1.a", "-a-.b-", "a..b",
+		"b.e1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, host string) {

@@ -34,7 +34,8 @@ func TestParseTarget(t *testing.T) {
 		assert.NoError(t, err, typed)
 		assert.Equal(t, target, read, typed)
 	}
-	for _, typed := range []string{"", " ", "ftp://hhui.top/", "me@hhui.top", "a b/(other)", "(events)/", "(events)/A", "(events)/a/b", "http://(events)/a", "/home", "hhui.top\x00", "?q", "a..\x01"} {
+	for _, typed := range []string{"", " ", "ftp://hhui.top/", "me@hhui.top", "a b/(other)", "(events)/", "(events)/A", "(events)/a/b",
+		"http://(events)/a", "/home", "hhui.top\x00", "?q", "a..\x01"} {
 		_, err := ParseTarget(typed, nil)
 		assert.ErrorContains(t, err, "uri: ", "%q", typed)
 	}
@@ -50,7 +51,8 @@ func TestParseSite(t *testing.T) {
 		assert.NoError(t, err, typed)
 		assert.Equal(t, site, read, typed)
 	}
-	for _, typed := range []string{"", "hhui.top/home", "http://hhui.top/home", "http://hhui.top/?q", "me@hhui.top", "a b", "http://(events)/"} {
+	for _, typed := range []string{"", "hhui.top/home", "http://hhui.top/home", "http://hhui.top/?q", "me@hhui.top", "a b",
+		"http://(events)/"} {
 		_, err := ParseSite(typed)
 		assert.ErrorContains(t, err, "site: ", "%q", typed)
 	}

@@ -14,7 +14,8 @@ import (
 	"footfall/visit"
 )
 
-var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC, tags: map[string][]string{"from": fromTags, "with": {"device", "browser"}}} // a Sunday
+// a Sunday
+var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC, tags: map[string][]string{"from": fromTags, "with": {"device", "browser"}}}
 
 func viewOf(t *testing.T, site, query string) view {
 	t.Helper()
@@ -38,8 +39,10 @@ func TestRangesAndTheirNeighbours(t *testing.T) {
 		{"range=last-month", "20261001 20261031", "20260827 20260926", "?from=2026-09-01&to=2026-09-30", "?range=month"},
 		{"range=year", "20260101 20261122", "20250206 20251228", "?from=2025-01-01&to=2025-12-31", ""},
 		{"range=all", "0 20261122", "", "", ""},
-		{"from=2026-02-01&to=2026-02-28", "20260201 20260228", "20260104 20260131", "?from=2026-01-01&to=2026-01-31", "?from=2026-03-01&to=2026-03-31"},
-		{"from=2026-02-01&to=2026-02-27", "20260201 20260227", "20260104 20260130", "?from=2026-01-05&to=2026-01-31", "?from=2026-02-28&to=2026-03-26"},
+		{"from=2026-02-01&to=2026-02-28", "20260201 20260228", "20260104 20260131", "?from=2026-01-01&to=2026-01-31",
+			"?from=2026-03-01&to=2026-03-31"},
+		{"from=2026-02-01&to=2026-02-27", "20260201 20260227", "20260104 20260130", "?from=2026-01-05&to=2026-01-31",
+			"?from=2026-02-28&to=2026-03-26"},
 		{"from=2025-01-01&to=2025-12-31", "20250101 20251231", "20231227 20241225", "?from=2024-01-01&to=2024-12-31", "?range=year"},
 		{"from=2026-11-09&to=2026-11-15", "20261109 20261115", "20261102 20261108", "?from=2026-11-02&to=2026-11-08", "?range=7d"},
 		{"from=2026-11-20&to=2026-12-24", "20261120 20261122", "20261113 20261115", "?from=2026-11-17&to=2026-11-19", ""},
@@ -67,7 +70,9 @@ func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
 func TestLinksKeepTheView(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{
-		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year", "all=with&with_by=browser&skip=100", "all&from_by=campaign&value=a+%26%25", "page=/x&all=from",
+		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site",
+		"page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year", "all=with&with_by=browser&skip=100", "all&from_by=campaign&value=a+%26%25",
+		"page=/x&all=from",
 	} {
 		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)", "(events)"} {
 			v := viewOf(t, site, query)
@@ -121,7 +126,8 @@ func TestWordsForNumbers(t *testing.T) {
 	assert.Empty(t, tiles[0].Before, "the change says it")
 	assert.Equal(t, "0", tiles[1].Before)
 	tiles = tilesOf([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
-	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Text+" "+tiles[0].Before), "without today")
+	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Text+" "+tiles[0].Before),
+		"without today")
 	assert.Equal(t, "0 to 0", tiles[2].Before)
 	assert.Empty(t, tilesOf([]report.Numbers{{Uniques: 9}})[0].Change)
 	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
@@ -129,8 +135,10 @@ func TestWordsForNumbers(t *testing.T) {
 		from, to int32
 		want     string
 	}{
-		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1 – 22 November 2026"}, {20261024, 20261122, "24 October – 22 November 2026"},
-		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"}, {0, 20261122, "all days up to 22 November 2026"},
+		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1 – 22 November 2026"},
+		{20261024, 20261122, "24 October – 22 November 2026"},
+		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"},
+		{0, 20261122, "all days up to 22 November 2026"},
 	} {
 		assert.Equal(t, c.want, rangeText(visit.Range{From: c.from, To: c.to}))
 	}
@@ -139,12 +147,15 @@ func TestWordsForNumbers(t *testing.T) {
 // A week of which a part is shown, and a day that is not over, are not the fewest.
 func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
-	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1}, {FirstDay: 20261116, LastDay: 20261122}}
+	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1},
+		{FirstDay: 20261116, LastDay: 20261122}}
 	assert.Equal(t, week[:2], wholeOnes(week, "week", 20261122), "one alone tells nothing")
 	assert.Equal(t, week[1:], wholeOnes(week, "week", 20261123))
-	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121}, {FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
+	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121},
+		{FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
 	assert.Equal(t, first[:2], wholeOnes(first, "day", 20261122), "today is in no average")
-	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
+	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031},
+		{FirstDay: 20261101, LastDay: 20261122}}
 	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
 }
 
@@ -153,8 +164,10 @@ func TestPagesAreLinkedTo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ site, query, want string }{
 		{"blog.example", "", "https://blog.example"}, {"blog.example", "page=/a%25zz%23/b", "https://blog.example/a%zz#/b"},
-		{"localhost:3000", "page=/", "http://localhost:3000/"}, {"blog.example:8443", "", "https://blog.example:8443"}, {"[2001:db8::1]", "", "https://[2001:db8::1]"},
-		{"blog.example", "page=/(other)", ""}, {"blog.example", "page=/(deleted)", ""}, {"(other)", "", ""}, {"(events)", "", ""}, {"(events)", "page=/signup", ""},
+		{"localhost:3000", "page=/", "http://localhost:3000/"}, {"blog.example:8443", "", "https://blog.example:8443"},
+		{"[2001:db8::1]", "", "https://[2001:db8::1]"},
+		{"blog.example", "page=/(other)", ""}, {"blog.example", "page=/(deleted)", ""}, {"(other)", "", ""}, {"(events)", "", ""},
+		{"(events)", "page=/signup", ""},
 	} {
 		assert.Equal(t, c.want, viewOf(t, c.site, c.query).heading().Open, c)
 	}
@@ -173,11 +186,16 @@ func TestChartsAreSummedUp(t *testing.T) {
 		"Nothing was counted.":              nil,
 		"Nobody came.":                      bars(0, 0, 0),
 		"1 visitor on Sun 1 November 2026.": bars(1),
-		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more than the first.":      bars(1, 2, 3, 6),
-		"2.5 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer than the first.":   bars(6, 2, 0, 2),
-		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves have as many.":                             bars(1, 1),
-		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % fewer than the first.": bars(1, 0, 0),
-		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                              bars(0, 4),
+		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more " +
+			"than the first.": bars(1, 2, 3, 6),
+		"2.5 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer " +
+			"than the first.": bars(6, 2, 0, 2),
+		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves " +
+			"have as many.": bars(1, 1),
+		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % " +
+			"fewer than the first.": bars(1, 0, 0),
+		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the " +
+			"first half.": bars(0, 4),
 	} {
 		assert.Equal(t, want, strings.ReplaceAll(chartSummary(of, "day", 20261122), thin, " "))
 	}
@@ -185,7 +203,8 @@ func TestChartsAreSummedUp(t *testing.T) {
 		"1 visitor so far: no day is over yet.":           bars(1),
 		"7 visitors on Sun 1 November 2026.":              bars(7, 1),
 		"Nobody came before this day, which is not over.": bars(0, 0, 1),
-		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4, 1),
+		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4,
+			1),
 	} {
 		last := of[len(of)-1].LastDay
 		assert.Equal(t, want, chartSummary(of, "day", last), "today is in no average")

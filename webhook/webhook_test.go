@@ -156,7 +156,8 @@ func TestRoundNumbersArrive(t *testing.T) {
 
 	first := site.calls[0]
 	assert.Equal(t, "POST /hook", first.path)
-	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`, w.DB.Now().UTC().Format(time.DateOnly), id), first.body)
+	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`,
+		w.DB.Now().UTC().Format(time.DateOnly), id), first.body)
 	checkAsDocumented(t, key, first)
 }
 
@@ -281,10 +282,12 @@ func TestCallsRest(t *testing.T) {
 	w.come(1)
 	w.send(0)
 	conn := w.Conn(t)
-	for _, is := range []struct{ waited, untilNext, atMost string }{{"0 s", "1 s", "30 min"}, {"20 min", "40 min", "50 min"}, {"3 days", "3 days 1 h", "1 h"}} {
+	for _, is := range []struct{ waited, untilNext, atMost string }{{"0 s", "1 s", "30 min"}, {"20 min", "40 min", "50 min"},
+		{"3 days", "3 days 1 h", "1 h"}} {
 		w.Exec(w.t, `UPDATE webhooks SET since = now() - $1::interval, try_at = '2000-01-01'`, is.waited)
 		require.Eventually(t, func() bool {
-			return dbtest.Column[bool](t, conn, `SELECT try_at - since >= $1::interval AND try_at - now() <= $2::interval FROM webhooks`, is.untilNext, is.atMost)[0]
+			return dbtest.Column[bool](t, conn, `SELECT try_at - since >= $1::interval AND try_at - now() <= $2::interval FROM webhooks`,
+				is.untilNext, is.atMost)[0]
 		}, dbtest.Patience, dbtest.Tick, is)
 	}
 }
@@ -401,14 +404,17 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{
-		"", "hook.example", "ftp://hook.example", "http://", "http:///x", "http://a.example:x/", "https://a.example/\n", "https://a.example/#x", "https://name:word@a.example/",
+		"", "hook.example", "ftp://hook.example", "http://", "http:///x", "http://a.example:x/", "https://a.example/\n", "https://a.example/#x",
+		"https://name:word@a.example/",
 		"https://a.example/" + strings.Repeat("x", 2048),
 	} {
 		require.ErrorContains(t, webhook.CheckURL(wrong, true), "url: ", wrong)
 	}
 	for _, private := range []string{
-		"127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "224.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.1",
-		"[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001:0:1::1]", "[ff02::1]", "[fec0::1]",
+		"127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "224.0.0.1", "255.255.255.255",
+		"198.18.0.1", "192.0.0.1",
+		"[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001:0:1::1]",
+		"[ff02::1]", "[fec0::1]",
 	} {
 		require.ErrorContains(t, webhook.CheckURL("http://"+private+":9000/x", false), "--private", private)
 		require.NoError(t, webhook.CheckURL("http://"+private+":9000/x", true))

@@ -54,7 +54,8 @@ func TestRun(t *testing.T) {
 	assert.Equal(t, []string{"naive+filter", "baseline", "batched+both", "baseline", "batched+both", "naive+filter"}, order, "turns")
 	for _, r := range report.Rows {
 		assert.Equal(t, 600, r.Visits)
-		for figure, value := range map[string]float64{"visits/s": r.PerSecond.Median, "p50": r.P50Ms, "p99": r.P99Ms, "WAL": r.WAL, "rows": r.Written, "to both": r.To[both]} {
+		for figure, value := range map[string]float64{"visits/s": r.PerSecond.Median, "p50": r.P50Ms, "p99": r.P99Ms, "WAL": r.WAL,
+			"rows": r.Written, "to both": r.To[both]} {
 			assert.Positive(t, value, "%s of %s", figure, r.Contender)
 		}
 		if r.Contender != "naive+filter" {
@@ -68,7 +69,8 @@ func TestRun(t *testing.T) {
 func TestRunCounts(t *testing.T) {
 	t.Parallel()
 	report, err := Run(t.Context(), completed(t, Options{
-		Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Contenders: []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+both"}, Workloads: []string{"burst"},
+		Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Contenders: []string{"naive", "naive+filter", "believed", "baseline", "batched",
+			"batched+both"}, Workloads: []string{"burst"},
 		Visits: 100, Clients: 1, Rounds: 1,
 	}))
 	require.NoError(t, err)
@@ -92,7 +94,8 @@ func TestRunCounts(t *testing.T) {
 // Visitors who were there before are in the tables, and in no figure.
 func TestRunPreloaded(t *testing.T) {
 	t.Parallel()
-	o := Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Preload: []int{0, 3000}, Visits: 200, Clients: 10, Rounds: 1}
+	o := Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Preload: []int{0, 3000}, Visits: 200,
+		Clients: 10, Rounds: 1}
 	if testing.Short() {
 		o.Contenders = []string{"batched", "batched+both"} // without what saves look-ups, and with all of it
 	}
@@ -114,7 +117,8 @@ func TestServiceCountsAtNoon(t *testing.T) {
 		days = dbtest.Column[int32](t, dbtest.Connect(t, address), "SELECT DISTINCT day_id FROM visits")
 		return read(ctx, address)
 	}
-	_, err := run(t.Context(), completed(t, Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Visits: 10, Rounds: 1}), []contender{one})
+	_, err := run(t.Context(), completed(t, Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"},
+		Visits: 10, Rounds: 1}), []contender{one})
 	require.NoError(t, err)
 	assert.Equal(t, []int32{visit.DayOf(noon(), time.UTC)}, days)
 }
@@ -164,7 +168,8 @@ func TestRunFailsWithAVisit(t *testing.T) {
 		c, err := open(ctx, address)
 		return refusing{c, fault}, err
 	}
-	_, err := run(t.Context(), completed(t, Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Visits: 10, Clients: 2, Rounds: 1}), []contender{broken})
+	_, err := run(t.Context(), completed(t, Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"},
+		Visits: 10, Clients: 2, Rounds: 1}), []contender{broken})
 	require.ErrorIs(t, err, fault)
 }
 
@@ -190,17 +195,20 @@ func TestChosen(t *testing.T) {
 	here := []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+filter", "batched+memory", "batched+both"}
 	assert.Equal(t, here, names(Options{}))
 	assert.Equal(t, here[4:], names(Options{Preload: []int{0, 5}}), "the others have tables of their own")
-	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"), names(Options{HTTP: true}))
+	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"),
+		names(Options{HTTP: true}))
 	assert.Equal(t, []string{"batched+both", "old"}, names(Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
 	assert.Len(t, ends("", ""), 240)
-	assert.Regexp(t, `^&answer=later&referrer=https://source-[0-9]+\.example/\tUser-Agent: Mozilla/5\.0 \(.*\tAccept-Language: [a-z].*\tAuthorization: Bearer k$`, ends("&answer=later", "k")[8])
+	assert.Regexp(t, `^&answer=later&referrer=https://source-[0-9]+\.example/\tUser-Agent: Mozilla/5\.0 \(.*\tAccept-Language: `+
+		`[a-z].*\tAuthorization: Bearer k$`, ends("&answer=later", "k")[8])
 	assert.Regexp(t, `^\tUser-Agent: `, ends("", "")[7])
 }
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, completed(t, Options{}).Check())
-	assert.Empty(t, completed(t, Options{Options: bench.Options{Footfall: os.Args[0]}, HTTP: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}).Check())
+	assert.Empty(t, completed(t, Options{Options: bench.Options{Footfall: os.Args[0]}, HTTP: true, Rounds: 2, Old: "/x", Connections: 4,
+		Duration: 2 * time.Second}).Check())
 	for want, o := range map[string]Options{
 		`contenders: there is no "fast" here: choose from naive,`: {Contenders: []string{"naive", "fast"}},
 		`contenders: there is no "constant"`:                      {Contenders: []string{"constant"}},

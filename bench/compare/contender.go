@@ -75,7 +75,8 @@ var contenders = []contender{
 	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
 	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
-	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed(true),
+	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 "+
+		"networks are ignored").closed(true),
 	likeBoth("stranger", "both, for a closed app: no key; within limits that are not reached").closed(false),
 	likeBoth(inbox, "both, and every visit is accepted to be counted later (answer=later)", mayBeLater, "later"),
 	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later",

@@ -20,11 +20,12 @@ func TestJudge(t *testing.T) {
 		change func(told []visit.Answer, s *standing)
 		want   Errors
 	}{
-		"true":             {func([]visit.Answer, *standing) {}, Errors{}},
-		"a lost visit":     {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{Hot: -1}) }, Errors{Hot: 1}},
-		"a day twice":      {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{PV: 1}) }, Errors{PV: 1}},
-		"a visitor twice":  {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{UV: 1}) }, Errors{UV: 1}},
-		"nobody's page":    {func(_ []visit.Answer, s *standing) { s.add("nobody.example", load.Sums{PV: 1, UV: 1, Hot: 1}) }, Errors{UV: 1, PV: 1, Hot: 1}},
+		"true":            {func([]visit.Answer, *standing) {}, Errors{}},
+		"a lost visit":    {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{Hot: -1}) }, Errors{Hot: 1}},
+		"a day twice":     {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{PV: 1}) }, Errors{PV: 1}},
+		"a visitor twice": {func(_ []visit.Answer, s *standing) { s.add(site, load.Sums{UV: 1}) }, Errors{UV: 1}},
+		"nobody's page": {func(_ []visit.Answer, s *standing) { s.add("nobody.example", load.Sums{PV: 1, UV: 1, Hot: 1}) },
+			Errors{UV: 1, PV: 1, Hot: 1}},
 		"another's rank":   {func(told []visit.Answer, _ *standing) { told[3].Site.Rank = 1 }, Errors{Ranks: 1}},
 		"a rank not told":  {func(told []visit.Answer, _ *standing) { told[3].Page.Rank = 0 }, Errors{Ranks: 1}},
 		"a rank twice":     {func(told []visit.Answer, s *standing) { s.rank(told, 3, 1) }, Errors{Ranks: 1}},
@@ -84,7 +85,8 @@ func sentVisits() []load.Arrival {
 // faultless is what the tables hold when these are counted.
 func faultless() standing {
 	s := newStanding()
-	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2}, load.PageURI(1): {PV: 2, UV: 2, Hot: 2}}
+	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2},
+		load.PageURI(1): {PV: 2, UV: 2, Hot: 2}}
 	for rank, visitor := range []netip.Addr{load.Address(0), load.Address(1), load.Address(2)} {
 		s.came(load.Site, visitor, int64(rank+1))
 	}

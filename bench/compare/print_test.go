@@ -33,10 +33,11 @@ func sample(http bool) *Report {
 		r.Contenders = append(r.Contenders, About{name, "About " + name + " & <others>", name != "naive"})
 		for _, load := range r.Loads {
 			for round := 1; round <= r.Rounds; round++ {
-				run := Turn{Contender: name, Workload: load.Name, Round: round, PerSecond: 1655 * float64(1+i*i) * (0.4 + 0.4*float64(round)), Figures: Figures{
-					P50Ms: 97 / float64(i+1), P99Ms: 2345 / float64(i+1), Asked: 4 / float64(1+i), Written: 5.25, WAL: 1512,
-					Memory: 1234 << 20, Visits: 250_000,
-				}}
+				run := Turn{Contender: name, Workload: load.Name, Round: round, PerSecond: 1655 * float64(1+i*i) * (0.4 + 0.4*float64(round)),
+					Figures: Figures{
+						P50Ms: 97 / float64(i+1), P99Ms: 2345 / float64(i+1), Asked: 4 / float64(1+i), Written: 5.25, WAL: 1512,
+						Memory: 1234 << 20, Visits: 250_000,
+					}}
 				if name == "naive" {
 					run.Errors = Errors{UV: 617, PV: 618, Hot: 7, Ranks: 12321}
 				}
@@ -108,7 +109,8 @@ func TestPrintShowsEveryFigure(t *testing.T) {
 func TestErrorsAreMarked(t *testing.T) {
 	t.Parallel()
 	r := sample(false)
-	naive := "naive does not promise to be exact, and is not: in 500,000 visits uv is off by 1,234, pv by 1,236, hot by 14; 24,642 ranks are wrong; 0 sums unproven"
+	naive := "naive does not promise to be exact, and is not: in 500,000 visits uv is off by 1,234, pv by 1,236, hot by 14; 24,642 ranks " +
+		"are wrong; 0 sums unproven"
 	text := printed(r)
 	assert.Equal(t, 2, strings.Count(text, naive), text)
 	assert.NotContains(t, text, "BREAKS")

@@ -206,7 +206,8 @@ func (r *Report) columns() []column {
 	all = append(all,
 		column{"uv off", "visitors that uv misses or has too many, over all targets and rounds",
 			func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
-		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks that nobody or more than one visitor has; all rounds",
+		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks that nobody or more than one visitor " +
+			"has; all rounds",
 			func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }})
 	for _, reference := range references {
 		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {

@@ -41,12 +41,14 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 		"ranks are 1..uv": `SELECT format('%s: %s', c.page_id, c.uv) FROM counters c LEFT JOIN (
 				SELECT page_id, count(*) n, max(rank) last FROM visitors GROUP BY page_id) v USING (page_id)
 			WHERE (c.uv, c.uv) IS DISTINCT FROM (v.n, v.last)`,
-		"pv is the rows of visits": `SELECT c.page_id::text FROM counters c WHERE pv <> (SELECT count(*) FROM visits v WHERE v.page_id = c.page_id)`,
+		"pv is the rows of visits": `SELECT c.page_id::text FROM counters c WHERE pv <> (SELECT count(*) FROM visits v
+			WHERE v.page_id = c.page_id)`,
 		"a site's hot is its pages'": `SELECT s.uri FROM pages s JOIN counters c ON c.page_id = s.id WHERE s.site_id IS NULL
 			AND hot <> (SELECT sum(d.hot) FROM pages p JOIN counters d ON d.page_id = p.id WHERE p.site_id = s.id)`,
 		"a site's visitors are its pages'": `SELECT s.id::text FROM pages s WHERE s.site_id IS NULL
 			AND (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits WHERE page_id = s.id) IS DISTINCT FROM
-			    (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits v JOIN pages p ON p.id = v.page_id WHERE p.site_id = s.id)`,
+			    (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits v JOIN pages p ON p.id = v.page_id
+			    WHERE p.site_id = s.id)`,
 		"days sum up": `SELECT page_id::text FROM counters c LEFT JOIN (
 				SELECT page_id, sum(hot) hot, sum(pv) pv, sum(new_visitors) new_visitors FROM days GROUP BY page_id) d USING (page_id)
 			WHERE (c.hot, c.pv, c.uv) IS DISTINCT FROM (d.hot, d.pv, d.new_visitors)`,
@@ -70,7 +72,8 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 			WHERE (first_day, last_day) IS DISTINCT FROM (a, b)`,
 		"visitors of sites bring tags": `SELECT p.uri FROM pages p JOIN counters c ON c.page_id = p.id WHERE p.site_id IS NULL
 			AND ARRAY(SELECT sum(d.pv)::bigint FROM tag_days d JOIN tags t ON t.id = d.tag_id
-				WHERE d.page_id = p.id AND t.name IN ('hour', 'browser', 'language', 'country') GROUP BY t.name) IS DISTINCT FROM ARRAY[c.pv, c.pv, c.pv, c.pv]`,
+				WHERE d.page_id = p.id AND t.name IN ('hour', 'browser', 'language', 'country') GROUP BY t.name) IS DISTINCT
+				FROM ARRAY[c.pv, c.pv, c.pv, c.pv]`,
 		"ranks follow the days": `SELECT page_id::text FROM (
 				SELECT page_id, first_day, lag(first_day) OVER (PARTITION BY page_id ORDER BY rank) before FROM visitors) v
 			WHERE first_day < before`,

@@ -55,7 +55,8 @@ const (
 // Workloads in the order of the tables.
 var Workloads = []Workload{
 	{"first", "every visit is by a new visitor, to one of 1,000 pages of a site (zipf)", first},
-	{"mixed", "1,000 pages and visitors of whom few come often and most seldom (zipf): about half of the visits are a visitor's first to that page", mixed},
+	{"mixed", "1,000 pages and visitors of whom few come often and most seldom (zipf): about half of the visits are a visitor's first to " +
+		"that page", mixed},
 	{"returning", "95 % are by visitors who come again to their page, about 20 times each, 5 % by new ones", returning},
 	{"burst", "a flash sale: one page, and a crowd of 2,000 at a time, each of whom refreshes it about 20 times and leaves", burst},
 }

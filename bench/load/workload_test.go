@@ -56,7 +56,8 @@ func TestBurst(t *testing.T) {
 		if _, came := begin[a.Visitor]; !came {
 			begin[a.Visitor] = at
 		}
-		require.LessOrEqual(t, at-begin[a.Visitor], burstVisits*burstCrowd, "visitor %d begins at %d and still comes at %d", a.Visitor, begin[a.Visitor], at)
+		require.LessOrEqual(t, at-begin[a.Visitor], burstVisits*burstCrowd, "visitor %d begins at %d and still comes at %d", a.Visitor,
+			begin[a.Visitor], at)
 	}
 }
 
@@ -78,7 +79,8 @@ func TestTruth(t *testing.T) {
 	sequence := []Arrival{{Page: 1, Visitor: 1}, {Page: 1, Visitor: 1}, {Page: 2, Visitor: 1}, {Page: 2, Visitor: 2}, {Page: 1, Visitor: 2}}
 	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence, 0))
 	later := Truth(sequence, Pages+1)
-	assert.Equal(t, []Sums{{1003, 1003, 1006}, {2, 2, 2}, {3, 3, 4}, {1, 1, 1}}, []Sums{later[Site], later[PageURI(0)], later[PageURI(1)], later[PageURI(3)]})
+	assert.Equal(t, []Sums{{1003, 1003, 1006}, {2, 2, 2}, {3, 3, 4}, {1, 1, 1}}, []Sums{later[Site], later[PageURI(0)], later[PageURI(1)],
+		later[PageURI(3)]})
 	assert.InDelta(t, 0.8, firstShare(sequence), 1e-9)
 }
 

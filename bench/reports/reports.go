@@ -127,7 +127,8 @@ func (r *asking) prepare(ctx context.Context, set generate.Set) error {
 				return err
 			}
 		case len(apps) > 1 || apps[0] != r.app:
-			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
+			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or "+
+				"that bench generate filled", apps[0])
 		}
 		began := time.Now()
 		done, err := retention.NewRetainer(d, retention.Options{}).Run(ctx)

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // Somebody else's numbers are not added to.
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	small := generate.Set{App: "small", Visits: 600, Days: 9, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 40, Visitors: 200, Sites: 4}
+	small := generate.Set{App: "small", Visits: 600, Days: 9, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 40, Visitors: 200,
+		Sites: 4}
 	r := &asking{app: "small", address: dbtest.New(t), report: &Report{}}
 	require.NoError(t, r.prepare(t.Context(), small))
 	assert.Len(t, r.sites, 4)

@@ -112,7 +112,8 @@ func TestHyperLogLog(t *testing.T) {
 // Not parallel, here and below: memory is measured as what the whole process has more afterwards.
 func TestRunSmall(t *testing.T) {
 	var steps []string
-	report, err := Run(context.Background(), 100_000, bench.Options{DatabaseURL: dbtest.Empty(t), Progress: func(s string) { steps = append(steps, s) }})
+	report, err := Run(context.Background(), 100_000,
+		bench.Options{DatabaseURL: dbtest.Empty(t), Progress: func(s string) { steps = append(steps, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

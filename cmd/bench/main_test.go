@@ -105,7 +105,8 @@ func TestBenchRefuses(t *testing.T) {
 		"reports --runs=-1 --rate=-1": {"runs: -1", "rate: -1"},
 		"reports --visits=-1":         {"visits: -1"},
 		"structures --keys 999":       {"keys: 999 will not do"},
-		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000", "days: 10001"},
+		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000",
+			"days: 10001"},
 		"generate --visits=5":                                                      {"visits: 5 are too few", "data: name the folder"},
 		"generate --data /tmp/x --until 2026-13-01":                                {"2026-13-01"},
 		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
@@ -149,7 +150,8 @@ func TestBenchCompares(t *testing.T) {
 	}, &out, &errs)
 	require.Equal(t, exitWell, code, errs.String())
 	report := readFigures[compare.Report](t, figures)
-	assert.True(t, strings.HasPrefix(report.Command, "bin/bench --database-url … --contenders batched,batched+both --workloads"), report.Command)
+	assert.True(t, strings.HasPrefix(report.Command, "bin/bench --database-url … --contenders batched,batched+both --workloads"),
+		report.Command)
 	require.Len(t, report.Rows, 2)
 	for _, row := range report.Rows {
 		assert.Contains(t, out.String(), row.Contender)
@@ -190,7 +192,8 @@ func TestBenchHTTP(t *testing.T) {
 	}
 	dir := folder(t)
 	figures := filepath.Join(dir, "bench.json")
-	well(t, "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old", "--workloads=returning",
+	well(t, "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old",
+		"--workloads=returning",
 		"--footfall", service(t), "--old", service(t), "--dir", dir, "--json", figures)
 	report := readFigures[compare.Report](t, figures)
 	assert.True(t, report.HTTP)
@@ -237,7 +240,8 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.What)
 		rows[row.What] = true
 	}
-	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify"} {
+	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards",
+		"visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify"} {
 		assert.Contains(t, rows, what)
 	}
 }
@@ -257,7 +261,8 @@ func TestBenchGeneratesALog(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")
 	var out, errs strings.Builder
-	require.Equal(t, exitWell, run(t.Context(), []string{"generate", "--log", file, "--visits=1000", "--visitors=100", "--pages=50", "--days=4"}, &out, &errs), errs.String())
+	require.Equal(t, exitWell, run(t.Context(), []string{"generate", "--log", file, "--visits=1000", "--visitors=100", "--pages=50",
+		"--days=4"}, &out, &errs), errs.String())
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, 2500, bytes.Count(text, []byte("\n")))

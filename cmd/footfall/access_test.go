@@ -76,7 +76,8 @@ func TestAccess(t *testing.T) {
 	link := strings.TrimSuffix(shared.stdout, "\n")
 	status, body, _ = ask(t, link)
 	assert.Equal(t, http.StatusOK, status, body)
-	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`, well(t, "app", "share", "list", "shop", database))
+	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`,
+		well(t, "app", "share", "list", "shop", database))
 	assert.Equal(t, "revoked the link to app shop\n", well(t, "app", "share", "revoke", "shop", link, database))
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
@@ -100,13 +101,15 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", database))
 	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", database))
 	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
-	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "a visitor who comes again is new")
+	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body,
+		"a visitor who comes again is new")
 
 	assert.Equal(t, "deleted shop.example/a; what it had counted (hot 3, pv 3, uv 3) is a part of shop.example/(deleted)\n",
 		well(t, "page", "delete", "shop", "shop.example/a", "--yes", database))
 	_, body, _ = ask(t, counts)
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":0,"hot":3},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, body)
-	assert.Equal(t, "3\n", well(t, "psql", database, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
+	assert.Equal(t, "3\n", well(t, "psql", database, "--", "-Atc",
+		"SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
 	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--yes", database)
 	assert.Equal(t, 1, gone.code)
 	assert.Contains(t, gone.stderr, "has no page shop.example/a")

@@ -106,7 +106,8 @@ func (c *appAddCmd) check(g globals) faults {
 	f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
 	f.add(checkPublicURL(c.PublicURL))
 	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
-		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
+		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. `+
+			`Make one, and name it to every instance and command:
 
   openssl rand -hex 32 >secret
   %[1]s app add %[2]s … --secret-file secret

@@ -45,7 +45,8 @@ func TestBackups(t *testing.T) {
 	rows(data, `SELECT turn_people()`)
 	people(data, `{"id":"cookie:1","is":"user:1","tags":{"age":"25-34"}}`)
 	both := rows(data, "")
-	require.Equal(t, 6, strings.Count(both, "\n"), "of one period device:1 and user:1, of the next cookie:1 and user:1, two functions: %s", both)
+	require.Equal(t, 6, strings.Count(both, "\n"), "of one period device:1 and user:1, of the next cookie:1 and user:1, two functions: %s",
+		both)
 	s := serve(t, "--data", data)
 	numbered := func(n int) string { return fmt.Sprintf("10.0.%d.%d", n/200, n%200) }
 	visited := func(n int) {
@@ -72,7 +73,8 @@ func TestBackups(t *testing.T) {
 		}
 	})
 	tool := func(name string, args ...string) []byte {
-		cmd := exec.Command(filepath.Join(bin, name), append([]string{"--host=" + data + "/socket", fmt.Sprint("--port=", embedded.Port), "--username=footfall"}, args...)...)
+		cmd := exec.Command(filepath.Join(bin, name),
+			append([]string{"--host=" + data + "/socket", fmt.Sprint("--port=", embedded.Port), "--username=footfall"}, args...)...)
 		var said bytes.Buffer
 		cmd.Stderr = &said
 		out, err := cmd.Output()
@@ -104,7 +106,8 @@ func TestBackups(t *testing.T) {
 		require.Zero(t, s.stop())
 		well(t, "verify", "--data", restored)
 		assert.Equal(t, "t\n", well(t, "psql", "--data", restored, "--", "-Atc", `
-			SELECT (SELECT sum(pv) FROM report.tag_days WHERE name = 'hour') = (SELECT sum(pv) FROM report.sites)`), "each visitor of a day came at some hour")
+			SELECT (SELECT sum(pv) FROM report.tag_days WHERE name = 'hour') = (SELECT sum(pv) FROM report.sites)`),
+			"each visitor of a day came at some hour")
 	}
 	logical := newData(t)
 	well(t, "app", "add", "empty", "--access=open", "--data", logical)

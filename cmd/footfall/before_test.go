@@ -43,7 +43,8 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	t.Cleanup(cancel)
-	c := &crash{t: t, ctx: ctx, targets: make(map[string]*told), statuses: make(map[int]int64), visits: math.MaxInt32, pace: 5 * time.Millisecond}
+	c := &crash{t: t, ctx: ctx, targets: make(map[string]*told), statuses: make(map[int]int64), visits: math.MaxInt32,
+		pace: 5 * time.Millisecond}
 	c.connect = func() (*pgx.Conn, bool) { conn, err := pgx.Connect(ctx, database); return conn, err == nil }
 	old := startOf(t, before, url)
 	old.awaitReady()

@@ -32,7 +32,8 @@ const cellClients = 12 // of each cell
 // longer.
 func TestCellsMove(t *testing.T) {
 	t.Parallel()
-	cells, moves := dbtest.FromEnv(t, "FOOTFALL_CELLS", dbtest.LongOrShort(3, 1)), dbtest.FromEnv(t, "FOOTFALL_MOVES", dbtest.LongOrShort(10, 2))
+	cells, moves := dbtest.FromEnv(t, "FOOTFALL_CELLS", dbtest.LongOrShort(3, 1)),
+		dbtest.FromEnv(t, "FOOTFALL_MOVES", dbtest.LongOrShort(10, 2))
 	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 1+max(2, cells))}
 	c.home = "--database-url=" + c.cluster.Home()
 	for n := range max(2, cells) {
@@ -69,7 +70,8 @@ func TestCellsMove(t *testing.T) {
 		compared := cell.compare()
 		assert.Positive(t, cell.reads.Load())
 		assert.Contains(t, well(t, "verify", "--database-url="+cell.address), "0 violations")
-		t.Logf("cell %s: %d visits answered by %d clients, %d failed %v: %s; %d reads", cell.name, cell.answered.Load(), cellClients, cell.failed.Load(),
+		t.Logf("cell %s: %d visits answered by %d clients, %d failed %v: %s; %d reads", cell.name, cell.answered.Load(), cellClients,
+			cell.failed.Load(),
 			cell.statuses, compared, cell.reads.Load())
 	}
 }
@@ -96,7 +98,8 @@ func (c *movingCells) add(n int) {
 	t := c.t
 	t.Helper()
 	cell := &movingCell{
-		crash: &crash{t: t, ctx: t.Context(), targets: make(map[string]*told), statuses: make(map[int]int64)}, name: fmt.Sprintf("c%d", n), node: 1 + n,
+		crash: &crash{t: t, ctx: t.Context(), targets: make(map[string]*told), statuses: make(map[int]int64)}, name: fmt.Sprintf("c%d", n),
+		node: 1 + n,
 	}
 	cell.address = strings.TrimSpace(well(t, "cell", "add", cell.name, "--on", c.cluster.Node(cell.node), c.home))
 	cell.connect = func() (*pgx.Conn, bool) { return c.cluster.Connect(cell.address), true }
@@ -133,7 +136,8 @@ func (c *movingCells) restored(cell *movingCell) {
 	page := dbtest.Column[string](t, there, `SELECT uri FROM pages WHERE site_id IS NOT NULL LIMIT 1`)[0]
 	visitor := dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors LIMIT 1`)[0]
 	for _, command := range [][]string{
-		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"}, {"verify"}, {"app", "delete", "demo", "--yes"},
+		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"}, {"verify"},
+		{"app", "delete", "demo", "--yes"},
 	} {
 		well(t, append(command, "--database-url="+again)...)
 	}
@@ -144,7 +148,8 @@ func (c *movingCells) restored(cell *movingCell) {
 func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (address string) {
 	t.Helper()
 	program := func(in []byte, name string, args ...string) []byte {
-		command, said := exec.CommandContext(t.Context(), filepath.Join(os.Getenv(dbtest.EnvCitus), name), args...), new(bytes.Buffer) //nolint:gosec // of PostgreSQL
+		command, said := exec.CommandContext(t.Context(), filepath.Join(os.Getenv(dbtest.EnvCitus), name), args...),
+			new(bytes.Buffer) //nolint:gosec // of PostgreSQL
 		command.Env = append(os.Environ(), "PGOPTIONS=-c citus.override_table_visibility=on")
 		command.Stdin, command.Stderr = bytes.NewReader(in), said
 		out, err := command.Output()
@@ -157,7 +162,8 @@ func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (addr
 	program(dump, "pg_restore", "-e", "-d", to)
 	address = strings.TrimSpace(well(t, "cell", "add", other, "--database-url="+cluster.Home()))
 	const tables = `SELECT logicalrelid::text FROM pg_dist_partition ORDER BY 1`
-	assert.Equal(t, dbtest.Column[string](t, dbtest.Connect(t, from), tables), dbtest.Column[string](t, dbtest.Connect(t, to), tables), "and no copies of them")
+	assert.Equal(t, dbtest.Column[string](t, dbtest.Connect(t, from), tables), dbtest.Column[string](t, dbtest.Connect(t, to), tables),
+		"and no copies of them")
 	return address
 }
 
@@ -185,7 +191,8 @@ func TestCellsRefuse(t *testing.T) {
 		{home, "cell fill blogs --from " + home, "what is to be copied: the database has no schema of Footfall's"},
 		{home, "cell node add " + nobody, "nothing answers at " + nobody},
 		{blogs, "cell list", "this is one cell of the cluster: name the coordinator by a database that is no cell's"},
-		{"postgres://footfall@127.0.0.1/postgres", "cell list", "write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres"},
+		{"postgres://footfall@127.0.0.1/postgres", "cell list",
+			"write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres"},
 		{"postgres://footfall@" + nobody + "/postgres", "cell list", "nothing answers at " + nobody},
 		{far, "cell add shop", `extension "citus" is not available`},
 		{weak, "cell add shop", "a superuser makes cells and moves them, which weak is not at " + cluster.Node(0)},
@@ -194,7 +201,8 @@ func TestCellsRefuse(t *testing.T) {
 		{strings.Replace(blogs, "cell=on", "cell=yes", 1), "app list", "cell=yes is not a setting: write cell=on for a cell, or leave it out"},
 		{strings.Replace(blogs, cluster.Node(0), nobody, 1), "app list", "nothing answers at " + nobody},
 		{strings.Replace(blogs, "blogs", "shop", 1), "app list", "the server has no such database"},
-		{strings.Replace(blogs, "cell=on&", "", 1), "migrate up", "this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
+		{strings.Replace(blogs, "cell=on&", "", 1), "migrate up",
+			"this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
 		{on(home), "migrate up", "of a URL that leads to no cell leave out cell=on"},
 		{on(home), "serve --addr=127.0.0.1:0 --admin-addr=off", "of a URL that leads to no cell leave out cell=on"},
 		{blogs, "migrate down --yes", "the steps of a cell cannot be taken back: fill another cell, and drop this one"},

@@ -85,7 +85,8 @@ func (b *broker) send(visits int) {
 		if n%20 == 0 {
 			text = text[1:]
 		}
-		client.Produce(b.t.Context(), &kgo.Record{Topic: "visits", Value: []byte(text), Timestamp: time.Now().Add(-time.Duration(r.IntN(72)) * time.Hour)},
+		client.Produce(b.t.Context(), &kgo.Record{Topic: "visits", Value: []byte(text),
+			Timestamp: time.Now().Add(-time.Duration(r.IntN(72)) * time.Hour)},
 			func(_ *kgo.Record, err error) { assert.NoError(b.t, err) })
 	}
 	require.NoError(b.t, client.Flush(b.t.Context()))
@@ -155,7 +156,8 @@ func (b *broker) awaitEnd(connect func() (*pgx.Conn, error), app string) {
 		}
 		defer conn.Close(b.t.Context())
 		var next int64
-		err = conn.QueryRow(b.t.Context(), "SELECT coalesce(sum(next), 0)::bigint FROM footfall.positions WHERE app_id = (SELECT id FROM footfall.apps WHERE name = $1)", app).Scan(&next)
+		err = conn.QueryRow(b.t.Context(), "SELECT coalesce(sum(next), 0)::bigint FROM footfall.positions WHERE app_id = (SELECT id FROM "+
+			"footfall.apps WHERE name = $1)", app).Scan(&next)
 		return err == nil && next == end
 	})
 }
@@ -170,7 +172,8 @@ func TestConsume(t *testing.T) {
 	admin := dbtest.FreeAddress(t)
 	c := consuming(t, b.url, "--app=blog", "--admin-addr="+admin, database)
 	b.awaitEnd(func() (*pgx.Conn, error) { return pgx.Connect(t.Context(), url) }, "blog")
-	for _, line := range []string{`footfall_queue_messages_total{outcome="counted"} 190`, `footfall_queue_messages_total{outcome="refused"} 10`, `footfall_queue_behind{part="0"} 0`} {
+	for _, line := range []string{`footfall_queue_messages_total{outcome="counted"} 190`,
+		`footfall_queue_messages_total{outcome="refused"} 10`, `footfall_queue_behind{part="0"} 0`} {
 		eventually(t, line, func() bool {
 			status, body := get("http://" + admin + "/metrics")
 			return status == http.StatusOK && strings.Contains(body, line)
@@ -217,7 +220,8 @@ func TestConsumeWaitsForTheDatabase(t *testing.T) {
 // FOOTFALL_CRASH_KILLS make it longer.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)),
+		dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	connect := func() (*pgx.Conn, error) {
@@ -283,15 +287,20 @@ func TestConsumerIsKilled(t *testing.T) {
 	ends(t, clean)
 	differing := well(t, "psql", "--data", data, "--", "-Atc", `
 		WITH numbers AS (
-			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id
+			JOIN apps a ON a.id = p.app_id
 			UNION ALL SELECT a.name, concat_ws(' ', r.part, r.position, r.reason, r.beginning) FROM refused r JOIN apps a ON a.id = r.app_id
 		)
 		SELECT line, array_agg(app) FROM numbers WHERE app IN ('clean', 'killed') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)
 	assert.Empty(t, differing)
-	assert.Equal(t, fmt.Sprintf("%d\n", visits-visits/20), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
+	assert.Equal(t, fmt.Sprintf("%d\n", visits-visits/20), well(t, "psql", "--data", data, "--", "-Atc",
+		"SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, s.stop())
 	t.Logf("%d messages; %s", visits, killed.each(t, "consumers", "servers", "connections"))

@@ -38,10 +38,12 @@ const (
 // longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)),
+		dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
-	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)}
+	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), killed: kills{}, targets: make(map[string]*told),
+		statuses: make(map[int]int64)}
 	c.start()
 
 	var clients sync.WaitGroup
@@ -64,7 +66,8 @@ func TestCrash(t *testing.T) {
 	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
 	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d accepted: %s; %s",
-		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, compared, c.killed.each(t, "services", "servers", "backends"))
+		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, compared,
+		c.killed.each(t, "services", "servers", "backends"))
 }
 
 // crash is the service under test and what its clients were told.

@@ -24,7 +24,8 @@ func (g globals) checkDatabase() (f faults) {
 		f.add(err)
 	}
 	if g.embedded() {
-		f.when(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with --database-url")
+		f.when(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with "+
+			"--database-url")
 		f.when(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}

@@ -149,7 +149,8 @@ func (f *failover) weaken() {
 	require.True(f.t, connected)
 	defer conn.Close(f.ctx)
 	commit := []string{"local", "off"}[f.killed["reloads"]%2]
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_commit = " + commit, "ALTER SYSTEM SET client_min_messages = error", "SELECT pg_reload_conf()"} {
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_commit = " + commit, "ALTER SYSTEM SET client_min_messages = error",
+		"SELECT pg_reload_conf()"} {
 		_, err := conn.Exec(f.ctx, sql)
 		require.NoError(f.t, err, sql)
 	}
@@ -160,7 +161,8 @@ func (f *failover) weaken() {
 	}
 	const cancels = 20
 	for until := f.killed["cancels"] + cancels; f.killed["cancels"] < until; require.NoError(f.t, f.ctx.Err()) {
-		f.killed["cancels"] += dbtest.Column[int](f.t, conn, `SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)[0]
+		f.killed["cancels"] += dbtest.Column[int](f.t, conn,
+			`SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)[0]
 	}
 }
 
@@ -191,7 +193,8 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	t.Cleanup(cancel)
-	f := &failover{crash: &crash{t: t, ctx: ctx, killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)}, database: database}
+	f := &failover{crash: &crash{t: t, ctx: ctx, killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)},
+		database: database}
 	f.connect = func() (*pgx.Conn, bool) {
 		conn, err := pgx.Connect(ctx, dbtest.With(t, database, "target_session_attrs", "read-write"))
 		return conn, err == nil

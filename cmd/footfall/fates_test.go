@@ -37,7 +37,8 @@ func TestClientsByTheTable(t *testing.T) {
 	all := map[string]*tableClient{}
 	for n, name := range []string{"visits with ids", "visits", "calls with ids", "calls with keys", "calls with keys, sums", "calls"} {
 		for twin := range dbtest.LongOrShort(3, 2) {
-			client := &tableClient{crash: c, site: fmt.Sprintf("table%d-%d.example", n, twin), ids: strings.Contains(name, "ids"), keys: strings.Contains(name, "keys"),
+			client := &tableClient{crash: c, site: fmt.Sprintf("table%d-%d.example", n, twin), ids: strings.Contains(name, "ids"),
+				keys: strings.Contains(name, "keys"),
 				sums: strings.Contains(name, "sums"), many: 1}
 			if strings.HasPrefix(name, "calls") {
 				client.many = 300
@@ -89,7 +90,8 @@ func TestClientsByTheTable(t *testing.T) {
 		lost += max(0, client.counted-now.Site.Hot)
 		doubled += max(0, now.Site.Hot-client.counted-client.unknown)
 	}
-	t.Logf("%d visits counted, %d of them repeated, sent again %d times, of %d without id or key it is not known; %d kills of the service, %d of PostgreSQL: %d lost, %d doubled",
+	t.Logf("%d visits counted, %d of them repeated, sent again %d times, of %d without id or key it is not known; %d kills of the service, "+
+		"%d of PostgreSQL: %d lost, %d doubled",
 		visits, repeated, again, unknown, services, postmasters, lost, doubled)
 	assert.Positive(t, again, "the kills were felt")
 	assert.Zero(t, lost)

@@ -70,8 +70,10 @@ func TestGrafanaDashboard(t *testing.T) {
 	conn := dbtest.Connect(t, countAll(t, app.Settings{}, visits...))
 	dbtest.NeedSuperuser(t, conn)
 	_, err := conn.Exec(t.Context(), `
-		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'wiki.example' FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id)
-		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190630, made.id, 1, 0 FROM made, footfall.pages AS p WHERE p.uri = 'hhui.top'`)
+		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'wiki.example' FROM footfall.pages
+		WHERE uri = 'hhui.top' RETURNING id)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190630, made.id, 1, 0 FROM made, footfall.pages AS p
+		WHERE p.uri = 'hhui.top'`)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "SET ROLE footfall_report")
 	require.NoError(t, err)

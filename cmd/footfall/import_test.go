@@ -42,13 +42,15 @@ func TestImport(t *testing.T) {
 	}
 	log := accessLog(t, "access.log", 1, 300)
 	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", database), "visits that would be counted  300\n")
-	assert.Equal(t, "APP  SERVER  ID  LOG  COUNTED  OF  LAST LINE  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", database))
+	assert.Equal(t, "APP  SERVER  ID  LOG  COUNTED  OF  LAST LINE  FIRST IMPORTED  LAST IMPORTED  RULES\n",
+		well(t, "import", "list", "--app=blog", database))
 	imported := footfall(t, "import", log, "--app=blog", database)
 	assert.Empty(t, imported.stderr)
 	first := imported.stdout
 	assert.Regexp(t, `^lines read            300\nvisits counted        300\nformat combined\+host  300\ndays  `, first)
 	assert.Equal(t, "lines read       0\nvisits counted   0\nimported before  300\n", well(t, "import", log, "--app=blog", database))
-	assert.Regexp(t, `\nblog  -       2\s+\S+/access.log\s+(\d+)\s+(\d+)\s+\d{4}-.* UTC  .* UTC  .* UTC  `, well(t, "import", "list", "--app=blog", database))
+	assert.Regexp(t, `\nblog  -       2\s+\S+/access.log\s+(\d+)\s+(\d+)\s+\d{4}-.* UTC  .* UTC  .* UTC  `,
+		well(t, "import", "list", "--app=blog", database))
 	assert.Regexp(t, `\nblog  -  .*/access.log .*\n$`, well(t, "import", "list", database))
 	assert.Contains(t, footfall(t, "import", "list", "--app=none", database).stderr, "none")
 	assert.Equal(t, "300\n", well(t, "psql", database, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))
@@ -70,7 +72,8 @@ func TestImport(t *testing.T) {
 	for _, flag := range []string{"--format: ", "--site: ", "--from: ", "--follow: "} {
 		assert.Contains(t, r.stderr, flag)
 	}
-	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n", "import", "-", "--app=other", database)
+	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n",
+		"import", "-", "--app=other", database)
 	assert.Zero(t, piped.code, piped.stderr)
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
 }
@@ -120,7 +123,8 @@ func TestImportBringsTags(t *testing.T) {
 // one does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestImportIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)),
+		dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	for _, app := range []string{"clean", "killed"} {
@@ -135,7 +139,8 @@ func TestImportIsKilled(t *testing.T) {
 		importing := exec.Command(os.Args[0], append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 		importing.Env = environment()
 		require.NoError(t, importing.Start())
-		time.Sleep(3 * took / time.Duration(times) * time.Duration(n+2) / time.Duration(times+2)) //nolint:forbidigo // it is killed wherever it is
+		wherever := 3 * took / time.Duration(times) * time.Duration(n+2) / time.Duration(times+2)
+		time.Sleep(wherever) //nolint:forbidigo // it is killed there
 		switch n % 3 {
 		case 1:
 			killPostgres(t, data)
@@ -156,7 +161,8 @@ func TestImportIsKilled(t *testing.T) {
 	}
 	well(t, append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 	assert.Empty(t, differing(t, "clean", "killed", "--data", data))
-	assert.Equal(t, fmt.Sprintf("%d\n", visits), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
+	assert.Equal(t, fmt.Sprintf("%d\n", visits), well(t, "psql", "--data", data, "--", "-Atc",
+		"SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, s.stop())
 	t.Logf("%d lines; %s", visits, killed.each(t, "imports", "servers", "services"))
@@ -167,10 +173,14 @@ func differing(t *testing.T, app, other string, database ...string) string {
 	t.Helper()
 	return well(t, append(append([]string{"psql"}, database...), "--", "-Atc", `
 		WITH numbers AS (
-			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id
+			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id
+			JOIN apps a ON a.id = p.app_id
 		)
 		SELECT line, array_agg(app) FROM numbers WHERE app IN ('`+app+`', '`+other+`') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)...)
 }

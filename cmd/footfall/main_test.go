@@ -45,7 +45,8 @@ func TestFirstSteps(t *testing.T) {
 	shop := s.url + "/visit?app=shop&uri=http://example.com/"
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusNotFound, status)
-	well(t, "app", "add", "shop", "--ipv6-prefix=56", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--tags=default,plan", "--data", data)
+	well(t, "app", "add", "shop", "--ipv6-prefix=56", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c",
+		"--tags=default,plan", "--data", data)
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusForbidden, status)
 	well(t, "app", "set", "shop", "--site=example.com", "--data", data)
@@ -62,9 +63,11 @@ func TestFirstSteps(t *testing.T) {
 		"shop  sites   hashed   UTC  56           example.com  b,a,c       tags=default,plan\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
-	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
+	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc",
+		"SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
 	assert.Equal(t, "footfall\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT current_user"))
-	assert.Equal(t, 3, footfall(t, "psql", "--data", data, "--", "-v", "ON_ERROR_STOP=1", "-f", writeFile(t, "SELECT 1/0;")).code, "psql's own exit code")
+	assert.Equal(t, 3, footfall(t, "psql", "--data", data, "--", "-v", "ON_ERROR_STOP=1", "-f", writeFile(t, "SELECT 1/0;")).code,
+		"psql's own exit code")
 	refused := footfall(t, "psql", "--data", data, "--read-only", "--", "-c", "DELETE FROM apps")
 	assert.Equal(t, 1, refused.code)
 	assert.Contains(t, refused.stderr, "read-only")
@@ -81,7 +84,8 @@ func TestFirstSteps(t *testing.T) {
 	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
 
 	// What it printed leads on.
-	lines := regexp.MustCompile(`^\n  open this:      (\S+)\n  add your app:   (.+)\n  make your key:  (.+)   \(.*\)\n\n$`).FindStringSubmatch(s.stdout.String())
+	lines := regexp.MustCompile(`^\n  open this:      (\S+)\n  add your app:   (.+)\n  make your key:  (.+)   \(.*\)\n\n$`).FindStringSubmatch(
+		s.stdout.String())
 	require.NotNil(t, lines, s.stdout.String())
 	assert.Equal(t, s.url+"/", lines[1])
 	for _, line := range lines[2:] {
@@ -93,7 +97,8 @@ func TestFirstSteps(t *testing.T) {
 	assert.Contains(t, s.said(), "the app demo is open")
 
 	// Short commands start the server for themselves, and what was counted is still there.
-	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
+	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc",
+		"SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
 	well(t, "app", "set", "demo", "--access=sites", "--site=hhui.top", "--data", data)
 	s = serve(t, "--data", data)
 	assert.NotContains(t, s.said(), "the app demo is open", "it stays as it was set")
@@ -138,7 +143,8 @@ func TestAppOnNewData(t *testing.T) {
 		{[]string{"add", "shop", "--access=open"}, 2, []string{"there is an app shop already"}},
 		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
 		{[]string{"add", "Bad Name", "--access=open"}, 2, []string{"is not a name for an app"}},
-		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"footfall: --site: ", "footfall: --tz: ", "footfall: --ipv6-prefix: "}},
+		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"footfall: --site: ", "footfall: --tz: ",
+			"footfall: --ipv6-prefix: "}},
 		{[]string{"set", "nobody", "--access=open"}, 1, []string{"there is no app"}},
 	} {
 		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)
@@ -173,7 +179,8 @@ func TestWrongUse(t *testing.T) {
 			"--log-level=loud", "--log-format=xml"},
 			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:"}},
 		{[]string{"serve", "--filter=maybe", "--memory=some"}, []string{"--filter:", `--memory: "some" is not a size`}},
-		{[]string{"serve", "--filter=", "--memory=4MB", "--remember-ids=0"}, []string{"--filter:", "--memory:", "5MiB at least", "--remember-ids:"}},
+		{[]string{"serve", "--filter=", "--memory=4MB", "--remember-ids=0"}, []string{"--filter:", "--memory:", "5MiB at least",
+			"--remember-ids:"}},
 		{[]string{"serve", "--public-url=https://blog.example/numbers/"}, []string{"--public-url:", "without a slash at its end"}},
 		{[]string{"serve", "--public-url=https://blog.example/a/../b"}, []string{"--public-url:"}},
 		{[]string{"app", "add", "blog", "--public-url=https://blog.example/n;Path=x"}, []string{"--public-url:"}},
@@ -181,9 +188,11 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a size to remember visitors in: write one like 320MB`}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
-		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country", "--secret-file=/no/such/file"},
+		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country",
+			"--secret-file=/no/such/file"},
 			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", `--country-header: "CF Country" cannot be`, "--secret-file:"}},
-		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing", "--max-wait:"}},
+		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing",
+			"--max-wait:"}},
 		{[]string{"serve", "--require-standby"}, []string{"--require-standby: the embedded server has no standby"}},
 		{[]string{"standby", "require", "on"}, []string{"standby require: the embedded server has no standby"}},
 		{[]string{"standby", "require", "maybe"}, []string{`standby require: "maybe" is neither on nor off`}},
@@ -222,7 +231,8 @@ func TestServeKeepsCountries(t *testing.T) {
 		assert.Equal(t, http.StatusOK, status)
 	}
 	require.NoError(t, os.WriteFile(file, []byte("no countries"), 0o600))
-	eventually(t, "it says that it is broken", func() bool { return strings.Contains(s.said(), "the file of countries has changed and cannot be read") })
+	eventually(t, "it says that it is broken",
+		func() bool { return strings.Contains(s.said(), "the file of countries has changed and cannot be read") })
 	visit("a")
 	require.NoError(t, os.WriteFile(file, []byte(header+range1+"AT\n"), 0o600))
 	eventually(t, "it is read again", func() bool { return strings.Contains(s.said(), "the file of countries was read again") })
@@ -359,7 +369,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	// A request whose body never comes; the service asks for it once it reads.
-	_, err = conn.Write([]byte("POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"))
+	_, err = conn.Write([]byte("POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: " +
+		"100-continue\r\n\r\n"))
 	require.NoError(t, err)
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)

@@ -32,7 +32,8 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 		}
 		missing, err := d.GrantRoles(ctx)
 		for _, role := range missing {
-			fmt.Fprintf(p.stderr, "footfall: there is no role %s, and this user may not make it: let an administrator type CREATE ROLE %[1]s, then type this again\n", role)
+			fmt.Fprintf(p.stderr, "footfall: there is no role %s, and this user may not make it: let an administrator type CREATE ROLE %[1]s, "+
+				"then type this again\n", role)
 		}
 		return err
 	})
@@ -78,7 +79,8 @@ type upgradeCmd struct {
 
 func (c *upgradeCmd) check(g globals) faults {
 	if !g.embedded() {
-		return faults{errors.New("--database-url: upgrade is for the embedded PostgreSQL: upgrade a server of your own as its documentation says")}
+		return faults{errors.New("--database-url: upgrade is for the embedded PostgreSQL: upgrade a server of your own as its " +
+			"documentation says")}
 	}
 	return g.checkDatabase()
 }

@@ -118,7 +118,8 @@ func TestNextVersion(t *testing.T) {
 	f.taken.Store(f.visits) // enough
 	clients.Wait()
 	eventually(t, "all that was accepted is counted", func() bool { return waiting() == 0 })
-	t.Logf("%d visits answered, %d failed, %d in calls, %d accepted, %v: %s", f.answered.Load(), f.failed.Load(), f.called, f.accepted, f.statuses, f.compare())
+	t.Logf("%d visits answered, %d failed, %d in calls, %d accepted, %v: %s", f.answered.Load(), f.failed.Load(), f.called, f.accepted,
+		f.statuses, f.compare())
 	assert.Positive(t, f.called)
 	assert.Positive(t, f.accepted)
 	r = footfallOf(t, next[1], nil, "", "verify", url)
@@ -197,7 +198,8 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, err)
 		program := filepath.Join(folder, steps[len(steps)-1]+".program")
 		require.NoError(t, os.WriteFile(program+".json", text, 0o600))
-		said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay="+program+".json", "-o="+program, ".").CombinedOutput()
+		said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay="+program+".json", "-o="+
+			program, ".").CombinedOutput()
 		require.NoError(t, err, string(said))
 		programs = append(programs, program)
 	}

@@ -35,13 +35,15 @@ func TestOffset(t *testing.T) {
 	assert.Equal(t, "offsets: 1 added, 0 changed; 0 as they were\n", well(t, set...))
 	assert.Equal(t, "offsets: 0 added, 0 changed; 1 as they were\n", well(t, set...))
 	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
-	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":301,"uv":201,"rank":201,"hot":1002}}`, body, "in force when the command returns")
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":301,"uv":201,"rank":201,"hot":1002}}`, body,
+		"in force when the command returns")
 
 	file := writeFile(t, "uri,hot,uv\na.example,5000,400\na.example/new,7,\n")
 	assert.Equal(t, "offsets: would be 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, "--dry-run", database))
 	assert.Equal(t, "offsets: 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, database))
 	assert.Equal(t, "offsets: 0 added, 0 changed; 2 as they were\n", well(t, "offset", "import", "demo", file, database))
-	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV\na.example      5000  400  400\na.example/     1000  300  200\na.example/new  7     0    0\n", well(t, "offset", "list", "demo", database))
+	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV\na.example      5000  400  400\na.example/     1000  300  200\na.example/new  7    "+
+		" 0    0\n", well(t, "offset", "list", "demo", database))
 	listed := well(t, "offset", "list", "demo", "--csv", database)
 	assert.Equal(t, "uri,hot,uv,pv\na.example,5000,400,400\na.example/,1000,200,300\na.example/new,7,0,0\n", listed)
 	again := footfallTyped(t, listed, "offset", "import", "demo", "-", database)
@@ -53,7 +55,8 @@ func TestOffset(t *testing.T) {
 	assert.Contains(t, page, "in all: pv 402, uv 402, hot 5,003\nof these, from elsewhere: pv 400, uv 400, hot 5,000\n")
 	assert.Contains(t, well(t, "report", "page", "a.example", "--no-offsets", database), "in all: pv 2, uv 2, hot 3\n\n")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "402", database), "192.0.2.2")
-	assert.Contains(t, footfall(t, "report", "rank", "a.example", "400", database).stderr, "visitor number 400 of a.example came before, elsewhere")
+	assert.Contains(t, footfall(t, "report", "rank", "a.example", "400", database).stderr,
+		"visitor number 400 of a.example came before, elsewhere")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "192.0.2.2", "--no-offsets", database), "visitor 2 of a.example")
 	assert.Regexp(t, `192.0.2.1 +401`, well(t, "report", "visitors", "a.example", database))
 	well(t, "verify", database)
@@ -62,7 +65,8 @@ func TestOffset(t *testing.T) {
 	for _, more := range [][]string{{}, {"--dry-run"}} {
 		r := footfall(t, append([]string{"offset", "import", "demo", wrong, database}, more...)...)
 		assert.Equal(t, exitUsage, r.code)
-		for _, says := range []string{"footfall: line 2: hot: 1 is less than uv, 2", "footfall: line 3: uri: ", `footfall: line 4: hot: "many" is not a number`} {
+		for _, says := range []string{"footfall: line 2: hot: 1 is less than uv, 2", "footfall: line 3: uri: ",
+			`footfall: line 4: hot: "many" is not a number`} {
 			assert.Contains(t, r.stderr, says)
 		}
 	}
@@ -84,9 +88,11 @@ func TestOffset(t *testing.T) {
 		assert.NotZero(t, r.code, c.args)
 		assert.Contains(t, r.stderr, c.says, c.args)
 	}
-	assert.Equal(t, "removed the offset of a.example/ (hot 1000, pv 300, uv 200)\n", well(t, "offset", "remove", "demo", "http://a.example", database))
+	assert.Equal(t, "removed the offset of a.example/ (hot 1000, pv 300, uv 200)\n", well(t, "offset", "remove", "demo", "http://a.example",
+		database))
 	well(t, "offset", "set", "demo", "a.example/never", "--hot=7", database)
-	assert.Equal(t, "deleted a.example/never, for which nothing was counted; its offset (hot 7, pv 0, uv 0) is gone\n", well(t, "page", "delete", "demo", "a.example/never", "--yes", database))
+	assert.Equal(t, "deleted a.example/never, for which nothing was counted; its offset (hot 7, pv 0, uv 0) is gone\n",
+		well(t, "page", "delete", "demo", "a.example/never", "--yes", database))
 	_, body = get(s.url + "/counts?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	assert.Contains(t, body, `"page":{"pv":1,"uv":1,"rank":1,"hot":2}`)
 	assert.Zero(t, s.stop())
@@ -107,9 +113,11 @@ func newElsewhere(t *testing.T) *elsewhere {
 	e := &elsewhere{folder: t.TempDir()}
 	require.NoError(t, os.Mkdir(filepath.Join(e.folder, "bin"), 0o700))
 	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(e.folder, "bin", "footfall")))
-	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "FOOTFALL_SECRET_FILE="+writeFile(t, strings.Repeat("s", 32)), "UMAMI="+umami, "TOKEN=secret")
+	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "FOOTFALL_SECRET_FILE="+writeFile(t, strings.Repeat("s", 32)), "UMAMI="+
+		umami, "TOKEN=secret")
 	for name, text := range map[string]string{
-		"access.log": `192.0.2.7 - - [` + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + `] "GET /hello HTTP/1.1" 200 9 "-" "` + browser + `"` + "\n",
+		"access.log": `192.0.2.7 - - [` + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + `] "GET /hello HTTP/1.1" 200 9 "-" "` +
+			browser + `"` + "\n",
 		"goatcounter-export.csv": `2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,Location,FirstVisit,Date
 /hello?utm=1,"A ""title"", with` + "\n" + `two lines",false,,Firefox 140,Linux,s1,0,,,"1,1,1",DE,true,2026-08-04T12:00:00Z
 /hello,Hello,false,,Firefox 140,Linux,s1,0,,,"1,1,1",DE,false,2026-08-04T12:01:00Z
@@ -127,7 +135,8 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 	_, err = made.Exec(t.Context(), `
 		CREATE TABLE public.website_event (website_id uuid, session_id uuid, url_path varchar(500), event_type integer, created_at timestamptz);
 		INSERT INTO public.website_event
-		SELECT '0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e11', lpad((n % 3)::text, 32, '0')::uuid, '/hello', CASE n WHEN 9 THEN 2 ELSE 1 END, '2026-08-01'::timestamptz + n * interval '1 day'
+		SELECT '0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e11', lpad((n % 3)::text, 32, '0')::uuid, '/hello', CASE n WHEN 9 THEN 2 ELSE 1 END,
+		'2026-08-01'::timestamptz + n * interval '1 day'
 		FROM generate_series(1, 9) AS n;
 		INSERT INTO public.website_event VALUES ('0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e12', lpad('7', 32, '0')::uuid, '/other', 1, now())`)
 	require.NoError(t, err)
@@ -136,8 +145,10 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 	t.Cleanup(func() { _ = e.sql.Close(t.Context()) })
 	services := peers(t)
 	e.known = strings.NewReplacer(
-		"https://busuanzi.example", services+"/soxft", "https://busuanzi.ibruce.info", services+"/ibruce", "https://events.vercount.one", services+"/vercount",
-		"https://matomo.example", services+"/matomo", "https://blog.example/sitemap.xml", services+"/sitemap.xml", "redis://127.0.0.1:6379/0", busuanziOf(t))
+		"https://busuanzi.example", services+"/soxft", "https://busuanzi.ibruce.info", services+"/ibruce", "https://events.vercount.one",
+		services+"/vercount",
+		"https://matomo.example", services+"/matomo", "https://blog.example/sitemap.xml", services+"/sitemap.xml", "redis://127.0.0.1:6379/0",
+		busuanziOf(t))
 	return e
 }
 
@@ -148,14 +159,18 @@ func peers(t *testing.T) string {
 		hot := map[string]int{"https://blog.example/": 40, "https://blog.example/hello": 30}
 		switch r.URL.Path {
 		case "/sitemap.xml":
-			fmt.Fprint(w, `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://blog.example/</loc></url><url><loc>https://blog.example/hello</loc></url></urlset>`)
+			fmt.Fprint(w, `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>`+
+				`https://blog.example/</loc></url><url><loc>https://blog.example/hello</loc></url></urlset>`)
 		case "/soxft/api":
-			fmt.Fprintf(w, `{"data":{"page_pv":%d,"page_uv":9,"site_pv":70,"site_uv":11},"message":"ok","success":true}`, hot[r.Header.Get("x-bsz-referer")])
+			fmt.Fprintf(w, `{"data":{"page_pv":%d,"page_uv":9,"site_pv":70,"site_uv":11},"message":"ok","success":true}`,
+				hot[r.Header.Get("x-bsz-referer")])
 		case "/ibruce/busuanzi":
-			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"), hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
+			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"),
+				hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
 		case "/vercount/api/v2/log":
 			assert.Equal(t, http.MethodGet, r.Method, "which counts nothing")
-			fmt.Fprintf(w, `{"status":"success","message":"Data retrieved successfully","data":{"site_uv":11,"site_pv":70,"page_pv":%d}}`, hot[r.URL.Query().Get("url")])
+			fmt.Fprintf(w, `{"status":"success","message":"Data retrieved successfully","data":{"site_uv":11,"site_pv":70,"page_pv":%d}}`,
+				hot[r.URL.Query().Get("url")])
 		case "/matomo/index.php":
 			assert.Equal(t, "secret", r.FormValue("token_auth"))
 			assert.Equal(t, "Actions.getPageUrls", r.FormValue("method"))
@@ -178,7 +193,8 @@ func startRedis(t *testing.T) (url string) {
 	address := dbtest.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	server := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--requirepass", "secret")
+	server := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(),
+		"--requirepass", "secret")
 	require.NoError(t, server.Start())
 	t.Cleanup(func() { _ = server.Wait() }) // killed when the test ends
 	url = "redis://default:secret@" + address + "/3"
@@ -265,7 +281,8 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"Matomo":                      "blog.example/hello 32 21 0\n",
 		"Access logs":                 "\n",
 	}, set)
-	assert.Contains(t, said["A busuanzi of your own"], "blog.example has 3 pages with numbers\nno numbers of https://blog.example/\noffsets: would be 2 added")
+	assert.Contains(t, said["A busuanzi of your own"],
+		"blog.example has 3 pages with numbers\nno numbers of https://blog.example/\noffsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 }
 
@@ -287,20 +304,25 @@ func TestBusuanziIsReadAsItWasKept(t *testing.T) {
 	run := func(redis, prefix, pages string) (numbers, said string, err error) {
 		folder := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "pages.txt"), []byte(pages), 0o600))
-		script := exec.Command("bash", "-euo", "pipefail", "-c", strings.NewReplacer("redis://127.0.0.1:6379/0", redis, "PREFIX=bsz", "PREFIX="+prefix).Replace(string(found[1])))
+		script := exec.Command("bash", "-euo", "pipefail", "-c", strings.NewReplacer("redis://127.0.0.1:6379/0", redis, "PREFIX=bsz", "PREFIX="+
+			prefix).Replace(string(found[1])))
 		script.Dir = folder
 		out, err := script.CombinedOutput()
 		written, _ := os.ReadFile(filepath.Join(folder, "numbers.csv"))
 		return string(written), string(out), err
 	}
-	const pages = "http://blog.example/hello?page=2\nhttps://blog.example/hello#top\nhttps://Blog.example/%E6%97%A5%E6%9C%AC/\nhttps://blog.example\nhttps://www.blog.example\nhttps://never.example/a\n"
+	const pages = "http://blog.example/hello?page=2\nhttps://blog.example/hello#top\n" +
+		"https://Blog.example/%E6%97%A5%E6%9C%AC/\nhttps://blog.example\n" +
+		"https://www.blog.example\nhttps://never.example/a\n"
 	for prefix, www := range map[string]string{"bsz": `"www.blog.example",1,1`, "old": `"www.blog.example",30,3`} {
 		numbers, said, err := run(redis, prefix, pages)
 		require.NoError(t, err, said)
 		assert.ElementsMatch(t, []string{
-			"uri,hot,uv", `"blog.example",60,3`, `"https://blog.example/hello",30,2`, `"https://Blog.example/%E6%97%A5%E6%9C%AC/",20,2`, www, `"https://www.blog.example/",30,2`, "",
+			"uri,hot,uv", `"blog.example",60,3`, `"https://blog.example/hello",30,2`, `"https://Blog.example/%E6%97%A5%E6%9C%AC/",20,2`, www,
+			`"https://www.blog.example/",30,2`, "",
 		}, strings.Split(numbers, "\n"), prefix)
-		for _, says := range []string{"no numbers of never.example\n", "no numbers of https://never.example/a\n", "no numbers of https://blog.example/\n", "blog.example has 3 pages with numbers\n"} {
+		for _, says := range []string{"no numbers of never.example\n", "no numbers of https://never.example/a\n",
+			"no numbers of https://blog.example/\n", "blog.example has 3 pages with numbers\n"} {
 			assert.Contains(t, said, says)
 		}
 	}

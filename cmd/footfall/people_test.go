@@ -63,17 +63,20 @@ func peopleFile(t *testing.T, lines int) (path, says string) {
 		case 508:
 			line, why = `{"id":"","is":"user:1"}`, "id: it is empty: give it a value, or leave it out"
 		case 509:
-			line, why = fmt.Sprintf(`{"id":"user:%d","is":"cookie:%d"}`, n/10-1, n-10), "is: this person stands for the id already, which would stand for itself: leave one of the two out"
+			line, why = fmt.Sprintf(`{"id":"user:%d","is":"cookie:%d"}`, n/10-1, n-10),
+				"is: this person stands for the id already, which would stand for itself: leave one of the two out"
 		case 510:
 			line = ""
 		case 511:
-			line, why = `{"id":"a","tags":{"age":"1","`+strings.Repeat("x", 20_000)+`":"1"}}`, "it is longer than any line may be: is it JSON, a line for each id?"
+			line, why = `{"id":"a","tags":{"age":"1","`+strings.Repeat("x", 20_000)+`":"1"}}`,
+				"it is longer than any line may be: is it JSON, a line for each id?"
 		case 512:
 			line, why = "\xff", "it is not valid UTF-8"
 		case 513:
 			line = fmt.Sprintf(`{"id":"user:%d","tags":{"age":"%d"}}`, n/10, n%80)
 		case 514:
-			line, why = `{"id":"user:1","tags":{"size":"1"}}`, `tags: app blog has no tag "size" of its own: leave it out, or have its operator list it (app set --tags)`
+			line, why = `{"id":"user:1","tags":{"size":"1"}}`,
+				`tags: app blog has no tag "size" of its own: leave it out, or have its operator list it (app set --tags)`
 		}
 		text.WriteString(line + "\n")
 		if why != "" {
@@ -108,7 +111,8 @@ func TestPeopleAreLoaded(t *testing.T) {
 		r := footfall(t, "people", "load", "blog", file, url, secret)
 		assert.Equal(t, 1, r.code)
 		require.Equal(t, wrong+"loaded "+grouped(lines-lines/1000*7)+" lines\n", r.stdout)
-		assert.Equal(t, fmt.Sprintf("footfall: people load: wrong are %s lines, which changed nothing: see above\n", grouped(lines/1000*6)), r.stderr)
+		assert.Equal(t, fmt.Sprintf("footfall: people load: wrong are %s lines, which changed nothing: see above\n", grouped(lines/1000*6)),
+			r.stderr)
 	}
 	load(database)
 	const rows = `count(*) || ' ' || md5(string_agg(concat_ws(' ', p.id, p.person, p.height,

@@ -98,7 +98,8 @@ func TestPgBouncerInTransactionMode(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			address := bouncer(t, dbtest.Empty(t), mode)
-			for _, args := range [][]string{{"serve", "--addr=127.0.0.1:0", "--admin-addr=off"}, {"app", "add", "shop", "--visitor=address", "--access=open"}, {"migrate", "up"}} {
+			for _, args := range [][]string{{"serve", "--addr=127.0.0.1:0", "--admin-addr=off"},
+				{"app", "add", "shop", "--visitor=address", "--access=open"}, {"migrate", "up"}} {
 				r := footfall(t, append(args, "--database-url", address)...)
 				assert.Equal(t, exitFailed, r.code)
 				assert.Contains(t, r.stderr, "pooler")

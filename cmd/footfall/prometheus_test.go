@@ -113,7 +113,8 @@ func TestStandbyIsRequired(t *testing.T) {
 	database := withDemo(t) // on a server that waits for none
 	refused := footfall(t, "standby", "require", "on", database)
 	assert.Equal(t, 1, refused.code)
-	assert.Contains(t, refused.stderr, "the server waits for no standby, though one is required (synchronous_standby_names is empty): name the standby")
+	assert.Contains(t, refused.stderr, "the server waits for no standby, though one is required (synchronous_standby_names is empty): name "+
+		"the standby")
 	visits := func(s *running) int {
 		status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://one.example/")
 		return status
@@ -125,7 +126,8 @@ func TestStandbyIsRequired(t *testing.T) {
 	for _, s := range []*running{usual, strict} {
 		assert.Equal(t, http.StatusServiceUnavailable, visits(s))
 	}
-	assert.Contains(t, footfall(t, "app", "add", "blog", "--access=open", "--visitor=address", database).stderr, "the server waits for no standby")
+	assert.Contains(t, footfall(t, "app", "add", "blog", "--access=open", "--visitor=address", database).stderr,
+		"the server waits for no standby")
 	require.Zero(t, strict.stop())
 	later := serve(t, database)
 	assert.Contains(t, later.said(), "as the tables say though --require-standby is not given")

@@ -33,7 +33,8 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
 			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name. "+
-			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has warnings."),
+			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has "+
+			"warnings."),
 		kong.Vars{"data": defaultData(), "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
 			explain(readHelp(helpText), k.Model.Node, "")

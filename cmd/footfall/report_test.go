@@ -237,11 +237,13 @@ func TestReportsAsJSON(t *testing.T) {
 		LastDays  []map[string]any `json:"last_days"`
 		Uniques   []map[string]any `json:"uniques"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(well(t, "report", "page", "hhui.top/home", "--to=20190702", "--json", "--database-url="+url)), &page))
+	require.NoError(t, json.Unmarshal([]byte(well(t, "report", "page", "hhui.top/home", "--to=20190702", "--json", "--database-url="+url)),
+		&page))
 	assert.EqualValues(t, 3, page.UV)
 	assert.Equal(t, map[string]any{"day": 20190629., "pv": 2., "new_visitors": 2., "hot": 3., "uv": 2.}, page.FirstDays[0])
 	assert.Len(t, page.LastDays, 30)
-	assert.Equal(t, map[string]any{"days": 7., "from": 20190626., "to": 20190702., "uniques": 3., "exact": true, "standard_error": 0., "erased": 0.}, page.Uniques[0])
+	assert.Equal(t, map[string]any{"days": 7., "from": 20190626., "to": 20190702., "uniques": 3., "exact": true, "standard_error": 0.,
+		"erased": 0.}, page.Uniques[0])
 }
 
 // What is asked for wrongly, and what a report cannot answer.
@@ -285,7 +287,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 			assert.Empty(t, r.stdout)
 		})
 	}
-	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url), `"example.com/=1+1",1,1,1,1,"example.com/=1+1"`+"\n")
+	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url),
+		`"example.com/=1+1",1,1,1,1,"example.com/=1+1"`+"\n")
 }
 
 func TestReportChoosesTheApp(t *testing.T) {
@@ -294,9 +297,11 @@ func TestReportChoosesTheApp(t *testing.T) {
 	none := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 1, none.code)
 	assert.Contains(t, none.stderr, "app: there is none yet: add one")
-	well(t, "app", "add", "shop", "--visitor=address", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+url)
+	well(t, "app", "add", "shop", "--visitor=address", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+
+		url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
-	assert.Contains(t, well(t, "report", "top", "--site=elsewhere.example", "--database-url="+url), "shop, elsewhere.example: nothing was counted from ")
+	assert.Contains(t, well(t, "report", "top", "--site=elsewhere.example", "--database-url="+url),
+		"shop, elsewhere.example: nothing was counted from ")
 	well(t, "app", "add", "blog", "--visitor=address", "--site=例え.jp", "--site=both.example", "--database-url="+url)
 	none = footfall(t, "report", "days", "elsewhere.example", "--database-url="+url)
 	assert.Equal(t, 2, none.code)
@@ -304,7 +309,8 @@ func TestReportChoosesTheApp(t *testing.T) {
 	well(t, "app", "add", "demo", "--visitor=address", "--access=open", "--database-url="+url)
 	for args, app := range map[string]string{
 		"top --site=a.example.com": "shop", "days --site=example.com": "shop", "days https://example.com/a": "shop", "page example.com": "shop",
-		"page http://例え.jp/日本": "blog", "visitors xn--r8jz45g.jp": "blog", "days elsewhere.example": "demo", "top --app=shop --site=elsewhere.example": "shop",
+		"page http://例え.jp/日本": "blog", "visitors xn--r8jz45g.jp": "blog", "days elsewhere.example": "demo",
+		"top --app=shop --site=elsewhere.example": "shop",
 	} {
 		assert.Contains(t, well(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...), app, args)
 	}
@@ -337,11 +343,13 @@ func TestRankOfAnybody(t *testing.T) {
 	}
 
 	url := countAll(t, app.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
-	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "the network of the visitor")
+	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,",
+		"the network of the visitor")
 	well(t, "visitor", "erase", "demo", "192.0.2.1", "--yes", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
-	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url), "1 more: erased, or behind these in order of address (-n shows more)")
+	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url),
+		"1 more: erased, or behind these in order of address (-n shows more)")
 }
 
 // The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from
@@ -373,7 +381,8 @@ func TestReportsForThoseWhoOnlyRead(t *testing.T) {
 	reader := url + separator + "options=-c%20role%3Dfootfall_report%20-c%20default_transaction_read_only%3Don"
 	for _, args := range []string{
 		"top --from=all", "top --from=7d --to=20190702 --site=hhui.top --by=hot", "days --from=20190601 --to=20190702", "days --from=all --csv",
-		"days --from=20180101 --to=20190702", "page hhui.top/home --to=20190702", "visitors hhui.top --day=20190702", "rank hhui.top 2", "rank hhui.top/home 192.168.0.2",
+		"days --from=20180101 --to=20190702", "page hhui.top/home --to=20190702", "visitors hhui.top --day=20190702", "rank hhui.top 2",
+		"rank hhui.top/home 192.168.0.2",
 		"tags hhui.top --name=hour --to=20190702", "tags hhui.top/home --from=20190601 --to=20190702",
 	} {
 		fields := append([]string{"report"}, strings.Fields(args)...)
@@ -423,8 +432,10 @@ func TestDaysMeanTheSameEverywhere(t *testing.T) {
 func TestReportOfNothing(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{})
-	assert.Equal(t, "demo: nothing was counted from 2019-06-30 to 2019-07-01\n", well(t, "report", "days", "--from=2d", "--to=20190701", "--database-url="+url))
-	assert.Equal(t, "day,pv,new_visitors,hot\n20190701,0,0,0\n", well(t, "report", "days", "--csv", "--from=1d", "--to=20190701", "--database-url="+url))
+	assert.Equal(t, "demo: nothing was counted from 2019-06-30 to 2019-07-01\n", well(t, "report", "days", "--from=2d", "--to=20190701",
+		"--database-url="+url))
+	assert.Equal(t, "day,pv,new_visitors,hot\n20190701,0,0,0\n", well(t, "report", "days", "--csv", "--from=1d", "--to=20190701",
+		"--database-url="+url))
 }
 
 func TestReportDrawsDays(t *testing.T) {
@@ -466,7 +477,8 @@ func TestReportGroupsLongRanges(t *testing.T) {
 		"2019-01-07        1 ##########              0   1    1",
 		"2019-01-14        0                         0   0    0",
 	}, weeks[:6])
-	assert.Equal(t, []string{"2019-04-08        0                         0   0    0", "", "in all: pv 5, new visitors 3, hot 6; uniques 3", ""}, weeks[len(weeks)-4:])
+	assert.Equal(t, []string{"2019-04-08        0                         0   0    0", "", "in all: pv 5, new visitors 3, hot 6; uniques 3",
+		""}, weeks[len(weeks)-4:])
 	assert.Contains(t, well(t, "report", "days", "a", "--from=20170301", "--to=20190228", "--ascii", "--database-url="+url), `
 2018-12        0                         0   0    0
 2019-01        2 ####################    2   4    5
@@ -477,7 +489,8 @@ func TestReportGroupsLongRanges(t *testing.T) {
 	assert.Contains(t, drawn, ">a, from 2019-01-01 to 2019-04-14, by week<")
 	assert.Contains(t, drawn, ">Visitors of each week: new ones, and hatched those who returned.<")
 	assert.Contains(t, drawn, ">from 2019-01-01 to 2019-01-06: 2 visitors, 2 of them new; 4 visits<")
-	assert.Equal(t, 105, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url), "\n"), "a line for each day")
+	assert.Equal(t, 105, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url),
+		"\n"), "a line for each day")
 }
 
 // In tables of every command pages are text, and what stands behind them is aligned.

@@ -113,7 +113,8 @@ func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path ||
 		!publicPath.MatchString(at.Path) {
-		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or https://blog.example/numbers, without a slash at its end", text)
+		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or "+
+			"https://blog.example/numbers, without a slash at its end", text)
 	}
 	return nil
 }

@@ -114,7 +114,8 @@ func (c *slowCrowd) write(ctx context.Context, n int) {
 
 // read sends one visit, and reads its answer.
 func (c *slowCrowd) read(ctx context.Context, n int) {
-	conn := c.connect(ctx, fmt.Sprintf("GET /visit?app=demo&ip=203.0.113.%d&uri=http://read.example/ HTTP/1.1\r\nHost: x\r\nUser-Agent: %s\r\n\r\n", n, browser))
+	conn := c.connect(ctx, fmt.Sprintf("GET /visit?app=demo&ip=203.0.113.%d&uri=http://read.example/ HTTP/1.1\r\nHost: x\r\nUser-Agent: "+
+		"%s\r\n\r\n", n, browser))
 	if conn == nil {
 		return
 	}

@@ -14,7 +14,8 @@ type standbyRequireCmd struct {
 func (c *standbyRequireCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	f.when(c.What != "on" && c.What != "off", "standby require: %q is neither on nor off: write one of them", c.What)
-	f.when(c.What == "on" && g.embedded(), "standby require: the embedded server has no standby: name a server that has one with --database-url")
+	f.when(c.What == "on" && g.embedded(), "standby require: the embedded server has no standby: name a server that has one with "+
+		"--database-url")
 	return f
 }
 

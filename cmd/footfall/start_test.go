@@ -35,7 +35,8 @@ func TestFailureOfInitdbIsTold(t *testing.T) {
 	for _, c := range []struct{ initdb, says, remedy string }{
 		{`echo 'running bootstrap script ... FATAL:  could not write to file "base/4/1247": No space left on device'
 echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space left on device`, "free some space"},
-		{"echo 'initdb: error while loading shared libraries: libpq.so.5'; exit 127", "libpq.so.5", "mend the installation, or name another PostgreSQL with --postgres-bin"},
+		{"echo 'initdb: error while loading shared libraries: libpq.so.5'; exit 127", "libpq.so.5",
+			"mend the installation, or name another PostgreSQL with --postgres-bin"},
 	} {
 		data := newData(t)
 		r := footfall(t, "serve", "--data", data, "--postgres-bin", brokenPostgres(t, c.initdb), "--addr=127.0.0.1:0", "--admin-addr=off")
@@ -119,7 +120,8 @@ func TestOwnAppComesFirst(t *testing.T) {
 		behind := footfall(t, "psql", "--data", data, "-c", "SELECT 1", flag, data)
 		assert.Equal(t, exitUsage, behind.code)
 		name, _, _ := strings.Cut(flag, "=")
-		assert.Contains(t, behind.stderr, "footfall: "+name+": it stands behind a flag of psql's, where all are psql's: write it first, as in psql "+name+" … -- -c …")
+		assert.Contains(t, behind.stderr, "footfall: "+name+
+			": it stands behind a flag of psql's, where all are psql's: write it first, as in psql "+name+" … -- -c …")
 	}
 	assert.NoDirExists(t, filepath.Join(data, "postgres"), "what is typed is looked at first")
 	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://shop.example/numbers", "--data", data)
@@ -127,9 +129,11 @@ func TestOwnAppComesFirst(t *testing.T) {
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://shop.example/numbers", "shop")+"\n")
 	assert.Contains(t, said, "https://shop.example/numbers/embed?app=shop\n")
 	assert.Contains(t, said, "added app shop. It keeps no addresses, but hashes of them, keyed with the secret.\n")
-	assert.Contains(t, said, "\nLook at it at https://shop.example/numbers/dash/shop, with a key that this makes:\n\n  "+os.Args[0]+" --data '"+data+"' app key add shop --scope read\n")
+	assert.Contains(t, said, "\nLook at it at https://shop.example/numbers/dash/shop, with a key that this makes:\n\n  "+os.Args[0]+
+		" --data '"+data+"' app key add shop --scope read\n")
 	keyed := well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data)
-	assert.Contains(t, keyed, "added app backend. It keeps the addresses of its visitors as they are.\n\nLook at it at ", "no page counts for it")
+	assert.Contains(t, keyed, "added app backend. It keeps the addresses of its visitors as they are.\n\nLook at it at ",
+		"no page counts for it")
 	s := serve(t, "--data", data, "--busuanzi=shop")
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	assert.NotContains(t, s.said(), "is open")
@@ -176,7 +180,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	r := footfallWith(t, environment, "", "serve", "--max-wait=soon", "--admin-addr=there")
 	assert.Equal(t, exitUsage, r.code)
 	for _, says := range []string{
-		`FOOTFALL_ADDR: "here" is not an address`, "FOOTFALL_MIGRATE: ", `FOOTFALL_LOG_LEVEL: "loud"`, `--max-wait: "soon"`, `--admin-addr: "there"`,
+		`FOOTFALL_ADDR: "here" is not an address`, "FOOTFALL_MIGRATE: ", `FOOTFALL_LOG_LEVEL: "loud"`, `--max-wait: "soon"`,
+		`--admin-addr: "there"`,
 		"FOOTFALL_TRUST_PROXI is set in the environment, and nothing reads it: is FOOTFALL_TRUST_PROXY meant?",
 		"FOOTFALL_PORT is set in the environment, and nothing reads it: `footfall serve --help` lists the names",
 	} {

@@ -46,7 +46,8 @@ func TestStatus(t *testing.T) {
 	assert.NotNil(t, running.Disk)
 	text := footfall(t, "status", "--data", data).stdout
 	assert.Regexp(t, `(?m)^APP .*\ndemo +1 +\d{8} +1 +35 days$`, text)
-	assert.Regexp(t, `(?m)^INSTANCE .*\nfootfall dev `+regexp.QuoteMeta(strings.TrimPrefix(s.url, "http://"))+` \S+ +- +\d{4}-`, text, "which one it is")
+	assert.Regexp(t, `(?m)^INSTANCE .*\nfootfall dev `+regexp.QuoteMeta(strings.TrimPrefix(s.url, "http://"))+` \S+ +- +\d{4}-`, text,
+		"which one it is")
 
 	require.Zero(t, s.stop())
 	stopped := read()
@@ -62,5 +63,6 @@ func TestStatusOfTheInbox(t *testing.T) {
 	assert.Empty(t, text.String())
 	oldest := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 	printInbox(&text, &status.Inbox{Waiting: 7, Aside: 2, Oldest: &oldest})
-	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n", text.String())
+	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n",
+		text.String())
 }

@@ -21,7 +21,8 @@ func TestUpgrade(t *testing.T) {
 	assert.Equal(t, exitUsage, refused.code)
 	assert.Contains(t, refused.stderr, "upgrade is for the embedded PostgreSQL")
 	newer := brokenPostgres(t, "exit 1")
-	require.NoError(t, os.WriteFile(filepath.Join(newer, "postgres"), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 99.1'\n"), 0o755)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(filepath.Join(newer, "postgres"), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 99.1'\n"),
+		0o755)) //nolint:gosec // it is run
 	refused = footfall(t, "upgrade", "--to", to, "--postgres-bin", newer, "--data", data)
 	assert.Equal(t, exitFailed, refused.code)
 	assert.Contains(t, refused.stderr, "footfall: --postgres-bin: "+newer+" is of PostgreSQL 99")

@@ -24,11 +24,13 @@ func TestVerify(t *testing.T) {
 	assert.Zero(t, sound.code, sound.stderr)
 	assert.Regexp(t, `(?m)^PROMISE +RESTS ON +CHECKED +VIOLATIONS$`, sound.stdout)
 	assert.Regexp(t, `(?m)^ranks are exactly 1\.\.uv +rows of visitors and erased visitors +8 targets +0$`, sound.stdout)
-	assert.Regexp(t, `(?m)^8 targets, 44 visitors \(0 of them erased\), 44 visits, 8 days \(0 rest on daily numbers alone\): 0 violations, in [\d.]+m?s$`, sound.stdout)
+	assert.Regexp(t, `(?m)^8 targets, 44 visitors \(0 of them erased\), 44 visits, 8 days \(0 rest on daily numbers alone\): 0 `+
+		`violations, in [\d.]+m?s$`, sound.stdout)
 	assert.Regexp(t, `(?m)^ +\d+\.\d s  ranks: 8 targets, 0 violations$`, sound.stderr)
 	assert.NotContains(t, sound.stderr, "\r", "nobody watches")
 
-	well(t, "psql", database, "--", "-c", "UPDATE counters SET hot = hot + 5 WHERE page_id = (SELECT id FROM pages WHERE uri = 'a0.example/0')")
+	well(t, "psql", database, "--", "-c", "UPDATE counters SET hot = hot + 5 WHERE page_id = (SELECT id FROM pages WHERE uri = "+
+		"'a0.example/0')")
 	damaged := footfall(t, "verify", database)
 	assert.Equal(t, 1, damaged.code)
 	assert.Contains(t, damaged.stderr, "footfall: verify: 2 violations: what is listed does not hold")
@@ -57,7 +59,8 @@ func TestVerify(t *testing.T) {
 	assert.NotContains(t, footfall(t, "verify", database, "--all").stdout, "more\n")
 
 	for flag, says := range map[string]string{
-		"--sample=0": "--sample: 0 is not a percentage", "--sample=101": "--sample: 101", "--sample=NaN": "--sample: NaN", "--jobs=0": "--jobs: 0",
+		"--sample=0": "--sample: 0 is not a percentage", "--sample=101": "--sample: 101", "--sample=NaN": "--sample: NaN",
+		"--jobs=0": "--jobs: 0",
 	} {
 		r := footfall(t, "verify", database, flag)
 		assert.Equal(t, 2, r.code)

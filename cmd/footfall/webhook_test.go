@@ -61,7 +61,8 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	assert.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), first[0])
 	require.NoError(t, s.cmd.Process.Kill())
 	s.wait()
-	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`, well(t, "app", "webhook", "list", "demo", database))
+	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`,
+		well(t, "app", "webhook", "list", "demo", database))
 
 	waiting := func() string {
 		return well(t, "psql", database, "--", "-Atc", "SELECT cardinality(waiting) FROM webhooks")

@@ -70,7 +70,8 @@ func (a *App) Counts(site string) bool { return a.IsOpen() && a.sites.empty() ||
 func (a *App) CheckTags(given tag.Set) error {
 	for _, t := range given {
 		if tag.CheckName(t.Name) != nil || !slices.Contains(a.Tags, t.Name) {
-			return visit.Errorf(visit.Invalid, "tags", "app %s has no tag %.64q of its own: leave it out, or have its operator list it (app set --tags)", a.Name, t.Name)
+			return visit.Errorf(visit.Invalid, "tags",
+				"app %s has no tag %.64q of its own: leave it out, or have its operator list it (app set --tags)", a.Name, t.Name)
 		}
 	}
 	return nil
@@ -231,7 +232,8 @@ func (r *Register) App(name string) (*App, error) {
 // NoApp is the error for an operator who names an app that there is not.
 func NoApp(name string) error {
 	if strings.Contains(name, ".") {
-		return visit.Errorf(visit.NotFound, "app", "there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
+		return visit.Errorf(visit.NotFound, "app",
+			"there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
 	}
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }

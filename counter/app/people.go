@@ -40,7 +40,8 @@ func (a *App) CheckPeople() error {
 		return visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
 			a.Name).Because(a.Fault)
 	case a.Mode != ByID:
-		return visit.Errorf(visit.Invalid, "app", "app %s tells visitors apart by their address, which stands for nobody else: people are for apps with --visitor %s", a.Name, ByID)
+		return visit.Errorf(visit.Invalid, "app",
+			"app %s tells visitors apart by their address, which stands for nobody else: people are for apps with --visitor %s", a.Name, ByID)
 	}
 	return nil
 }
@@ -103,7 +104,8 @@ func notPut(err error) error {
 	case db.FaultNone:
 		return nil
 	case db.FaultUnknown:
-		return visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this was written: send it again").Because(err)
+		return visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this was written: "+
+			"send it again").Because(err)
 	case db.FaultData:
 		if errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged) {
 			return visit.Errorf(visit.NotFound, "app", "it has just been deleted or changed").Because(err)
@@ -236,7 +238,8 @@ func (p *people) link(id, person netip.Addr) error {
 	case slices.Contains(chain, id):
 		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
 	case int(row.Height)+len(chain) > mostSteps && int(p.lower(id))+len(chain) > mostSteps:
-		return visit.Errorf(visit.Invalid, "is", "ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
+		return visit.Errorf(visit.Invalid, "is",
+			"ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
 	}
 	for i, at := range chain {
 		if next, height := p.of(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a chain is short

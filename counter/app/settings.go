@@ -68,7 +68,8 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // CheckNew tells what is wrong with a new app, as far as no database is needed for that.
 func CheckNew(name string, s Settings) error {
 	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _",
+			name)
 	}
 	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
 }
@@ -161,7 +162,8 @@ func (s Settings) apply(row *db.App) error {
 	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
 	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
+		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or "+
+			"--forget-days 0", row.ForgetDays)
 	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)

@@ -162,7 +162,8 @@ func (s *storm) command(what string, err error) bool {
 		return true
 	case errors.Is(err, db.ErrInstancesBehind), errors.Is(err, retention.ErrRunning), interrupted(err):
 	case told != nil:
-		assert.True(s, told.Kind == visit.NotFound || told.Kind == visit.Unavailable || strings.Contains(told.Message, "there is an app"), "%s: %v", what, err)
+		assert.True(s, told.Kind == visit.NotFound || told.Kind == visit.Unavailable || strings.Contains(told.Message, "there is an app"),
+			"%s: %v", what, err)
 	case errors.As(err, &refused):
 		assert.Equal(s, dayInUse, refused.Code, "%s: %v", what, err)
 	default:
@@ -188,7 +189,8 @@ func asTold(err error) *visit.Error {
 func (s *storm) drained() {
 	require.Eventually(s, func() bool {
 		var waiting int64
-		err := s.own.QueryRow(context.Background(), `SELECT (SELECT sum(inbox_behind(id)) FROM apps) + (SELECT count(*) FROM tag_news)`).Scan(&waiting)
+		err := s.own.QueryRow(context.Background(), `SELECT (SELECT sum(inbox_behind(id)) FROM apps) + (SELECT count(*) FROM tag_news)`).Scan(
+			&waiting)
 		return err == nil && waiting == 0
 	}, dbtest.Patience, dbtest.Tick)
 }
@@ -228,7 +230,8 @@ func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 		t.at = t.from
 		lines = append(lines, t)
 		fmt.Fprintf(&text, "%s %s - - [%s] \"GET /%s%s&line=%s HTTP/1.1\" 200 100 \"%s\" \"Mozilla/5.0 (X11; Linux)\"\n", siteOf(t.uri), t.who.ip,
-			timeOf(t.at).Add(time.Duration(client)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), t.uri[strings.LastIndex(t.uri, "/")+1:], t.query(), s.number(), t.referrer())
+			timeOf(t.at).Add(time.Duration(client)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), t.uri[strings.LastIndex(t.uri, "/")+1:],
+			t.query(), s.number(), t.referrer())
 	}
 	log, err := os.OpenFile(server, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if !assert.NoError(s, err) {
@@ -241,12 +244,14 @@ func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 
 // importAll imports all logs as the command does, with a counter of its own.
 func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool {
-	c, err := counter.Open(ctx, tables, counter.Options{Secret: secret, Options: record.Options{Clock: func() time.Time { return s.now(0) }, MaxWait: time.Minute}})
+	c, err := counter.Open(ctx, tables, counter.Options{Secret: secret, Options: record.Options{Clock: func() time.Time { return s.now(0) },
+		MaxWait: time.Minute}})
 	if err == nil {
 		defer c.Close()
 		rules := imports.Rules{Methods: imports.DefaultMethods, Statuses: imports.DefaultStatuses}
 		var summary *imports.Summary
-		summary, err = imports.Run(ctx, c, imports.Options{App: told.name, Files: []string{files}, Rules: rules, Notice: func(string, error) {}}, &imports.Progress{})
+		summary, err = imports.Run(ctx, c, imports.Options{App: told.name, Files: []string{files}, Rules: rules, Notice: func(string, error) {}},
+			&imports.Progress{})
 		if err == nil {
 			assert.Empty(s, summary.Problems)
 			assert.Zero(s, summary.Unreadable)

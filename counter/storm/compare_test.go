@@ -32,7 +32,8 @@ type link struct{ day, previous int64 }
 
 // tables reads what is counted for a target.
 func (m *model) tables(app, uri string) *numbers {
-	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{}, tags: map[string]int64{}}
+	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{},
+		tags: map[string]int64{}}
 	ctx := context.Background()
 	var id int64
 	require.NoError(m, m.own.QueryRow(ctx, `
@@ -49,9 +50,10 @@ func (m *model) tables(app, uri string) *numbers {
 	each(`SELECT day_date(day_id) - $2::date, hot, pv, new_visitors FROM days WHERE page_id = $1`, []any{&day, &one, &two, &three}, func() {
 		n.hots[day], n.days[day] = one, fmt.Sprint(two, " visitors, ", three, " new")
 	})
-	each(`SELECT day_date(day_id) - $2::date, day_date(previous_day) - $2::date, visitors FROM returns WHERE page_id = $1`, []any{&day, &previous, &one}, func() {
-		n.links[link{day, previous}] += one
-	})
+	each(`SELECT day_date(day_id) - $2::date, day_date(previous_day) - $2::date, visitors FROM returns WHERE page_id = $1`,
+		[]any{&day, &previous, &one}, func() {
+			n.links[link{day, previous}] += one
+		})
 	each(`SELECT host(ip), rank FROM visitors WHERE page_id = $1 AND $2::date IS NOT NULL`, []any{&ip, &one}, func() { n.ranks[ip] = one })
 	each(`SELECT day_date(d.day_id) - $2::date, t.name, t.value, d.pv, d.newcomers FROM tag_days AS d JOIN tags AS t ON t.id = d.tag_id
 		WHERE d.page_id = $1 AND t.name IN ('source', 'campaign', 'hour')`,
@@ -195,7 +197,8 @@ func (m *model) compareHots(name string, is *numbers, o *target) {
 				most += n
 			}
 		}
-		assert.True(m, least <= is.hots[day] && is.hots[day] <= most, "%s: on day %d there were %d visits, not %d to %d", name, day, is.hots[day], least, most)
+		assert.True(m, least <= is.hots[day] && is.hots[day] <= most, "%s: on day %d there were %d visits, not %d to %d", name, day, is.hots[day],
+			least, most)
 	}
 }
 

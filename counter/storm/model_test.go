@@ -186,7 +186,8 @@ func (m *model) erased(ip string) {
 func (m *model) summary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return fmt.Sprintf("%d visits and %d of which no answer came, %d targets compared, %d days", m.visits, m.maybes, len(m.targets), m.today.Load()+1)
+	return fmt.Sprintf("%d visits and %d of which no answer came, %d targets compared, %d days", m.visits, m.maybes, len(m.targets),
+		m.today.Load()+1)
 }
 
 // readRows reads on which days visitors came whose visits do not tell that.

@@ -128,7 +128,8 @@ type instance struct {
 }
 
 func newStorm(t *testing.T) *storm {
-	s := &storm{T: t, dir: dbtest.OwnDir(t), seed: rand.Uint64(), lasts: time.Duration(dbtest.LongOrShort(10, 2)) * time.Second, happened: map[string]int{}}
+	s := &storm{T: t, dir: dbtest.OwnDir(t), seed: rand.Uint64(), lasts: time.Duration(dbtest.LongOrShort(10, 2)) * time.Second,
+		happened: map[string]int{}}
 	if text := os.Getenv("STORM_SEED"); text != "" {
 		var err error
 		s.seed, err = strconv.ParseUint(text, 10, 64)
@@ -219,7 +220,8 @@ func (s *storm) any(r *rand.Rand) *instance { return &s.instances[r.IntN(len(s.i
 
 func (s *storm) addApp(a tenant) error {
 	open := "open"
-	return s.admin.AddApp(context.Background(), a.name, app.Settings{Access: &open, RetainDays: &a.visits, ForgetDays: &a.visitors, Visitor: &a.visitor})
+	return s.admin.AddApp(context.Background(), a.name, app.Settings{Access: &open, RetainDays: &a.visits, ForgetDays: &a.visitors,
+		Visitor: &a.visitor})
 }
 
 // part does something again and again, by choices of its own.
@@ -245,8 +247,10 @@ func (s *storm) some(what string, n int) {
 
 // needed is what has to happen in every storm, however short it is.
 var needed = []string{
-	"connections cut", "instances killed", "backends killed", "imports stopped", "visitors erased", "pages deleted", "apps replaced", "apps set", "offsets set",
-	"days closed", "days dropped", "visits deleted", "proofs", "late visits", "visits too late", "visits into the inbox", "visits over into the inbox", "visits repeated",
+	"connections cut", "instances killed", "backends killed", "imports stopped", "visitors erased", "pages deleted", "apps replaced",
+	"apps set", "offsets set",
+	"days closed", "days dropped", "visits deleted", "proofs", "late visits", "visits too late", "visits into the inbox",
+	"visits over into the inbox", "visits repeated",
 	"visits skipped", "calls", "calls to two instances", "imports", "logs rotated",
 }
 

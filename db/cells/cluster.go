@@ -45,7 +45,8 @@ func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	case err != nil || at.Scheme != "postgres" && at.Scheme != "postgresql" || at.Port() == "":
 		return nil, errors.New("database url: write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres")
 	case d.IsCell() || strings.HasPrefix(at.Path, "/"+databasePrefix):
-		return nil, errors.New("database url: this is one cell of the cluster: name the coordinator by a database that is no cell's, like postgres")
+		return nil, errors.New("database url: this is one cell of the cluster: name the coordinator by a database that is no cell's, " +
+			"like postgres")
 	}
 	return &Cluster{at, o}, nil
 }

@@ -29,7 +29,8 @@ func TestFaultsOfTheFolderNameARemedy(t *testing.T) {
 		{errors.New("it is old"), "/x: it is old"},
 		{refused(syscall.EACCES), "/x: it cannot be used (make: mkdir /x/y: permission denied): user " + userName(uint32(os.Geteuid())) +
 			" may not do that: run this as the folder's owner, or name another folder"},
-		{refused(syscall.ENOSPC), "/x: it cannot be used (make: mkdir /x/y: no space left on device): free some space, or name a folder on another disk"},
+		{refused(syscall.ENOSPC), "/x: it cannot be used (make: mkdir /x/y: no space left on device): free some space, or name a folder on " +
+			"another disk"},
 		{refused(syscall.EROFS), "/x: it cannot be used (make: mkdir /x/y: read-only file system): name a folder that can be written to"},
 		{refused(syscall.ENOTDIR), "/x: it cannot be used (make: mkdir /x/y: not a directory): name another folder"},
 	} {

@@ -111,7 +111,8 @@ func findNewer(explicit string, major int, as *account) (newest binaries, err er
 		}
 	}
 	if newest.major == 0 {
-		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its programs with it", major)
+		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its "+
+			"programs with it", major)
 	}
 	return newest, nil
 }
@@ -135,7 +136,8 @@ func findTools(servers ...string) (tools, error) {
 			return tools(dir), nil
 		}
 	}
-	return "", errors.New("PostgreSQL's client programs pg_dump, pg_dumpall, pg_restore, psql and vacuumdb were not found, neither beside a server nor on the PATH: " +
+	return "", errors.New("PostgreSQL's client programs pg_dump, pg_dumpall, pg_restore, psql and vacuumdb were not found, neither beside " +
+		"a server nor on the PATH: " +
 		"install them (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client)")
 }
 

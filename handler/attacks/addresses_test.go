@@ -21,7 +21,8 @@ var claims = []string{
 
 // otherClaims are not about X-Forwarded-For, nor about X-Real-Ip.
 var otherClaims = []string{
-	"Forwarded: for=203.0.113.5", `Forwarded: for="[2001:db8::5]:80";proto=http`, "True-Client-IP: 203.0.113.5", "CF-Connecting-IP: 203.0.113.5",
+	"Forwarded: for=203.0.113.5", `Forwarded: for="[2001:db8::5]:80";proto=http`, "True-Client-IP: 203.0.113.5",
+	"CF-Connecting-IP: 203.0.113.5",
 	"CF-Connecting-IPv6: 2001:db8::5", "CF-Pseudo-IPv4: 203.0.113.5", "Fastly-Client-IP: 203.0.113.5", "X-Client-IP: 203.0.113.5",
 	"Client-IP: 203.0.113.5",
 	"X-Cluster-Client-IP: 203.0.113.5", "X-Forwarded: for=203.0.113.5", "Forwarded-For: 203.0.113.5", "X-Originating-IP: [203.0.113.5]",
@@ -103,7 +104,8 @@ var addressAttacks = []attack{
 		sent:   "words, SQL, a host's name, a zone, half an address, nothing, a network, behind what the client wrote",
 		via:    proxied,
 		status: 400, says: "ip: the header X-Forwarded-For of the trusted proxy",
-		requests: visitsWith(append(forwarded("203.0.113.5, unknown", "203.0.113.5, _hidden", "203.0.113.5, ' OR '1'='1", "203.0.113.5, example.com",
+		requests: visitsWith(append(forwarded("203.0.113.5, unknown", "203.0.113.5, _hidden", "203.0.113.5, ' OR '1'='1",
+			"203.0.113.5, example.com",
 			"203.0.113.5, fe80::1%eth0",
 			"203.0.113.5, 198.51.100.7%1", "203.0.113.5, 198.51.100", "203.0.113.5, 198.51.100.7.8", "203.0.113.5,", "203.0.113.5, ,127.0.0.2",
 			"203.0.113.5, 198.51.100.0/24",

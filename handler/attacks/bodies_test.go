@@ -131,7 +131,8 @@ func floodOfBodies(w *world) {
 	}
 	w.t.Logf("heap: %+.1f MB under attack", float64(grown)/(1<<20))
 	assert.Less(w.t, grown, int64(bodiesBound+heapBound))
-	assert.Eventually(w.t, func() bool { return int(sentAway.Load()) == crowdOf["slow"]+crowdOf["many"] }, patience, time.Millisecond, "slow ones are sent away")
+	assert.Eventually(w.t, func() bool { return int(sentAway.Load()) == crowdOf["slow"]+crowdOf["many"] }, patience, time.Millisecond,
+		"slow ones are sent away")
 
 	close(over)
 	mu.Lock()

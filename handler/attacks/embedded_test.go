@@ -26,7 +26,8 @@ var badgeAttacks = []attack{
 		status: 200, says: "–",
 		headers: map[string]string{"Cache-Control": "no-store"},
 		requests: []string{
-			"GET /badge/shop.svg?uri={uri}", "GET /badge/shop.json?uri={uri}&count=1", "GET /badge/nobody.svg?uri={uri}", "GET /badge/shown.svg?uri={uri}",
+			"GET /badge/shop.svg?uri={uri}", "GET /badge/shop.json?uri={uri}&count=1", "GET /badge/nobody.svg?uri={uri}",
+			"GET /badge/shown.svg?uri={uri}",
 			"GET /badge/own.svg?uri={uri}&count=1", "GET /badge/own.svg?count=1", "GET /badge/..%2fshop.svg?uri={uri}",
 		},
 	},
@@ -36,7 +37,8 @@ var badgeAttacks = []attack{
 		status: 200, says: "–",
 		headers: map[string]string{errorHeader: "badges of app shown do not do that: see footfall app set --public-counts"},
 		requests: []string{
-			"GET /badge/shown.svg?uri=http://shown.example/{path}&count=1", "GET /badge/shown.svg?uri=http://shown.example/{path}&count=1\nUser-Agent: " + camo,
+			"GET /badge/shown.svg?uri=http://shown.example/{path}&count=1",
+			"GET /badge/shown.svg?uri=http://shown.example/{path}&count=1\nUser-Agent: " + camo,
 			"GET /badge/shown.json?uri=http://shown.example/{path}&count=1" + bearerOf + "{assert}",
 		},
 	},
@@ -46,7 +48,8 @@ var badgeAttacks = []attack{
 		status: 200, stores: "own.example/{path} fd00::ba:d9e",
 		requests: []string{
 			badgeOwn + "&count=1&ip=203.0.113.5", badgeOwn + "&count=1&visitor=me", badgeOwn + "&count=1\nX-Forwarded-For: 203.0.113.5",
-			badgeOwn + "&count=1" + bearerOf + "{assert}", badgeOwn + "&count=1\nOrigin: https://evil.example", badgeOwn + "&count=1\nReferer: https://evil.example/",
+			badgeOwn + "&count=1" + bearerOf + "{assert}", badgeOwn + "&count=1\nOrigin: https://evil.example", badgeOwn +
+				"&count=1\nReferer: https://evil.example/",
 		},
 	},
 	{
@@ -64,9 +67,12 @@ var badgeAttacks = []attack{
 func hostileBadges(w *world) {
 	before := w.tables()
 	for _, name := range []string{"label", "color", "style", "show", "chart", "uri", "count"} {
-		for _, value := range []string{hostile, `red" onload="hacked=1`, "url(http://evil.example/)", "]]>", "&lt;script&gt;", "\xff", "javascript:hacked=1"} {
+		for _, value := range []string{hostile, `red" onload="hacked=1`, "url(http://evil.example/)", "]]>", "&lt;script&gt;", "\xff",
+			"javascript:hacked=1"} {
 			for _, kind := range []string{"svg", "json"} {
-				a := w.raw(w.public[direct], http.MethodGet, wire("GET /badge/own."+kind+"?"+name+"="+url.QueryEscape(value)+"&uri=http://own.example/")) // which may be kept, as JSON of ours may not
+				// which may be kept, as JSON of ours may not
+				a := w.raw(w.public[direct], http.MethodGet, wire("GET /badge/own."+kind+"?"+name+"="+url.QueryEscape(value)+
+					"&uri=http://own.example/"))
 				assert.Equal(w.t, http.StatusOK, a.status)
 				assert.NotRegexp(w.t, `<script|<image|<a |href=|fill="url\(http`, a.body, value)
 				assert.NotContains(w.t, a.body, `" onload="`)
@@ -96,7 +102,8 @@ func manyBadges(w *world) {
 func fromPages(referers ...string) (requests []string) {
 	for _, referer := range referers {
 		call := "GET /busuanzi?jsonpCallback=f\nReferer: " + referer
-		requests = append(requests, call, call+"\nSec-Fetch-Dest: script\n"+fetchSite+"cross-site", strings.Replace(call, "?jsonpCallback", "/jsonp?callback", 1))
+		requests = append(requests, call, call+"\nSec-Fetch-Dest: script\n"+fetchSite+"cross-site",
+			strings.Replace(call, "?jsonpCallback", "/jsonp?callback", 1))
 	}
 	return requests
 }
@@ -105,7 +112,8 @@ func fromPages(referers ...string) (requests []string) {
 func theirCalls(headers string) []string {
 	const page = "http://own.example/{path}"
 	return []string{
-		"GET /busuanzi?url=" + page + headers, "POST /busuanzi/api\nX-Bsz-Referer: " + page + headers + "\n\n", "PUT /busuanzi/api\nX-Bsz-Referer: " + page + headers + "\n\n",
+		"GET /busuanzi?url=" + page + headers, "POST /busuanzi/api\nX-Bsz-Referer: " + page + headers + "\n\n",
+		"PUT /busuanzi/api\nX-Bsz-Referer: " + page + headers + "\n\n",
 		"POST /api/v2/log" + headers + "\n\n" + `{"url":"` + page + `"}`,
 	}
 }
@@ -115,7 +123,8 @@ var busuanziAttacks = []attack{
 		name:   "a script on another site's page",
 		sent:   "its Referer: another host, a lookalike, another port, the listed host elsewhere in it",
 		status: 403, says: "uri: no app lists the site",
-		requests: fromPages("https://evil.example/", "http://evil.example/http://own.example/", "http://own.example@evil.example/", "http://own.example.evil.example/",
+		requests: fromPages("https://evil.example/", "http://evil.example/http://own.example/", "http://own.example@evil.example/",
+			"http://own.example.evil.example/",
 			"http://own.example:8080/", "http://www.own.example/", `http://evil.example\@own.example/`, "http://evil.example?http://own.example/"),
 	},
 	{
@@ -123,7 +132,8 @@ var busuanziAttacks = []attack{
 		sent:   "no Referer, an empty one, with a page named in headers that a script tag cannot send",
 		status: 403, says: "referer: it is missing",
 		requests: []string{
-			"GET /busuanzi?jsonpCallback=f", "GET /busuanzi/jsonp?callback=f\nReferer:", "GET /busuanzi?jsonpCallback=f\nX-Bsz-Referer: http://own.example/{path}",
+			"GET /busuanzi?jsonpCallback=f", "GET /busuanzi/jsonp?callback=f\nReferer:",
+			"GET /busuanzi?jsonpCallback=f\nX-Bsz-Referer: http://own.example/{path}",
 			"GET /busuanzi?jsonpCallback=f&url=\nOrigin: http://own.example",
 		},
 	},
@@ -138,7 +148,8 @@ var busuanziAttacks = []attack{
 		sent:   "`Sec-Fetch-Dest` of pages, frames, images, styles, fetch",
 		status: 403, says: "this answer is for a",
 		requests: []string{
-			jsonpOwn + "\nSec-Fetch-Dest: document", jsonpOwn + "\nSec-Fetch-Dest: iframe", jsonpOwn + "\nSec-Fetch-Dest: image", jsonpOwn + "\nSec-Fetch-Dest: style",
+			jsonpOwn + "\nSec-Fetch-Dest: document", jsonpOwn + "\nSec-Fetch-Dest: iframe", jsonpOwn + "\nSec-Fetch-Dest: image", jsonpOwn +
+				"\nSec-Fetch-Dest: style",
 			jsonpOwn + "\nSec-Fetch-Dest: empty", jsonpOwn + "\nSec-Fetch-Dest: object",
 		},
 	},
@@ -146,13 +157,15 @@ var busuanziAttacks = []attack{
 		name:   "callbacks that are more than a name",
 		sent:   "calls, members, comments, line ends, markup, other letters, 65 letters, none",
 		status: 400, says: "it is no name of a function",
-		requests: callbacks("", "alert(1)//", "a.b", "a[0]", "a;b", "a\n", "\u2028", "</script>", "eval`1`", "1a", "é", "\x00", strings.Repeat("a", 65), "a b", "/**/a", "\ufeffa"),
+		requests: callbacks("", "alert(1)//", "a.b", "a[0]", "a;b", "a\n", "\u2028", "</script>", "eval`1`", "1a", "é", "\x00",
+			strings.Repeat("a", 65), "a b", "/**/a", "\ufeffa"),
 	},
 	{
 		name:   "another site's page calls",
 		sent:   "every call about a listed page, with the Origin or the Referer of another site, hidden or null",
 		status: 403, says: "origin: app own does not count the site of the page that asks",
-		requests: append(append(append(theirCalls("\nOrigin: https://evil.example"), theirCalls("\nOrigin: null")...), theirCalls("\nReferer: https://evil.example/")...),
+		requests: append(append(append(theirCalls("\nOrigin: https://evil.example"), theirCalls("\nOrigin: null")...),
+			theirCalls("\nReferer: https://evil.example/")...),
 			theirCalls("\n"+fetchSite+"cross-site")...),
 		headers: map[string]string{"Set-Cookie": ""},
 	},
@@ -162,7 +175,8 @@ var busuanziAttacks = []attack{
 		status: 401, says: "key: app keyed counts nothing without a key",
 		requests: []string{
 			"GET /busuanzi?url=http://keyed.example/", "GET /busuanzi?jsonpCallback=f\nReferer: http://keyed.example/",
-			"POST /busuanzi/api\nX-Bsz-Referer: http://keyed.example/" + bearerOf + "{assert}\n\n", "POST /api/v2/log" + bearerOf + "{strict}\n\n" + `{"url":"http://keyed.example/"}`,
+			"POST /busuanzi/api\nX-Bsz-Referer: http://keyed.example/" + bearerOf + "{assert}\n\n", "POST /api/v2/log" + bearerOf + "{strict}\n\n" +
+				`{"url":"http://keyed.example/"}`,
 		},
 	},
 	{
@@ -171,8 +185,10 @@ var busuanziAttacks = []attack{
 		status: 200, stores: "own.example/{path} 127.0.0.1",
 		requests: []string{
 			"GET /busuanzi?ip=203.0.113.5&visitor=me&app=shop&url=http://own.example/{path}", jsonpOwn + "\nX-Forwarded-For: 203.0.113.5",
-			"POST /busuanzi/api\nX-Bsz-Referer: http://own.example/{path}" + bearerOf + "eyJhbGciOiJub25lIn0\n\n", "POST /busuanzi/api?ip=203.0.113.5\nX-Bsz-Referer: http://own.example/{path}" + bearerOf + "{assert}\n\n",
-			"POST /api/v2/log\nX-Browser-Token: 203.0.113.5\n\n" + `{"url":"http://own.example/{path}","ip":"203.0.113.5","app":"shop","isNewUv":true}`,
+			"POST /busuanzi/api\nX-Bsz-Referer: http://own.example/{path}" + bearerOf + "eyJhbGciOiJub25lIn0\n\n",
+			"POST /busuanzi/api?ip=203.0.113.5\nX-Bsz-Referer: http://own.example/{path}" + bearerOf + "{assert}\n\n",
+			"POST /api/v2/log\nX-Browser-Token: 203.0.113.5\n\n" +
+				`{"url":"http://own.example/{path}","ip":"203.0.113.5","app":"shop","isNewUv":true}`,
 		},
 	},
 	{
@@ -186,8 +202,10 @@ var busuanziAttacks = []attack{
 		sent:   "every call, over http and https",
 		status: 200, stores: "own.example/{path} 127.0.0.1",
 		requests: []string{
-			jsonpOwn + "?a=b\nSec-Fetch-Dest: script\n" + fetchSite + "cross-site", "GET /busuanzi/jsonp?callback=f\nReferer: https://own.example/{path}",
-			theirCalls("\nOrigin: https://own.example")[0], theirCalls("\nOrigin: http://own.example")[1], theirCalls("\nOrigin: https://own.example")[3],
+			jsonpOwn + "?a=b\nSec-Fetch-Dest: script\n" + fetchSite + "cross-site",
+			"GET /busuanzi/jsonp?callback=f\nReferer: https://own.example/{path}",
+			theirCalls("\nOrigin: https://own.example")[0], theirCalls("\nOrigin: http://own.example")[1],
+			theirCalls("\nOrigin: https://own.example")[3],
 		},
 	},
 	{
@@ -207,7 +225,8 @@ func callbacks(names ...string) (requests []string) {
 func scriptsOfOthers(w *world) {
 	before := w.tables()
 	for path, script := range map[string]embed.Script{
-		embed.ScriptPath: embed.Count, "/count.js?app=" + url.QueryEscape(hostile): embed.Count, "/count." + url.PathEscape(hostile) + ".js": embed.Count,
+		embed.ScriptPath: embed.Count, "/count.js?app=" + url.QueryEscape(hostile): embed.Count, "/count." + url.PathEscape(hostile) +
+			".js": embed.Count,
 		"/count...%2f..%2fetc.js": embed.Count, embed.BusuanziPath: embed.Busuanzi, embed.BusuanziPath + "?jsonpCallback=alert": embed.Busuanzi,
 	} {
 		a := w.raw(w.public[direct], http.MethodGet, wire("GET "+path+"\nOrigin: https://evil.example\nReferer: https://evil.example/"))

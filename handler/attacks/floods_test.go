@@ -27,7 +27,8 @@ var floodAttacks = []attack{
 	},
 	{
 		name: "rotated addresses and agents",
-		sent: "3,000 /64s (20,000 in `make race`, a million in `make attacks`), each with a User-Agent of its own, every hundredth a crawler's; " +
+		sent: "3,000 /64s (20,000 in `make race`, a million in `make attacks`), each with a User-Agent of its own, every hundredth a " +
+			"crawler's; " +
 			"among them 1,000 visits from one address with as many agents",
 		answered: "200; that one 600 × 200, then 429",
 		stored:   "all but the crawlers; heap + 32 MB at most", story: floodOfAddresses,
@@ -96,7 +97,8 @@ func floodOfAddresses(w *world) {
 	assert.Equal(w.t, map[int]int{200: usualRequests - 1, 429: steadily - usualRequests + 1}, <-steady)
 	assert.Equal(w.t, map[int]int{200: n}, others)
 	w.checkHeap(before)
-	const of = ` FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = 'addressflood' AND p.uri = 'example.com'`
+	const of = ` FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = 'addressflood' AND p.uri ` +
+		`= 'example.com'`
 	counted := n - n/crawler
 	assert.EqualValues(w.t, counted+1, w.One(w.t, `SELECT count(*)`+of), "the steady one is a visitor, too")
 	assert.Zero(w.t, w.One(w.t, `SELECT count(*)`+of+` AND v.ip << '2001:db9::/32'`), "crawlers")

@@ -95,12 +95,14 @@ var keyAttacks = []attack{
 	{
 		name:     "a revoked key",
 		sent:     "`ip=` with a key that two running instances knew, as soon as `key revoke` returned; and with its successor",
-		answered: "401 key: it is not a key of app shop, or it is revoked; the successor 200", stored: "the successor's visits", story: revokedKey,
+		answered: "401 key: it is not a key of app shop, or it is revoked; the successor 200", stored: "the successor's visits",
+		story: revokedKey,
 	},
 	{
 		name:   "a garbled key",
 		status: 401, says: "key: it is not a key of app shop, or it is revoked",
-		sent: "one letter changed, cut, doubled, in upper or lower case, quoted, its name alone, 30,000 letters; two `Authorization` lines, the first with another app's key",
+		sent: "one letter changed, cut, doubled, in upper or lower case, quoted, its name alone, 30,000 letters; two `Authorization` lines, " +
+			"the first with another app's key",
 		requests: append(keyed("{changed}", "{name}", "{name}_", "{upper}", "{lower}", "{assert}{assert}", "{assert}=", `"{assert}"`, "footfall_",
 			"null", "0", "*", "' OR '1'='1",
 			"{assert} x", "x {assert}", "{assert}, {assert}", "\xff\xfe", "{long}"),
@@ -233,7 +235,8 @@ var readingAttacks = []attack{
 		status: 404, says: "app: there is no app",
 		requests: []string{
 			"GET /visit?app=nobody&uri={uri}", "GET /counts?app=nobody&uri={uri}", "GET /visit?app=SHOP&uri={uri}", "GET /visit?app=+shop&uri={uri}",
-			"GET /visit?app=shop%00&uri={uri}", "GET /visit?app=shop%27+OR+%271%27=%271&uri={uri}", "GET /visit?app=%27;DROP+TABLE+apps;--&uri={uri}",
+			"GET /visit?app=shop%00&uri={uri}", "GET /visit?app=shop%27+OR+%271%27=%271&uri={uri}",
+			"GET /visit?app=%27;DROP+TABLE+apps;--&uri={uri}",
 			"GET /visit?app=%ff&uri={uri}", "GET /visit?app=../shop&uri={uri}", "GET /visit?app=shop,blog&uri={uri}",
 			"GET /visit?app={long}&uri={uri}" + bearerOf + "{assert}",
 			"POST /visit\n\n" + `{"app":"shop\u0000","uri":"{uri}"}`,

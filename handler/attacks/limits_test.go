@@ -101,7 +101,8 @@ func neighbours(w *world) {
 	w.exhaust("198.51.100.8")
 	before := w.tables()
 	for _, request := range []string{
-		visitPlain + "near" + from + "198.51.100.9", "GET /visit?app=quiet&uri=http://example.com/near" + from + "198.51.100.8", visitPlain + "near",
+		visitPlain + "near" + from + "198.51.100.9", "GET /visit?app=quiet&uri=http://example.com/near" + from + "198.51.100.8", visitPlain +
+			"near",
 		visitPlain + "near&ip=198.51.100.8" + from + "198.51.100.8" + bearerOf + "{plain}",
 	} {
 		assert.Equal(w.t, http.StatusOK, w.send(proxied, request).status, request)
@@ -134,7 +135,8 @@ func manyQuestions(w *world) {
 	w.send(proxied, visitPlain+from+"198.51.100.11")
 	w.pass(time.Minute)
 	before := w.tables()
-	kinds := []string{"GET /counts?app=plain&uri=http://example.com/", visitPlain + "\nPurpose: prefetch", visitPlain + "\nUser-Agent: curl/8.5.0"}
+	kinds := []string{"GET /counts?app=plain&uri=http://example.com/", visitPlain + "\nPurpose: prefetch", visitPlain +
+		"\nUser-Agent: curl/8.5.0"}
 	got := w.flood(proxied, 700, func(i int) string { return kinds[i%len(kinds)] + from + "198.51.100.12" })
 	assert.Equal(w.t, map[int]int{200: usualRequests, 429: 100}, got)
 	for _, request := range append(kinds, "HEAD /visit?app=plain&uri=http://example.com/") {

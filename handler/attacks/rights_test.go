@@ -16,7 +16,8 @@ var rightsAttacks = []attack{
 		name:     "an erased visitor",
 		sent:     "their visits and `/counts` to two instances that remembered them, as soon as `visitor erase` returned; an id's, too",
 		answered: "rank 0; then they are a new visitor, rank uv + 1",
-		stored:   "a row with target and rank; no address; sums and others' ranks as before", story: func(w *world) { erasedVisitor(w); erasedID(w) },
+		stored:   "a row with target and rank; no address; sums and others' ranks as before",
+		story:    func(w *world) { erasedVisitor(w); erasedID(w) },
 	},
 	{
 		name:     "a deleted page",
@@ -64,7 +65,8 @@ func erasedVisitor(w *world) {
 		assert.Equal(w.t, "3 3 0 6", w.rankOf(to, "shop", "ip=203.0.113.2", "{read}"))
 		assert.Equal(w.t, "3 3 3 6", w.rankOf(to, "shop", "ip=203.0.113.3", "{read}"))
 	}
-	assert.Zero(w.t, w.One(w.t, `SELECT (SELECT count(*) FROM visitors WHERE ip = '203.0.113.2') + (SELECT count(*) FROM visits WHERE ip = '203.0.113.2')`))
+	assert.Zero(w.t, w.One(w.t, `SELECT (SELECT count(*) FROM visitors WHERE ip = '203.0.113.2') + (SELECT count(*) FROM visits
+		WHERE ip = '203.0.113.2')`))
 	assert.EqualValues(w.t, 2, w.One(w.t, `SELECT count(*) FROM erased_ranks WHERE rank = 2`))
 
 	_, page := w.counted(w.send(second, visitShop+"&ip=203.0.113.2"+bearerOf+"{assert}"))
@@ -149,7 +151,8 @@ func hashedVisitors(w *world) {
 			assert.Equal(w.t, []string{"1 1 1 1", "2 2 2 2", "2 2 1 3"}[i], page)
 		}
 		assert.EqualValues(w.t, 4,
-			w.One(w.t, `SELECT count(*) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = $1 AND v.ip << 'fd00::/8'`, app))
+			w.One(w.t, `SELECT count(*) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = $1
+				AND v.ip << 'fd00::/8'`, app))
 	}
 	assert.Zero(w.t, w.One(w.t, `
 		SELECT (SELECT count(*) FROM visitors WHERE ip << '198.51.100.0/24') + (SELECT count(*) FROM visits WHERE ip << '198.51.100.0/24')

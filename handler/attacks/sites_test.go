@@ -76,8 +76,9 @@ var siteAttacks = []attack{
 			`http://evil.example\.wild.example/`, "http://a-wild.example/", "http://*.wild.example.evil.example/"),
 	},
 	{
-		name:   "what is no page",
-		sent:   "other schemes, no host, a zone or a slash or a space in the host, bad ports, bad Punycode, control characters, NUL, bad UTF-8, 2,049 bytes",
+		name: "what is no page",
+		sent: "other schemes, no host, a zone or a slash or a space in the host, bad ports, bad Punycode, control characters, NUL, bad " +
+			"UTF-8, 2,049 bytes",
 		status: 400, says: "uri: ",
 		requests: append(visitsTo("shop", "javascript:alert(1)//example.com", "data:text/html,example.com", "file:///etc/passwd",
 			"ftp://example.com/", "//example.com/", "example.com/",
@@ -88,7 +89,8 @@ var siteAttacks = []attack{
 			"http://example.com/\r\nX: y", "http://example.com/\x1b[2J", "http://example.com/%00", "http://example.com/%ff",
 			"http://example.com/\xff", "http://exa\tmple.com/",
 			"\x01http://example.com/", "http://example.com/"+string(make([]byte, 10)), "http://[::1", "http://256.256.256.256/",
-			"http://example.com<>/", "http://exam\u200dple.com/", "http://(other)/", "http://%28other%29/", "http://(events)/buy", "http://%28events%29/buy"),
+			"http://example.com<>/", "http://exam\u200dple.com/", "http://(other)/", "http://%28other%29/", "http://(events)/buy",
+			"http://%28events%29/buy"),
 			"GET /visit?app=shop&uri=http://example.com/{long}", "GET /visit?app=shop&uri=%zz",
 			"GET /visit?app=shop&uri={uri}&uri=http://evil.example/", "GET /visit?app=shop&uri="),
 	},
@@ -133,7 +135,8 @@ var strangeOrigins = []string{
 	"https://example.com#", `https://evil.example\example.com`,
 	"https://example.com evil.example", "https://example.com, https://evil.example", "file://", "chrome-extension://abcdef", "about:blank",
 	"ftp://example.com", "example.com",
-	"//example.com", "https:example.com", "*", "https://*", "https://*.example.com", "https://ex\u0430mple.com", "https://example.com.", "{long}",
+	"//example.com", "https:example.com", "*", "https://*", "https://*.example.com", "https://ex\u0430mple.com", "https://example.com.",
+	"{long}",
 }
 
 var originAttacks = []attack{
@@ -183,7 +186,8 @@ var originAttacks = []attack{
 		sent:     "OPTIONS from another site, for each method and path",
 		answered: "204, nothing allowed", status: 204,
 		headers: map[string]string{allowOrigin: "", "Access-Control-Allow-Methods": "", "Access-Control-Allow-Headers": "", "Vary": "Origin"},
-		requests: append(fromOrigins("OPTIONS /visit?app=shop&uri={uri}\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Headers: authorization,content-type", strangeOrigins...),
+		requests: append(fromOrigins("OPTIONS /visit?app=shop&uri={uri}\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Headers: "+
+			"authorization,content-type", strangeOrigins...),
 			"OPTIONS /counts?app=shop&uri={uri}\nOrigin: https://evil.example\nAccess-Control-Request-Method: GET",
 			"OPTIONS /visit?app=nobody\nOrigin: https://example.com"),
 	},

@@ -58,7 +58,8 @@ var uncountedAttacks = []attack{
 		sent:   "PUT, DELETE, PATCH, TRACE, two made up, with X-HTTP-Method-Override",
 		status: 405, says: "use GET, ",
 		requests: []string{
-			"PUT /visit?app=demo&uri={uri}", "DELETE /visit?app=demo&uri={uri}", "PATCH /visit?app=demo&uri={uri}", "TRACE /visit?app=demo&uri={uri}",
+			"PUT /visit?app=demo&uri={uri}", "DELETE /visit?app=demo&uri={uri}", "PATCH /visit?app=demo&uri={uri}",
+			"TRACE /visit?app=demo&uri={uri}",
 			"BREW /visit?app=demo&uri={uri}",
 			"PUT /visit?app=demo&uri={uri}\nX-HTTP-Method-Override: GET",
 			"get /visit?app=demo&uri={uri}",

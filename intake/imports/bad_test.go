@@ -132,7 +132,8 @@ func TestFileThatShrinks(t *testing.T) {
 	s.place, s.before.sum = int64(len(log)), s.sum
 	require.NoError(t, s.beginReading(""))
 	require.NoError(t, os.Truncate(path, 1000))
-	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}, app: &settings{zone: time.UTC, hashes: newHashes(make([]byte, 32), nil)}}}
+	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{},
+		app: &settings{zone: time.UTC, hashes: newHashes(make([]byte, 32), nil)}}}
 	for r.next(&s) {
 	}
 	require.Contains(t, r.summary.Problems[0], "it became shorter while it was read, after line")
@@ -172,7 +173,8 @@ func TestRefusedBeforehand(t *testing.T) {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40), logOf(10, firstTime.AddDate(0, 0, 3), 30),
+	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40),
+		logOf(10, firstTime.AddDate(0, 0, 3), 30),
 		logOf(11, firstTime.AddDate(0, 0, 4), 20)}
 	clean := newDesk(t)
 	clean.imported(clean.file("all", bytes.Join(parts, nil)))
@@ -228,7 +230,8 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	clean := newDesk(t)
 	first := logOf(13, firstTime, 10)
 	clean.imported(clean.file("first", first), clean.file("all", log))
-	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
+	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'
+		USING ERRCODE = '53100'; END $$`)
 	o := d.options(d.file("access.log", first) + "*")
 	o.Follow, o.every = true, dbtest.Tick
 	o.Notice = func(string, error) { d.exec(`DROP TRIGGER IF EXISTS no_room ON footfall.logs`) }
@@ -284,7 +287,8 @@ func TestLines(t *testing.T) {
 		}
 		whole := len(text)
 		text = append(text, bytes.Repeat([]byte{'y'}, r.IntN(2)*r.IntN(2*logs.LongestLine))...)
-		for _, from := range []io.Reader{bytes.NewReader(text), iotest.HalfReader(bytes.NewReader(text)), iotest.DataErrReader(bytes.NewReader(text))} {
+		for _, from := range []io.Reader{bytes.NewReader(text), iotest.HalfReader(bytes.NewReader(text)),
+			iotest.DataErrReader(bytes.NewReader(text))} {
 			l := lines{from: from}
 			for i, n := range want {
 				line, ok := l.next()
@@ -316,7 +320,8 @@ func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]bool{
 		"/": false, "/a": false, "/a.css": true, "/a.CSS?v=a": true, "/a.html": false, "/a?b=.css": false, "/v1.2/a": false, "/a.b/c.PNG#x": true,
-		"/favicon.ico": true, "/robots.txt": true, "/feed.xml": true, "/a.pdf": false, "/.css": true, "/a.": false, "/a.verylongending": false, "/a.webmanifest": true,
+		"/favicon.ico": true, "/robots.txt": true, "/feed.xml": true, "/a.pdf": false, "/.css": true, "/a.": false, "/a.verylongending": false,
+		"/a.webmanifest": true,
 	} {
 		assert.Equal(t, want, isStatic([]byte(target)), target)
 	}

@@ -28,14 +28,17 @@ func (d *desk) hadIn010(content []byte, counted int, hour int32) {
 	_, err := conn.Exec(d.t.Context(), `ALTER TABLE logs DROP CONSTRAINT logs_know_what_is_counted`)
 	require.NoError(d.t, err)
 	var id int64
-	require.NoError(d.t, conn.QueryRow(d.t.Context(), `INSERT INTO logs (app_id, claimed, lines, hash, file, rules) SELECT id, $1, $2, $3, 'access.log', '--site blog.example' FROM apps WHERE name = 'blog' RETURNING id`,
+	require.NoError(d.t, conn.QueryRow(d.t.Context(), `INSERT INTO logs (app_id, claimed, lines, hash, file, rules)
+		SELECT id, $1, $2, $3, 'access.log', '--site blog.example' FROM apps WHERE name = 'blog' RETURNING id`,
 		len(content), lines, sum[:]).Scan(&id))
 	for from := 0; from < len(hashed); from += 8 * 200 {
-		_, err = conn.Exec(d.t.Context(), `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) SELECT app_id, id, $2, $3, $4 FROM logs WHERE id = $1`,
+		_, err = conn.Exec(d.t.Context(), `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) SELECT app_id, id, $2, $3, $4 FROM logs
+			WHERE id = $1`,
 			id, from/8, hour, hashed[from:min(from+8*200, len(hashed))])
 		require.NoError(d.t, err)
 	}
-	_, err = conn.Exec(d.t.Context(), `INSERT INTO positions (app_id, source, part, next) SELECT app_id, 'logs', id::text, $2 FROM logs WHERE id = $1`, id, counted)
+	_, err = conn.Exec(d.t.Context(), `INSERT INTO positions (app_id, source, part, next) SELECT app_id, 'logs', id::text, $2 FROM logs
+		WHERE id = $1`, id, counted)
 	require.NoError(d.t, err)
 	_, err = conn.Exec(d.t.Context(), `ALTER TABLE logs ADD CONSTRAINT logs_know_what_is_counted CHECK (counted IS NOT NULL) NOT VALID`)
 	require.NoError(d.t, err)
@@ -67,7 +70,8 @@ func TestLogsOf010(t *testing.T) {
 				step{"its lines are known", []string{"part"}, nil, whole + len(written(2, 0, 3600)), "are in " + d.folder + "/access.log, too"},
 			)
 			conn := dbtest.Connect(t, d.url)
-			assert.Zero(t, dbtest.Column[int64](t, conn, `SELECT (SELECT count(*) FROM log_lines) + (SELECT count(*) FROM positions WHERE source = 'logs') + (SELECT count(*) FROM logs WHERE counted IS NULL)`)[0])
+			assert.Zero(t, dbtest.Column[int64](t, conn, `SELECT (SELECT count(*) FROM log_lines) + (SELECT count(*) FROM positions
+				WHERE source = 'logs') + (SELECT count(*) FROM logs WHERE counted IS NULL)`)[0])
 			sum := sha256.Sum256(all)
 			assert.Zero(t, dbtest.Column[int64](t, conn, fmt.Sprintf(`SELECT count(*) FROM logs WHERE '\x%x' IN (hash, counted_hash)`, sum))[0])
 		})
@@ -84,7 +88,8 @@ func TestOldLogsAreHashedByWhoHasTheKey(t *testing.T) {
 	all := text(written(1, 0, 1800))
 	d.hadIn010(all, len(all), int32(firstTime.Unix()/3600)) //nolint:gosec // some hundred thousand
 	old := func() int64 {
-		return dbtest.Column[int64](t, dbtest.Connect(t, d.url), `SELECT count(*) FROM logs JOIN log_lines ON log_id = id WHERE counted IS NULL`)[0]
+		return dbtest.Column[int64](t, dbtest.Connect(t, d.url),
+			`SELECT count(*) FROM logs JOIN log_lines ON log_id = id WHERE counted IS NULL`)[0]
 	}
 	had := old()
 	require.Positive(t, had)

@@ -70,7 +70,8 @@ func (d *database) refresh(ctx context.Context) (*settings, error) {
 func (d *database) permit(ctx context.Context) (*counter.Counting, error) {
 	g, err := d.counter.AuthorizeOperator(ctx, d.name)
 	if err == nil && g.App().Mode == app.ByID {
-		return nil, visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", d.name)
+		return nil, visit.Errorf(visit.Invalid, "app",
+			"%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", d.name)
 	}
 	return g, err
 }

@@ -50,7 +50,9 @@ func TestLinesGoWithTheirDays(t *testing.T) {
 			if visitor == &hashed {
 				require.NoError(t, admin.NewAdmin(tables, secret).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 			} else {
-				d.exec(`WITH gone AS (DELETE FROM day_keys RETURNING key) INSERT INTO day_keys (day_id, key) SELECT to_char(now() + interval '10 days', 'YYYYMMDD')::integer, key FROM gone LIMIT 1`) // as if it were that day
+				// as if it were that day
+				d.exec(`WITH gone AS (DELETE FROM day_keys RETURNING key) INSERT INTO day_keys (day_id, key)
+					SELECT to_char(now() + interval '10 days', 'YYYYMMDD')::integer, key FROM gone LIMIT 1`)
 			}
 			_, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
 			require.NoError(t, err)

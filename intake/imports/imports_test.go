@@ -75,7 +75,8 @@ func (d *desk) file(name string, content []byte) string {
 }
 
 func (d *desk) options(files ...string) Options {
-	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"}, Notice: func(string, error) {},
+	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"},
+		Notice: func(string, error) {},
 		pauses: time.Nanosecond} // a counting is for one goroutine, though two are at work
 }
 
@@ -152,7 +153,8 @@ func logOf(seed uint64, from time.Time, n int) []byte {
 			agent = "Googlebot/2.1"
 		}
 		at := from.Add(time.Duration(i) * 2 * time.Minute)
-		fmt.Fprintf(&text, "192.0.2.%d - - [%s] \"GET %s HTTP/1.1\" %d 7 \"-\" \"%s\"\n", r.IntN(60), at.Format("02/Jan/2006:15:04:05 -0700"), path, status, agent)
+		fmt.Fprintf(&text, "192.0.2.%d - - [%s] \"GET %s HTTP/1.1\" %d 7 \"-\" \"%s\"\n", r.IntN(60), at.Format("02/Jan/2006:15:04:05 -0700"),
+			path, status, agent)
 	}
 	return text.Bytes()
 }
@@ -180,7 +182,8 @@ func TestWhatCounts(t *testing.T) {
 	d := newDesk(t)
 	line := func(host, address, request string, status int, agent string, days int) string {
 		at := firstTime.Add(time.Duration(days)*24*time.Hour + time.Hour).Format("02/Jan/2006:15:04:05 -0700")
-		return strings.TrimLeft(host+" ", " ") + address + " - - [" + at + `] "` + request + `" ` + fmt.Sprint(status) + ` 7 "-" "` + agent + "\"\n"
+		return strings.TrimLeft(host+" ", " ") + address + " - - [" + at + `] "` + request + `" ` + fmt.Sprint(status) + ` 7 "-" "` + agent +
+			"\"\n"
 	}
 	log := line("blog.example", "192.0.2.1", "GET /a?x=1 HTTP/1.1", 200, browser, 0) +
 		line("blog.example:443", "192.0.2.1", "GET /a HTTP/1.1", 304, browser, 1) +
@@ -201,11 +204,13 @@ func TestWhatCounts(t *testing.T) {
 		left   map[Reason]int64
 	}{
 		"as it is": {func(*Rules) {}, 4, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
-		"methods":  {func(r *Rules) { r.Methods = []string{"GET", "POST"} }, 5, map[Reason]int64{OtherMethod: 1, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
-		"status":   {func(r *Rules) { r.Statuses = []int{404} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 9}},
-		"static":   {func(r *Rules) { r.Static = true }, 5, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, Bot: 2, OtherHost: 2}},
-		"bots":     {func(r *Rules) { r.Bots = true }, 6, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, OtherHost: 2}},
-		"host":     {func(r *Rules) { r.Hosts = []string{"Blog.example:443"} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, OtherHost: 7}},
+		"methods": {func(r *Rules) { r.Methods = []string{"GET", "POST"} }, 5, map[Reason]int64{OtherMethod: 1, OtherStatus: 1, StaticFile: 1,
+			Bot: 2, OtherHost: 2}},
+		"status": {func(r *Rules) { r.Statuses = []int{404} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 9}},
+		"static": {func(r *Rules) { r.Static = true }, 5, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, Bot: 2, OtherHost: 2}},
+		"bots":   {func(r *Rules) { r.Bots = true }, 6, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, OtherHost: 2}},
+		"host": {func(r *Rules) { r.Hosts = []string{"Blog.example:443"} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1,
+			OtherHost: 7}},
 		"from": {func(r *Rules) { r.From = visit.DayOf(firstTime.AddDate(0, 0, 2), time.UTC) }, 1,
 			map[Reason]int64{OtherFrom: 11}},
 		"to": {func(r *Rules) { r.To = visit.DayOf(firstTime, time.UTC) }, 1, map[Reason]int64{OtherTo: 11}},
@@ -428,7 +433,8 @@ func TestLogsAreMergedByTime(t *testing.T) {
 	}
 	s := d.imported(d.file("a", files[0].Bytes()), d.file("b.gz", packGzip(t, files[1].Bytes())), d.file("c", files[2].Bytes()))
 	require.EqualValues(t, 900, s.Counted)
-	order := dbtest.Column[string](t, dbtest.Connect(t, d.url), `SELECT host(ip) FROM footfall.visitors JOIN footfall.pages ON id = page_id WHERE uri = 'blog.example/' ORDER BY rank`)
+	order := dbtest.Column[string](t, dbtest.Connect(t, d.url),
+		`SELECT host(ip) FROM footfall.visitors JOIN footfall.pages ON id = page_id WHERE uri = 'blog.example/' ORDER BY rank`)
 	for i, ip := range order {
 		require.Equal(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), ip)
 	}

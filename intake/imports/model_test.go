@@ -143,7 +143,8 @@ func (w *world) heed(i *imported) {
 		if w.one(70) {
 			told := &imported{options: o, stdin: i.stdin}
 			w.run(told)
-			if o.Another && slices.ContainsFunc(told.summary.Problems, func(text string) bool { return strings.Contains(text, "of its lines are in") }) {
+			if o.Another && slices.ContainsFunc(told.summary.Problems,
+				func(text string) bool { return strings.Contains(text, "of its lines are in") }) {
 				w.wrong("%s is refused, though it was told to be another", w.short(path))
 			}
 		}
@@ -282,7 +283,8 @@ func (i *imported) paperOf(l *Log) *paper {
 	w := i.world
 	for _, path := range append([]string{l.File}, i.paths()...) {
 		p := i.files[path]
-		if p != nil && slices.Contains(i.paths(), path) && int(l.Claimed) <= len(p.content) && bytes.Equal(l.Hash, w.hashOf(p.content[:l.Claimed])) {
+		if p != nil && slices.Contains(i.paths(), path) && int(l.Claimed) <= len(p.content) &&
+			bytes.Equal(l.Hash, w.hashOf(p.content[:l.Claimed])) {
 			return p
 		}
 	}
@@ -334,7 +336,8 @@ func (w *world) alias(i *imported, p *paper, mine *modelLog, place int) (n int) 
 	}
 	// Those which they are taken for may come later, as where a file was sorted of several.
 	w.over = w.over || slices.ContainsFunc(p.lines[counted:], func(l int) bool { return taken[l] })
-	if w.isFew(p.lines[:counted]) && !slices.Contains(mine.names, p.path) && !slices.Contains(mine.inodes, inodeOf(p.path)) && p.upTo(place) > counted {
+	if w.isFew(p.lines[:counted]) && !slices.Contains(mine.names, p.path) && !slices.Contains(mine.inodes, inodeOf(p.path)) &&
+		p.upTo(place) > counted {
 		w.wrong("%s goes on log %d, %s, of which %d lines are counted", w.short(p.path), mine.ID, w.short(fmt.Sprint(mine.names)), counted)
 	}
 	return counted

@@ -71,8 +71,9 @@ func runErrand(text []byte) {
 	c, err := counter.Open(ctx, tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
 	must(err)
 	o := Options{
-		App: e.App, Files: e.Files, Rules: modelRules, Server: e.Server, After: e.AfterTime, AfterCounted: e.AfterCounted, Another: e.Another, DryRun: e.DryRun,
-		Stdin: bytes.NewReader(e.Stdin), Notice: func(string, error) {}, pauses: time.Nanosecond,
+		App: e.App, Files: e.Files, Rules: modelRules, Server: e.Server, After: e.AfterTime, AfterCounted: e.AfterCounted, Another: e.Another,
+		DryRun: e.DryRun,
+		Stdin:  bytes.NewReader(e.Stdin), Notice: func(string, error) {}, pauses: time.Nanosecond,
 	}
 	o.Rules.Bots = e.Bots
 	s, err := runOn(ctx, &doomed{database: &database{counter: c, name: e.App, pause: counter.NewPause()}, errand: e}, o, &Progress{})
@@ -135,8 +136,9 @@ func (p *onPostgres) runAll(all []*imported) {
 		i.options.App, i.options.pauses = p.app, time.Nanosecond
 		o := i.options
 		e := errandOf{
-			URL: p.url, App: p.app, Server: o.Server, Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted, Another: o.Another,
-			DryRun: o.DryRun, KillAt: i.killAt,
+			URL: p.url, App: p.app, Server: o.Server, Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted,
+			Another: o.Another,
+			DryRun:  o.DryRun, KillAt: i.killAt,
 		}
 		if i.killAt > 12 {
 			e.KillAt, e.After = 0, time.Duration(p.random.IntN(6000))*time.Microsecond
@@ -185,7 +187,8 @@ func (p *onPostgres) process(i *imported, e errandOf) {
 // observe finds out what imports have done, when they have ended.
 func (p *onPostgres) observe(all []*imported) {
 	ctx := context.Background()
-	rows, err := p.conn.Query(ctx, "SELECT l.* FROM footfall.logs AS l JOIN footfall.apps AS a ON a.id = l.app_id WHERE a.name = $1 ORDER BY l.id", p.app)
+	rows, err := p.conn.Query(ctx, "SELECT l.* FROM footfall.logs AS l JOIN footfall.apps AS a ON a.id = l.app_id WHERE a.name = $1 "+
+		"ORDER BY l.id", p.app)
 	must(err)
 	logs, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Log])
 	must(err)
@@ -198,7 +201,8 @@ func (p *onPostgres) observe(all []*imported) {
 	}
 	was := slices.Clone(p.counted)
 	clear(p.counted)
-	rows, err = p.conn.Query(ctx, "SELECT s.uri, c.hot FROM footfall.pages AS s JOIN footfall.counters AS c ON c.page_id = s.id JOIN footfall.apps AS a ON a.id = s.app_id WHERE a.name = $1", p.app)
+	rows, err = p.conn.Query(ctx, "SELECT s.uri, c.hot FROM footfall.pages AS s JOIN footfall.counters AS c ON c.page_id = s.id JOIN "+
+		"footfall.apps AS a ON a.id = s.app_id WHERE a.name = $1", p.app)
 	must(err)
 	var uri string
 	var hot int64
@@ -302,7 +306,8 @@ func TestModelOnPostgres(t *testing.T) {
 	}
 	url := dbtest.Made(t, "model", time.Now(), func(tables *db.DB) {
 		for n := range max(200, cases) {
-			require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), fmt.Sprintf("case%d", n+1), app.Settings{Sites: []string{"blog.example"}}))
+			require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), fmt.Sprintf("case%d", n+1),
+				app.Settings{Sites: []string{"blog.example"}}))
 		}
 	})
 	tables := dbtest.Open(t, url, db.Options{Writers: record.Connections()})

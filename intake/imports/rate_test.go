@@ -38,7 +38,8 @@ func BenchmarkImport(b *testing.B) {
 	for b.Loop() {
 		c, _ := rated(b)
 		begin := time.Now()
-		s, err := Run(b.Context(), c, Options{App: "big", Files: []string{file}, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses}, Notice: func(string, error) {}}, &Progress{})
+		s, err := Run(b.Context(), c, Options{App: "big", Files: []string{file}, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses},
+			Notice: func(string, error) {}}, &Progress{})
 		imported += time.Since(begin)
 		require.NoError(b, err)
 		require.EqualValues(b, set.Visits, s.Counted)
@@ -87,7 +88,8 @@ func visitsOf(b *testing.B, text []byte) (days [][]counter.Request) {
 		if day := l.Time.YearDay(); day != last {
 			days, last = append(days, nil), day
 		}
-		days[len(days)-1] = append(days[len(days)-1], counter.Request{App: "big", URI: uri, IP: string(l.Client), Asserts: true, Agent: string(l.Agent), At: l.Time.Format(time.RFC3339)})
+		days[len(days)-1] = append(days[len(days)-1], counter.Request{App: "big", URI: uri, IP: string(l.Client), Asserts: true,
+			Agent: string(l.Agent), At: l.Time.Format(time.RFC3339)})
 	}
 	return days
 }

@@ -43,7 +43,8 @@ func (d *desk) total() int {
 	d.t.Helper()
 	conn := dbtest.Connect(d.t, d.url)
 	defer conn.Close(context.Background())
-	return int(dbtest.Column[int64](d.t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM footfall.counters JOIN footfall.pages ON id = page_id WHERE site_id IS NOT NULL`)[0])
+	return int(dbtest.Column[int64](d.t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM footfall.counters JOIN footfall.pages ON id = page_id
+		WHERE site_id IS NOT NULL`)[0])
 }
 
 // step imports files, and says how many visits are counted then, and what is told of files that are
@@ -103,7 +104,8 @@ func TestRule(t *testing.T) {
 			d.file("a", text(a))
 			return []step{
 				{"both", []string{"ab"}, nil, len(a) + len(written(2, 1200, 3600)), ""},
-				{"one: nobody knows whether all of its lines are in there", []string{"a"}, nil, len(a) + len(written(2, 1200, 3600)), "import these themselves"},
+				{"one: nobody knows whether all of its lines are in there", []string{"a"}, nil, len(a) + len(written(2, 1200, 3600)),
+					"import these themselves"},
 			}
 		},
 		"the files, then cat of both": func(d *desk) []step {
@@ -167,7 +169,8 @@ func TestRule(t *testing.T) {
 			for i := range 8 {
 				same = append(same, asked(fmt.Sprintf("2001:db8::%d", i+1), "/", 600))
 			}
-			one, two := slices.Concat(written(1, 0, 600), same, written(1, 601, 1200)), slices.Concat(written(2, 0, 600), same, written(2, 601, 1200))
+			one, two := slices.Concat(written(1, 0, 600), same, written(1, 601, 1200)),
+				slices.Concat(written(2, 0, 600), same, written(2, 601, 1200))
 			d.file("one", text(one))
 			d.file("two", text(two))
 			return []step{{"both", []string{"one", "two"}, nil, len(one) + len(two), ""}}
@@ -341,7 +344,8 @@ func TestManySmallFiles(t *testing.T) {
 		step{"all", []string{"*.gz"}, nil, 2 * n, ""},
 		step{"again", []string{"*.gz"}, nil, 2 * n, ""},
 	)
-	d.file("000000.gz", packGzip(t, []byte("#Version: 1.0\n"+asked("10.0.0.0", "/", 0)+asked("192.0.2.1", "/0", 0)+asked("192.0.2.2", "/", 5000))))
+	d.file("000000.gz", packGzip(t, []byte("#Version: 1.0\n"+asked("10.0.0.0", "/", 0)+asked("192.0.2.1", "/0", 0)+
+		asked("192.0.2.2", "/", 5000))))
 	d.follow(step{"one has grown", []string{"*.gz"}, nil, 2*n + 1, ""})
 }
 

@@ -29,15 +29,18 @@ func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	d := newDesk(t)
 	d.counter.Close()
 	d.file("geoip", nil)
-	d.file("geoip6", []byte("2001:db8::,2001:db8:7fff:ffff:ffff:ffff:ffff:ffff,DE\n2001:db8:8000::,2001:db8:ffff:ffff:ffff:ffff:ffff:ffff,FR\n"))
+	d.file("geoip6", []byte("2001:db8::,2001:db8:7fff:ffff:ffff:ffff:ffff:ffff,DE\n2001:db8:8000::,"+
+		"2001:db8:ffff:ffff:ffff:ffff:ffff:ffff,FR\n"))
 	countries, err := country.Open(d.folder+"/geoip", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	tables := dbtest.Open(t, d.url, db.Options{Writers: record.Connections()})
-	d.counter, err = counter.Open(t.Context(), tables, counter.Options{Countries: countries, Options: record.Options{MaxWait: time.Minute, Filter: true, Memory: 8 << 20}})
+	d.counter, err = counter.Open(t.Context(), tables,
+		counter.Options{Countries: countries, Options: record.Options{MaxWait: time.Minute, Filter: true, Memory: 8 << 20}})
 	require.NoError(t, err)
 	t.Cleanup(d.counter.Close)
 	open, all, unlimited := "open", 0, "0"
-	require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "big", app.Settings{Access: &open, RetainDays: &all, MaxNewPages: &unlimited}))
+	require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), "big", app.Settings{Access: &open, RetainDays: &all,
+		MaxNewPages: &unlimited}))
 
 	visits := dbtest.FromEnv(t, "FOOTFALL_LOG_VISITS", dbtest.LongOrShort(20_000, 3000))
 	var log bytes.Buffer
@@ -56,7 +59,8 @@ func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 		if value := query + parts[3]; !values[value] {
 			values[value] = true
 			_, stamp, _ := strings.Cut(parts[0], " - - ")
-			first = fmt.Appendf(first, "first.example 192.0.%d.%d - - %s\"GET /?%s HTTP/1.1\" 200 1 %q %q\n", len(values)/200, len(values)%200, stamp, query, parts[3], browser)
+			first = fmt.Appendf(first, "first.example 192.0.%d.%d - - %s\"GET /?%s HTTP/1.1\" 200 1 %q %q\n", len(values)/200, len(values)%200,
+				stamp, query, parts[3], browser)
 		}
 	}
 	o := d.options(d.file("first.log", first))

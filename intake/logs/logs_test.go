@@ -14,9 +14,12 @@ import (
 const (
 	commonLine   = `192.0.2.7 - - [10/Oct/2026:13:55:36 +0200] "GET /a?b=c HTTP/1.1" 200 2326`
 	combinedLine = commonLine + ` "https://other.example/" "Mozilla/5.0 (X11; Linux x86_64)"`
-	nginxLine    = `{"time_local":"10/Oct/2026:13:55:36 +0200","remote_addr":"192.0.2.7","request":"GET /a?b=c HTTP/1.1","status":"200","http_host":"blog.example","http_referer":"https://other.example/","http_user_agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
-	caddyLine    = `{"level":"info","ts":1791633336.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"4","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"blog.example","uri":"/a?b=c","headers":{"Accept":["*/*"],"Referer":["https://other.example/"],"User-Agent":["Mozilla/5.0 (X11; Linux x86_64)"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"User-Agent":["none"],"status":["7"]}}`
-	traefikLine  = `{"ClientAddr":"192.0.2.7:5000","ClientHost":"192.0.2.7","DownstreamStatus":200,"OriginStatus":0,"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_Referer":"https://other.example/","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+	nginxLine    = `{"time_local":"10/Oct/2026:13:55:36 +0200","remote_addr":"192.0.2.7","request":"GET /a?b=c HTTP/1.1","status":"200",` +
+		`"http_host":"blog.example","http_referer":"https://other.example/","http_user_agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+	caddyLine = `{"level":"info","ts":1791633336.25,"logger":"http.log.access","msg":"handled request",` +
+		`"request":{"remote_ip":"10.0.0.1","remote_port":"4","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"blog.example","uri":"/a?b=c","headers":{"Accept":["*/*"],"Referer":["https://other.example/"],"User-Agent":["Mozilla/5.0 (X11; Linux x86_64)"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"User-Agent":["none"],"status":["7"]}}`
+	traefikLine = `{"ClientAddr":"192.0.2.7:5000","ClientHost":"192.0.2.7","DownstreamStatus":200,"OriginStatus":0,` +
+		`"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_Referer":"https://other.example/","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
 )
 
 // read is a line as a test writes it.
@@ -34,7 +37,8 @@ func dockerLine(line string) string {
 }
 
 func (l *Line) read() read {
-	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), string(l.Referer), l.Status, l.TellsAgent}
+	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), string(l.Referer), l.Status,
+		l.TellsAgent}
 }
 
 func TestParse(t *testing.T) {
@@ -47,20 +51,28 @@ func TestParse(t *testing.T) {
 		read
 		at time.Time
 	}{
-		commonLine:                                     {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
-		commonLine + " 0.017":                          {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
-		combinedLine:                                   {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
-		combinedLine + ` "10.0.0.9" 0.3`:               {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
-		combinedLine + "\r":                            {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
-		"blog.example " + commonLine:                   {read{CommonHost, "blog.example", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
-		"blog.example:443 " + combinedLine:             {read{CombinedHost, "blog.example:443", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
-		"203.0.113.1 " + combinedLine:                  {read{CombinedHost, "203.0.113.1", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		commonLine:                       {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		commonLine + " 0.017":            {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		combinedLine:                     {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		combinedLine + ` "10.0.0.9" 0.3`: {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		combinedLine + "\r":              {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		"blog.example " + commonLine: {read{CommonHost, "blog.example", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false},
+			second},
+		"blog.example:443 " + combinedLine: {read{CombinedHost, "blog.example:443", "192.0.2.7", "GET", "/a?b=c", browser, before,
+			200, true}, second},
+		"203.0.113.1 " + combinedLine: {read{CombinedHost, "203.0.113.1", "192.0.2.7", "GET", "/a?b=c", browser, before, 200,
+			true}, second},
 		strings.Replace(commonLine, "- -", "- a b", 1): {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
-		`2001:db8::1 - - [10/Oct/2026:11:55:36 +0000] "GET / HTTP/2.0" 304 - "" ""`:                     {read{Combined, "", "2001:db8::1", "GET", "/", "", "", 304, true}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "-" 408 0`:                                          {read{Common, "", "192.0.2.7", "", "", "", "", 408, false}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`:                               {read{Common, "", "192.0.2.7", "", "", "", "", 400, false}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, "-", 200, true}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`:                                   {read{Common, "", "192.0.2.7", "GET", "/old", "", "", 200, false}, second},
+		`2001:db8::1 - - [10/Oct/2026:11:55:36 +0000] "GET / HTTP/2.0" 304 - "" ""`: {
+			read{Combined, "", "2001:db8::1", "GET", "/", "", "", 304, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "-" 408 0`: {
+			read{Common, "", "192.0.2.7", "", "", "", "", 408, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`: {
+			read{Common, "", "192.0.2.7", "", "", "", "", 400, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {
+			read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, "-", 200, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`: {
+			read{Common, "", "192.0.2.7", "GET", "/old", "", "", 200, false}, second},
 		nginxLine:                {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
 		dockerLine(combinedLine): {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
 		dockerLine(nginxLine):    {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
@@ -144,7 +156,8 @@ func TestTimes(t *testing.T) {
 		"1791633336500000000":                "2026-10-10T11:55:36.5Z",
 		"2026-10-10 11:55:36,5Z":             "2026-10-10T11:55:36.5Z",
 		"2026-10-10T11:55:36.123456789+0000": "2026-10-10T11:55:36.123456789Z",
-		"1e9":                                "", "": "", "-": "", "2026-10-10": "", "2026-13-10T11:55:36Z": "", "2026-10-10T11:55:36": "", "99999999999999999999": "",
+		"1e9":                                "", "": "", "-": "", "2026-10-10": "", "2026-13-10T11:55:36Z": "", "2026-10-10T11:55:36": "",
+		"99999999999999999999":      "",
 		"2026-10-10T11:55:36+07:0x": "", "2026-10-10T11:55:36x07:00": "",
 	} {
 		got, _, ok := parseTime([]byte(text))
@@ -167,7 +180,8 @@ func TestParseAllocatesNothing(t *testing.T) {
 
 // Whatever a line has, what is read lies within it, or has been unescaped from it.
 func FuzzParseCommon(f *testing.F) {
-	for _, text := range []string{commonLine, combinedLine, "blog.example:443 " + combinedLine, `1.2.3.4 - - [10/Oct/2026:11:55:36 +0000] "\x16\"" 400 0 "\\" "\u00e9"`} {
+	for _, text := range []string{commonLine, combinedLine, "blog.example:443 " + combinedLine,
+		`1.2.3.4 - - [10/Oct/2026:11:55:36 +0000] "\x16\"" 400 0 "\\" "\u00e9"`} {
 		f.Add([]byte(text))
 	}
 	p := NewParser("")
@@ -206,14 +220,16 @@ func FuzzParseJSON(f *testing.F) {
 		var l Line
 		err := p.Parse(text, &l)
 		var want map[string]any
-		if json.Unmarshal(text, &want) != nil || strings.ContainsAny(string(text), "\r\n\x00") || strings.Count(string(text), "{")+strings.Count(string(text), "[") > deepest {
+		if json.Unmarshal(text, &want) != nil || strings.ContainsAny(string(text), "\r\n\x00") || strings.Count(string(text), "{")+
+			strings.Count(string(text), "[") > deepest {
 			return
 		}
 		require.NotErrorIs(t, err, errJSON)
 		if err != nil || l.Format != Nginx || len(want) != strings.Count(string(text), `":`) || strings.Contains(string(text), "�") {
 			return // names that are given twice, or in other objects
 		}
-		if agent, is := want["http_user_agent"].(string); is && want["user_agent"] == nil && want["agent"] == nil && want["request_User-Agent"] == nil {
+		if agent, is := want["http_user_agent"].(string); is && want["user_agent"] == nil && want["agent"] == nil &&
+			want["request_User-Agent"] == nil {
 			require.Equal(t, agent, string([]rune(string(l.Agent))))
 		}
 	})
@@ -223,7 +239,8 @@ func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct {
 		format Format
 		line   string
-	}{{Common, commonLine}, {Combined, combinedLine}, {CombinedHost, "blog.example:443 " + combinedLine}, {Nginx, nginxLine}, {Caddy, caddyLine}, {Traefik, traefikLine}} {
+	}{{Common, commonLine}, {Combined, combinedLine}, {CombinedHost, "blog.example:443 " + combinedLine}, {Nginx, nginxLine},
+		{Caddy, caddyLine}, {Traefik, traefikLine}} {
 		b.Run(string(c.format), func(b *testing.B) {
 			p, l, line := NewParser(""), Line{}, []byte(c.line)
 			b.SetBytes(int64(len(line)))

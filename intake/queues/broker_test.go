@@ -46,7 +46,8 @@ func TestRealBroker(t *testing.T) {
 		_, err = admin.CreateTopic(t.Context(), partitions, 1, nil, "visits")
 		require.NoError(t, err)
 		first := w.consume()
-		for n, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+		for n, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(),
+			kgo.ZstdCompression()} {
 			w.sendAs([]kgo.Opt{kgo.ProducerBatchCompression(codec)}, int32(n%partitions), visits(round*10+uint64(n), 300)...) //nolint:gosec // small
 		}
 		second := w.consume()

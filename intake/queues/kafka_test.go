@@ -48,7 +48,8 @@ func TestMessagesThatAreGone(t *testing.T) {
 	w.refused = len(desk.Column[string](w.t, w.Desk, "SELECT source FROM footfall.refused")) + 1 // the gap
 	w.send(0, later[50:]...)
 	assert.Contains(t, w.consumeAll().log.String(), "messages=50")
-	assert.Equal(t, []string{"100: the queue no longer has the messages from here up to 149, which were not counted: it kept them for too short a time"},
+	assert.Equal(t, []string{"100: the queue no longer has the messages from here up to 149, which were not counted: it kept them for too " +
+		"short a time"},
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
@@ -211,7 +212,8 @@ func TestTransactions(t *testing.T) {
 		require.NoError(t, client.BeginTransaction())
 		sent, end := visits(n, 50), kgo.TransactionEndTry(n%2 == 0)
 		for _, m := range sent {
-			client.Produce(t.Context(), &kgo.Record{Topic: "visits", Value: []byte(m.text), Timestamp: m.at}, func(_ *kgo.Record, err error) { assert.NoError(t, err) })
+			client.Produce(t.Context(), &kgo.Record{Topic: "visits", Value: []byte(m.text), Timestamp: m.at},
+				func(_ *kgo.Record, err error) { assert.NoError(t, err) })
 			if end == kgo.TryCommit {
 				w.note(m)
 			}
@@ -267,7 +269,8 @@ func TestPackedBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pack := func(codec kgo.CompressionCodec, most int32, messages ...message) {
-		w.sendAs([]kgo.Opt{kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(most), kgo.BrokerMaxWriteBytes(200 << 20), kgo.MaxDecompressBatchBytes(200 << 20)}, 0, messages...)
+		w.sendAs([]kgo.Opt{kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(most), kgo.BrokerMaxWriteBytes(200 << 20),
+			kgo.MaxDecompressBatchBytes(200 << 20)}, 0, messages...)
 	}
 	for n, codec := range []kgo.CompressionCodec{kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
 		pack(codec, 1<<20, visits(uint64(n), 50)...) //nolint:gosec // small
@@ -277,7 +280,8 @@ func TestPackedBatches(t *testing.T) {
 	pack(kgo.ZstdCompression(), 100<<20, message{text: strings.Repeat(" ", unpackedAtMost+1), at: time.Now()})
 	w.send(0, visits(9, 50)...)
 	w.finish(c)
-	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make smaller ones"},
+	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make " +
+		"smaller ones"},
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 

@@ -32,7 +32,8 @@ func (a *Address) checkLogin() (faults []error) {
 	case sasl != "" && saslOf[sasl] == nil:
 		faults = append(faults, fmt.Errorf("sasl: %q is not known: write %s", sasl, mechanisms))
 	case sasl != "" && (a.user == "" || a.password == ""):
-		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with --password-file"))
+		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with "+
+			"--password-file"))
 	}
 	return faults
 }

@@ -74,7 +74,8 @@ func (s *stream) open(ctx context.Context, parts Parts) error {
 	}
 	opened := s.stream.CachedInfo()
 	if opened.Config.Retention != jetstream.LimitsPolicy {
-		return visit.Errorf(visit.Invalid, "queue", "stream %s lets go of messages when others have acknowledged them: make one whose retention is limits", s.queue)
+		return visit.Errorf(visit.Invalid, "queue",
+			"stream %s lets go of messages when others have acknowledged them: make one whose retention is limits", s.queue)
 	}
 	s.name = fmt.Sprintf("nats %s %s", s.queue, opened.Created.UTC().Format(time.RFC3339Nano))
 	next, err := parts.Begin(ctx, s.name, streamPart, max(int64(opened.State.FirstSeq), 1))

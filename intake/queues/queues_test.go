@@ -58,7 +58,8 @@ func newWorld(t *testing.T, options ...kfake.Opt) *world {
 	t.Helper()
 	w := newTables(t)
 	var err error
-	w.broker, err = kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"), kfake.ListenFn(w.conns.listen)}, options...)...)
+	w.broker, err = kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"),
+		kfake.ListenFn(w.conns.listen)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(w.broker.Close)
 	w.queue, w.hosts = kafkaQueue, strings.Join(w.broker.ListenAddrs(), ",")
@@ -136,7 +137,8 @@ func (w *world) sendToAll(seed uint64, n int) {
 // sendAs sends them as a client with some options.
 func (w *world) sendAs(options []kgo.Opt, partition int32, messages ...message) {
 	w.t.Helper()
-	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(w.hosts, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(w.hosts, ",")...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(w.t, err)
 	defer client.Close()
 	var records []*kgo.Record
@@ -173,7 +175,8 @@ func visits(seed uint64, n int) []message {
 	now := time.Now()
 	messages := make([]message, n)
 	for i := range messages {
-		m := message{page: fmt.Sprintf("/%d", random.IntN(7)), visitor: fmt.Sprintf("192.0.2.%d", random.IntN(40)), at: now.Add(-time.Duration(random.IntN(30)) * time.Hour)}
+		m := message{page: fmt.Sprintf("/%d", random.IntN(7)), visitor: fmt.Sprintf("192.0.2.%d", random.IntN(40)),
+			at: now.Add(-time.Duration(random.IntN(30)) * time.Hour)}
 		m.text = fmt.Sprintf(`{"uri":"http://blog.example%s","ip":%q}`, m.page, m.visitor)
 		switch random.IntN(10) {
 		case 0:
@@ -245,7 +248,8 @@ func (w *world) consumeOn(url string, connect Connect) *consumer {
 	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, counting.Metrics}
 	w.t.Cleanup(end)
 	go func() {
-		c.ended <- Run(ctx, counting.Counter, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
+		c.ended <- Run(ctx, counting.Counter, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)),
+			Metrics: NewMetrics(c.shown)})
 	}()
 	return c
 }
@@ -354,12 +358,14 @@ func TestMessagesBringTags(t *testing.T) {
 	w := newWorld(t)
 	at := time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour)
 	w.send(0, message{page: "/", visitor: "192.0.2.1", at: at,
-		text: `{"uri":"http://blog.example/?utm_campaign=May","ip":"192.0.2.1","referrer":"https://news.example/1","language":"de","country":"AT"}`})
+		text: `{"uri":"http://blog.example/?utm_campaign=May","ip":"192.0.2.1","referrer":"https://news.example/1","language":"de",` +
+			`"country":"AT"}`})
 	w.consumeAll()
 	require.Eventually(t, func() bool {
 		return desk.Column[string](w.t, w.Desk, "SELECT count(*)::text FROM footfall.tag_news")[0] == "0"
 	}, dbtest.Patience, dbtest.Tick)
-	assert.Equal(t, []string{"campaign may 1", "country AT 1", "hour 23 1", "language de 1", "source news.example 1"}, desk.Column[string](w.t, w.Desk, `
+	assert.Equal(t, []string{"campaign may 1", "country AT 1", "hour 23 1", "language de 1", "source news.example 1"},
+		desk.Column[string](w.t, w.Desk, `
 		SELECT concat_ws(' ', t.name, value, pv) COLLATE "C" FROM footfall.tag_days JOIN footfall.tags AS t ON t.id = tag_id
 		JOIN footfall.pages AS p ON p.id = page_id WHERE uri = 'blog.example' ORDER BY 1`))
 }

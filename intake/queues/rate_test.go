@@ -32,7 +32,8 @@ func BenchmarkQueue(b *testing.B) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(4, "visits"))
 	require.NoError(b, err)
 	defer broker.Close()
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.MaxBufferedRecords(len(visits)))
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()),
+		kgo.MaxBufferedRecords(len(visits)))
 	require.NoError(b, err)
 	for _, v := range visits {
 		text := fmt.Sprintf(`{"uri":%q,"ip":%q,"agent":%q}`, v.URI, v.IP, v.Agent)
@@ -69,7 +70,8 @@ func madeUp(b *testing.B, set generate.Set) (visits []counter.Request) {
 		var l logs.Line
 		require.NoError(b, p.Parse(bytes.TrimSuffix(line, []byte("\n")), &l))
 		if l.Status == 200 && !bytes.Contains(l.Agent, []byte("bot")) && bytes.Equal(l.Method, []byte("GET")) {
-			visits = append(visits, counter.Request{App: "big", URI: "http://" + string(l.Host) + string(l.Target), IP: string(l.Client), Asserts: true, Agent: string(l.Agent)})
+			visits = append(visits, counter.Request{App: "big", URI: "http://" + string(l.Host) + string(l.Target), IP: string(l.Client),
+				Asserts: true, Agent: string(l.Agent)})
 		}
 	}
 	return visits

@@ -28,12 +28,15 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		`{"uri":"http://alice@blog.example/","ip":"203.0.113.7","x":{"y":["alice",{"z":"alice"}]}}`,
 		`{"uri":"gopher://blog.example/","ip":"203.0.113.7","agent":"alice"}`,
 		`{"visitor":"alice","uri":"http://blog.example/"}`, `{"visitor":alice,"uri":"http://blog.example/"}`, `{"ip":"alice`,
-		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03T04:05:06Z"}`, `{"uri":"http://blog.example/","ip":"203.0.113.7","at":"alice 203.0.113.7"}`,
-		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 203.0.113.7"}`, `{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 10:00:00 3fff::7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03T04:05:06Z"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"alice 203.0.113.7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 203.0.113.7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 10:00:00 3fff::7"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03 04:05:06.5 +0200"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"\": write one like 203.0.113.7"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7",": write one like 203.0.113.7":""}`,
-		`{"uri":"http://203.0.113.7: write one like 203.0.113.7/","ip":"203.0.113.8"}`, `{"uri":"http://203%2E0%2E113%2E7/","ip":"203.0.113.8"}`, `{"uri":"http://other.example/%zz203%2E0.113.7","ip":"203.0.113.8"}`,
+		`{"uri":"http://203.0.113.7: write one like 203.0.113.7/","ip":"203.0.113.8"}`, `{"uri":"http://203%2E0%2E113%2E7/","ip":"203.0.113.8"}`,
+		`{"uri":"http://other.example/%zz203%2E0.113.7","ip":"203.0.113.8"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7","id":"` + strings.Repeat("alice", 20) + `"}`,
 		huge,
 	}
@@ -46,15 +49,18 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		message{text: good.text, at: time.UnixMilli(-1)}) // as old producers have it
 	w.send(0, messages...)
 	c := w.consumeAll()
-	kept := strings.Join(desk.Column[string](w.t, w.Desk, "SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
+	kept := strings.Join(desk.Column[string](w.t, w.Desk,
+		"SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
 	t.Log(kept)
 	for _, secret := range []string{"alice", "203.0.113", "203%2E0", "3fff"} {
 		assert.NotContains(t, kept, secret)
 		assert.NotContains(t, c.log.String(), secret)
 	}
 	for _, words := range []string{
-		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `keeps no visits of that day`, `the queue gives the message no time`,
-		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`, `"at":"2001-02-03T04:05:06Z"`, `"at":"2001-02-03 04:05:06.5 +0200"`,
+		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`,
+		`a visit has 65536 at most`, `keeps no visits of that day`, `the queue gives the message no time`,
+		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`,
+		`"at":"2001-02-03T04:05:06Z"`, `"at":"2001-02-03 04:05:06.5 +0200"`,
 	} {
 		assert.Contains(t, kept, words)
 	}
@@ -77,7 +83,8 @@ func TestClockOfAProducerIsAhead(t *testing.T) {
 			{began.AddDate(0, 0, 2), `,"at":"` + began.Format(time.RFC3339) + `"`},
 		} {
 			visitor := fmt.Sprint(ip, i)
-			messages = append(messages, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q%s}`, visitor, m.field), page: "/", visitor: visitor, at: m.at})
+			messages = append(messages, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q%s}`, visitor, m.field), page: "/",
+				visitor: visitor, at: m.at})
 		}
 		return append(messages, message{text: `{"uri":"http://blog.example/","ip":"x","at":"9999-12-31T23:59:59Z"}`, at: began})
 	}
@@ -128,7 +135,8 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 	w.isCounted()
 	c.stop()
 	assert.Equal(t, []string{"0 1500 2499 1000", "1 0 9 10"},
-		desk.Column[string](w.t, w.Desk, "SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY part ORDER BY part"))
+		desk.Column[string](w.t, w.Desk, "SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY "+
+			"part ORDER BY part"))
 	w.Exec(w.t, "UPDATE footfall.refused SET refused_at = now() - interval '7 days 1 minute' WHERE part = '1'")
 	forgotten, err := w.DB.ForgetRefused(t.Context())
 	require.NoError(t, err)
@@ -175,7 +183,8 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	require.NoError(t, admin.DeleteApp(t.Context(), "blog"))
 	w.send(0, visits(2, 100)...)
 	c.endsWith("blog")
-	assert.Equal(t, []string{"0 0"}, desk.Column[string](w.t, w.Desk, "SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
+	assert.Equal(t, []string{"0 0"}, desk.Column[string](w.t, w.Desk,
+		"SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
 	w.consume().endsWith("blog")
 }
 
@@ -186,13 +195,15 @@ func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	w := newWorld(t)
 	for _, part := range []string{"1", "0"} {
 		w.Exec(w.t, `INSERT INTO footfall.positions (app_id, source, part, next) SELECT id, 'queue', $1, 1000 FROM footfall.apps`, part)
-		w.Exec(w.t, `SELECT footfall.refuse_messages(id, 'queue', $1, array_agg(n), array_agg(''::text), array_agg(''::text)) FROM footfall.apps, generate_series(0, 999) AS n GROUP BY id`, part)
+		w.Exec(w.t, `SELECT footfall.refuse_messages(id, 'queue', $1, array_agg(n), array_agg(''::text), array_agg(''::text))
+			FROM footfall.apps, generate_series(0, 999) AS n GROUP BY id`, part)
 	}
 	w.Exec(w.t, "ANALYZE footfall.refused")
 	batch, err := w.Conn(w.t).Begin(t.Context())
 	require.NoError(t, err)
 	refuse := func(part string) {
-		_, err := batch.Exec(t.Context(), `SELECT footfall.move_position(id, 'queue', $1, 1000, 1001), footfall.refuse_messages(id, 'queue', $1, '{1000}', '{""}', '{""}') FROM footfall.apps`, part)
+		_, err := batch.Exec(t.Context(), `SELECT footfall.move_position(id, 'queue', $1, 1000, 1001), footfall.refuse_messages(id, 'queue', $1,
+			'{1000}', '{""}', '{""}') FROM footfall.apps`, part)
 		require.NoError(t, err)
 	}
 	refuse("0")

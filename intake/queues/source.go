@@ -74,8 +74,9 @@ func anew(why error) error {
 // lostMessages is an error about a part of a queue that ends before what was counted of it: of what
 // comes there next nobody could tell whether it was counted.
 func lostMessages(queue, part, ends string, counted int64) error {
-	return visit.Errorf(visit.Mismatch, "queue", "%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+
-		"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%s'",
+	return visit.Errorf(visit.Mismatch, "queue",
+		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+
+			"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%s'",
 		ends, counted, strings.ReplaceAll(queue, "'", "''"), part)
 }
 

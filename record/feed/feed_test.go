@@ -53,7 +53,8 @@ func (d *house) open() *counter.Counter { return d.openAt(d.URL, 5*time.Second) 
 
 func (d *house) openAt(url string, statementTimeout time.Duration) *counter.Counter {
 	d.t.Helper()
-	return desk.On(d.t, url, desk.Options{Real: true, DB: db.Options{Writers: record.Connections(), StatementTimeout: statementTimeout}}).Counter
+	return desk.On(d.t, url, desk.Options{Real: true, DB: db.Options{Writers: record.Connections(),
+		StatementTimeout: statementTimeout}}).Counter
 }
 
 // list is a source of two parts, whose entries count but for each fifth one, which is passed, and
@@ -122,7 +123,8 @@ func (l *list) Decide(ctx context.Context) (func(context.Context, *feed.Entry[st
 		if e.Next%7 == 0 {
 			return e.Refuse(visit.Errorf(visit.Invalid, "uri", "it is the seventh"))
 		}
-		v, _, err := g.Visit(ctx, counter.Item{URI: "http://a.example/" + fmt.Sprint(e.Next%9), IP: fmt.Sprintf("10.0.0.%d", e.Next%250), At: l.at})
+		v, _, err := g.Visit(ctx, counter.Item{URI: "http://a.example/" + fmt.Sprint(e.Next%9), IP: fmt.Sprintf("10.0.0.%d", e.Next%250),
+			At: l.at})
 		if err != nil {
 			return e.Refuse(err)
 		}
@@ -363,7 +365,8 @@ func testFault(t *testing.T, is fault, patient bool) {
 	if is.idle {
 		counts /= 2
 	}
-	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id
+		WHERE uri = 'a.example'`))
 	assert.EqualValues(t, 2*faultsLength, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
@@ -389,7 +392,8 @@ func testInboxFault(t *testing.T, is fault) {
 		return func() { _ = holder.Close(context.Background()) }
 	}
 	come := func(n int, at string, later bool) {
-		_, err := d.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
+		_, err := d.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at,
+			Later: later})
 		require.NoError(t, err)
 	}
 	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // nobody counts what is accepted
@@ -420,11 +424,13 @@ func testInboxFault(t *testing.T, is fault) {
 	if end != nil {
 		end()
 	}
-	require.Eventually(t, func() bool { return d.One(d.t, `SELECT sum(inbox_behind(id))::bigint FROM apps`) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return d.One(d.t, `SELECT sum(inbox_behind(id))::bigint FROM apps`) == 0 }, dbtest.Patience,
+		dbtest.Tick)
 	if is.none {
 		counts = 0
 	}
-	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.Equal(t, counts, d.One(d.t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id
+		WHERE uri = 'a.example'`))
 }
 
 // A feed whose time is over begins no further chunk, and says why.

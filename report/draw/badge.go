@@ -57,12 +57,14 @@ func (b Badge) SVG() string {
 		x += badgeLineWide + pad
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s" `+
-		`font-family="Verdana,Geneva,'DejaVu Sans',sans-serif" font-size="%[4]d"><title>%[3]s</title>`, x, badgeHigh, title, badgeFont)
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" `+
+		`aria-label="%[3]s" font-family="Verdana,Geneva,'DejaVu Sans',sans-serif" font-size="%[4]d"><title>%[3]s</title>`, x, badgeHigh, title,
+		badgeFont)
 	out.WriteString(`<style>@media (prefers-color-scheme:dark){` + style + `}</style>`)
 	if !b.Plain {
 		fmt.Fprintf(&out, `<clipPath id="round"><rect width="%d" height="%d" rx="3"/></clipPath>`+
-			`<linearGradient id="gloss" x2="0" y2="100%%"><stop offset="0" stop-color="#bbb" stop-opacity=".1"/><stop offset="1" stop-opacity=".1"/></linearGradient>`+
+			`<linearGradient id="gloss" x2="0" y2="100%%"><stop offset="0" stop-color="#bbb" stop-opacity=".1"/>`+
+			`<stop offset="1" stop-opacity=".1"/></linearGradient>`+
 			`<g clip-path="url(#round)">%[3]s<rect fill="url(#gloss)" width="%[1]d" height="%[2]d"/></g>`, x, badgeHigh, boxes.String())
 	}
 	return out.String() + texts.String() + "</svg>\n"

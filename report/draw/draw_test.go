@@ -65,7 +65,8 @@ func TestLongNamesAreCutOnTerminalsAlone(t *testing.T) {
 	table.Rows = append(table.Rows, []any{"short", int64(7)})
 	lines := strings.Split(table.Text(Style{}), "\n")
 	assert.True(t, strings.HasPrefix(lines[1], long+"   7 █"), lines[1])
-	assert.True(t, strings.HasPrefix(lines[2], "short"+strings.Repeat(" ", mostWide-len("short"))+"   7 █"), "not filled up to the longest: %s", lines[2])
+	assert.True(t, strings.HasPrefix(lines[2], "short"+strings.Repeat(" ", mostWide-len("short"))+"   7 █"),
+		"not filled up to the longest: %s", lines[2])
 }
 
 func TestCut(t *testing.T) {
@@ -132,7 +133,8 @@ func TestNothingReachesATerminalRaw(t *testing.T) {
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, WriteSVG(&out, hostile, Plot{Summary: hostile, Bars: []PlotBar{{Name: hostile, Label: hostile, Visitors: 40, New: 10}}}))
+	require.NoError(t, WriteSVG(&out, hostile,
+		Plot{Summary: hostile, Bars: []PlotBar{{Name: hostile, Label: hostile, Visitors: 40, New: 10}}}))
 	for _, outside := range []string{"<script", "\x1b", "href", "@import", "src=", "<div", "NaN"} {
 		assert.NotContains(t, out.String(), outside)
 	}
@@ -198,8 +200,10 @@ func TestSVGNeedsNoStyle(t *testing.T) {
 func TestBars(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	rows := []Bar{{Name: hostile, Value: 1000, Label: "much", Strong: true}, {Name: "b", Value: 10, Label: "little"}, {Name: "c", Label: "none"}}
-	require.NoError(t, WriteBars(&out, "both", Bars{Title: "linear", Rows: rows}, Bars{Title: "log", Log: true, Rows: rows}, Bars{Title: "empty"}))
+	rows := []Bar{{Name: hostile, Value: 1000, Label: "much", Strong: true}, {Name: "b", Value: 10, Label: "little"},
+		{Name: "c", Label: "none"}}
+	require.NoError(t, WriteBars(&out, "both", Bars{Title: "linear", Rows: rows}, Bars{Title: "log", Log: true, Rows: rows},
+		Bars{Title: "empty"}))
 	assert.NotContains(t, out.String(), "<script")
 	assert.NotContains(t, out.String(), "NaN")
 	var lengths, texts []string

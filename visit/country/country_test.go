@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	lines4 = "# Vendor:    IPFire Project\n# License:   CC BY-SA 4.0\n#\n16777216,16777471,AU\n16777472,16778239,CN\n16778240,16779263,AU\n\n3405803776,3405804031,??\n3405804032,3405804287,EU\n"
+	lines4 = "# Vendor:    IPFire Project\n# License:   CC BY-SA " +
+		"4.0\n#\n16777216,16777471,AU\n16777472,16778239,CN\n16778240,16779263,AU\n\n3405803776,3405804031,??\n3405804032,3405804287,EU\n"
 	lines6 = "# Vendor:    IPFire Project\n# License:   CC BY-SA 4.0\n2001:200::,2001:200:134:ffff:ffff:ffff:ffff:ffff,JP\n" +
 		"2a00:1:1:1::,2a00:1:1:1:7fff:ffff:ffff:ffff,DE\n2a00:1:1:1:8000::,2a00:1:1:2:ffff:ffff:ffff:ffff,FR\nffff::,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff,UK\n"
 )
@@ -32,7 +33,8 @@ var answers = map[string]string{
 	"1.0.0.0": "AU", "1.0.0.255": "AU", "1.0.1.0": "CN", "1.0.3.255": "CN", "1.0.4.0": "AU", "1.0.7.255": "AU",
 	"::ffff:1.0.1.1": "CN",
 	"0.255.255.255":  "", "1.0.8.0": "", "203.0.113.1": "", "203.0.114.1": "", "223.0.0.1": "",
-	"2001:200::1": "JP", "2001:200:134:ffff:ffff:ffff:ffff:ffff": "JP", "2001:200:135::": "", "2001:1ff::": "", "2a00:1:1:1::7": "DE", "2a00:1:1:2::7": "FR", "2a00:1:1:3::7": "",
+	"2001:200::1": "JP", "2001:200:134:ffff:ffff:ffff:ffff:ffff": "JP", "2001:200:135::": "", "2001:1ff::": "", "2a00:1:1:1::7": "DE",
+	"2a00:1:1:2::7": "FR", "2a00:1:1:3::7": "",
 }
 
 // write puts a file there at once, as package managers do.
@@ -80,7 +82,8 @@ func TestSmallNetworks(t *testing.T) {
 		slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	for address, want := range map[string]string{
-		"1.0.0.255": "AU", "1.0.1.0": "", "2001::1": "", "2a00:1:1::1": "", "2a00:1:1:1::1": "DE", "2a00:1:1:1:9000::": "DE", "2a00:1:1:2::1": "IT", "2a00:1:1:3::1": "",
+		"1.0.0.255": "AU", "1.0.1.0": "", "2001::1": "", "2a00:1:1::1": "", "2a00:1:1:1::1": "DE", "2a00:1:1:1:9000::": "DE",
+		"2a00:1:1:2::1": "IT", "2a00:1:1:3::1": "",
 	} {
 		requireOf(t, c, address, want)
 	}
@@ -92,7 +95,8 @@ func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	c, err := Open(files(t, "0,4294967295,AU\n", "::,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff,JP\n"), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	for _, address := range []string{"10.1.2.3", "192.168.0.1", "172.16.0.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::1", "fd00::1", "fe80::1", "ff02::1", "::ffff:10.0.0.1"} {
+	for _, address := range []string{"10.1.2.3", "192.168.0.1", "172.16.0.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "0.0.0.0", "224.0.0.1",
+		"255.255.255.255", "::", "::1", "fd00::1", "fe80::1", "ff02::1", "::ffff:10.0.0.1"} {
 		require.Empty(t, c.Of(netip.MustParseAddr(address)), address)
 	}
 	require.Empty(t, c.Of(netip.Addr{}))
@@ -116,7 +120,8 @@ func TestBrokenFiles(t *testing.T) {
 		"the second one":             {lines4, "2001::,FR\n", "geoip6: line 1"},
 		"a database that is cut":     {string(database(t, 6, 24, geo)[200:]), "", ""},
 		"a database without its end": {string(database(t, 6, 24, geo)[:300]), "", "line 1 is not"},
-		"a database of other things": {string(database(t, 6, 24, func(string) mmdbtype.DataType { return mmdbtype.Map{"asn": mmdbtype.Uint32(1)} })), "", "names no country"},
+		"a database of other things": {string(
+			database(t, 6, 24, func(string) mmdbtype.DataType { return mmdbtype.Map{"asn": mmdbtype.Uint32(1)} })), "", "names no country"},
 	} {
 		_, err := Open(files(t, test.four, test.six), slog.New(slog.DiscardHandler))
 		require.ErrorContains(t, err, "file of countries", name)
@@ -143,7 +148,8 @@ func geo(code string) mmdbtype.DataType {
 // database is one with the ranges of lines4 and lines6, made by its vendor's program.
 func database(t testing.TB, version, bits int, record func(code string) mmdbtype.DataType) []byte {
 	t.Helper()
-	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "Test-Country", Description: map[string]string{"en": "of a test"}, IPVersion: version, RecordSize: bits, IncludeReservedNetworks: true})
+	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "Test-Country", Description: map[string]string{"en": "of a test"},
+		IPVersion: version, RecordSize: bits, IncludeReservedNetworks: true})
 	require.NoError(t, err)
 	for line := range strings.Lines(lines4 + lines6) {
 		parts := strings.Split(strings.TrimSpace(line), ",")

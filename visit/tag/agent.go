@@ -21,8 +21,10 @@ type rule struct{ name, words string }
 // Safari. Apps that show pages themselves are named, too: that a page was opened in one is all that
 // is to be learned of where many visits come from.
 var browsers = []rule{
-	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser heytapbrowser" +
-		" qihoobrowser qihu 360se 360ee metasr 2345explorer lbbrowser maxthon mxios coc puffin avast avg epiphany konqueror falkon palemoon seamonkey" +
+	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
+		"heytapbrowser" +
+		" qihoobrowser qihu 360se 360ee metasr 2345explorer lbbrowser maxthon mxios coc puffin avast avg epiphany konqueror falkon palemoon " +
+		"seamonkey" +
 		" waterfox basilisk iceweasel sailfish camino meleon netscape navigator"},
 	{"Facebook", "fban fbav fbios"},
 	{"Instagram", "instagram"},
@@ -74,7 +76,8 @@ var systems = []rule{
 }
 
 var devices = []rule{
-	{Other, "tv smarttv hbbtv googletv appletv netcast web0s webostv bravia crkey roku viera nettv playstation nintendo xbox tesla oculusbrowser vr watch kobo" +
+	{Other, "tv smarttv hbbtv googletv appletv netcast web0s webostv bravia crkey roku viera nettv playstation nintendo xbox tesla " +
+		"oculusbrowser vr watch kobo" +
 		" aftb aftka aftkm aftm aftmm aftn aftr aftrs afts aftss aftt"},
 	{desktop, "nt cros"},
 	{tablet, "ipad tablet kindle playbook silk touchpad"},

@@ -29,7 +29,8 @@ whatsapp: .whatsapp.com wa.me com.whatsapp
 discord: .discord.com .discordapp.com com.discord
 slack: .slack.com com.slack
 bluesky: .bsky.app bsky xyz.blueskyweb.app
-mastodon: mastodon.social mastodon.online mastodon.world mastodon.cloud mastodon.uno mstdn.social mstdn.jp mas.to fosstodon.org hachyderm.io infosec.exchange chaos.social org.joinmastodon.android
+mastodon: mastodon.social mastodon.online mastodon.world mastodon.cloud mastodon.uno mstdn.social mstdn.jp mas.to
+mastodon: fosstodon.org hachyderm.io infosec.exchange chaos.social org.joinmastodon.android
 github: .github.com com.github.android
 wikipedia: .wikipedia.org org.wikipedia
 product hunt: .producthunt.com producthunt

@@ -134,11 +134,13 @@ func TestRead(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	got := Read(Request{
-		URI: page + "?utm_campaign=Spring%20Sale&utm_source=ig", Site: "blog.example.com", Referrer: "https://t.co/", Languages: "de-AT,en;q=0.5", Country: "at",
-		Agent: ReadAgent(agents[0].agent), At: time.Date(2019, 6, 30, 22, 59, 59, 0, time.UTC), Zone: berlin,
+		URI: page + "?utm_campaign=Spring%20Sale&utm_source=ig", Site: "blog.example.com", Referrer: "https://t.co/", Languages: "de-AT,en;q=0.5",
+		Country: "at",
+		Agent:   ReadAgent(agents[0].agent), At: time.Date(2019, 6, 30, 22, 59, 59, 0, time.UTC), Zone: berlin,
 	})
 	require.Equal(t, Set{
-		{Source, "instagram"}, {Campaign, "spring sale"}, {Country, "AT"}, {Language, "de"}, {Device, "desktop"}, {System, "Windows"}, {Browser, "Chrome"}, {Hour, "00"},
+		{Source, "instagram"}, {Campaign, "spring sale"}, {Country, "AT"}, {Language, "de"}, {Device, "desktop"}, {System, "Windows"},
+		{Browser, "Chrome"}, {Hour, "00"},
 	}, got)
 	require.Equal(t, Set{{Hour, "22"}}, Read(Request{At: time.Date(2019, 6, 30, 22, 0, 0, 0, time.UTC), Zone: time.UTC}))
 }
@@ -146,8 +148,10 @@ func TestRead(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
-		"": "", "de": "de", "DE-at,en;q=0.5": "de", "zh-Hans-CN": "zh", "en_US": "en", "fil-PH": "fil", " pt ;q=1": "pt", "iw-IL": "he", "in": "id",
-		"*": "", "*;q=0.5, de": "", "d": "", "english": "", "e2": "", "i-klingon": "", "x-mine": "", "qq": Other, "tlh": Other, ";": "", ",de": "", "\xff\xff": "", "a b": "",
+		"": "", "de": "de", "DE-at,en;q=0.5": "de", "zh-Hans-CN": "zh", "en_US": "en", "fil-PH": "fil", " pt ;q=1": "pt", "iw-IL": "he",
+		"in": "id",
+		"*":  "", "*;q=0.5, de": "", "d": "", "english": "", "e2": "", "i-klingon": "", "x-mine": "", "qq": Other, "tlh": Other, ";": "",
+		",de": "", "\xff\xff": "", "a b": "",
 	} {
 		require.Equal(t, want, LanguageOf(header), "%q", header)
 	}
@@ -175,7 +179,8 @@ func TestCountries(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
 		"DE": "DE", "de": "DE", "UK": "GB", "XK": "XK",
-		"": "", "D": "", "DEU": "", "T1": "", "XX": "", "ZZ": "", "EU": "", "AP": "", "A1": "", "??": "", "\xc3\xa4": "", "D\x20": "", "[[": "", "@@": "",
+		"": "", "D": "", "DEU": "", "T1": "", "XX": "", "ZZ": "", "EU": "", "AP": "", "A1": "", "??": "", "\xc3\xa4": "", "D\x20": "", "[[": "",
+		"@@": "",
 	} {
 		require.Equal(t, want, CountryOf(code), "%q", code)
 	}
@@ -223,7 +228,8 @@ func FuzzRead(f *testing.F) {
 	f.Add(page+"?utm_source=a%20b&utm_campaign=%C3%84", "https://t.co/", "de-AT", "de", agents[0].agent)
 	f.Add(page+"?ref=android-app://x.y&utm_campaign=\u0130\u0130", "android-app://com.google.android.gm", "*", "XX", "\xff")
 	f.Fuzz(func(t *testing.T, uri, referrer, languages, country, agent string) {
-		set := Read(Request{URI: uri, Site: "blog.example.com", Referrer: referrer, Languages: languages, Country: country, Agent: ReadAgent(agent), At: time.Now(), Zone: time.UTC})
+		set := Read(Request{URI: uri, Site: "blog.example.com", Referrer: referrer, Languages: languages, Country: country,
+			Agent: ReadAgent(agent), At: time.Now(), Zone: time.UTC})
 		for _, brought := range set {
 			require.NotEmpty(t, brought.Value, brought.Name)
 			require.LessOrEqual(t, len(brought.Value), MostBytes, brought.Name)
@@ -239,10 +245,12 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkRead(b *testing.B) {
 	for _, bench := range []struct{ name, uri, referrer string }{
-		{"direct", page, ""}, {"the site itself", page, "https://blog.example.com/before"}, {"a host", page, "https://other.example.org/"}, {"a service", page, "https://www.google.com/"}, {"marked", page + "?utm_source=newsletter&utm_campaign=spring", ""},
+		{"direct", page, ""}, {"the site itself", page, "https://blog.example.com/before"}, {"a host", page, "https://other.example.org/"},
+		{"a service", page, "https://www.google.com/"}, {"marked", page + "?utm_source=newsletter&utm_campaign=spring", ""},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			r := Request{URI: bench.uri, Site: "blog.example.com", Referrer: bench.referrer, Languages: "de-AT,en;q=0.5", Country: "AT", Agent: ReadAgent(agents[0].agent), At: time.Now(), Zone: time.UTC}
+			r := Request{URI: bench.uri, Site: "blog.example.com", Referrer: bench.referrer, Languages: "de-AT,en;q=0.5", Country: "AT",
+				Agent: ReadAgent(agents[0].agent), At: time.Now(), Zone: time.UTC}
 			b.ReportAllocs()
 			for b.Loop() {
 				Read(r)
@@ -254,7 +262,8 @@ func BenchmarkRead(b *testing.B) {
 // What is written is read again.
 func TestTextOfASet(t *testing.T) {
 	t.Parallel()
-	for _, s := range []Set{nil, {{Name: Source, Value: "a=b, c \U0001F600"}}, {{Name: Campaign, Value: Other}, {Name: Hour, Value: "00"}, {Name: "plan", Value: "pro"}}} {
+	for _, s := range []Set{nil, {{Name: Source, Value: "a=b, c \U0001F600"}}, {{Name: Campaign, Value: Other}, {Name: Hour, Value: "00"},
+		{Name: "plan", Value: "pro"}}} {
 		require.Equal(t, s, ParseSet(s.Text()))
 	}
 }
