@@ -144,22 +144,20 @@ sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (Cycl
 	$(SBOM) -output bin/footfall.cdx.json bin/footfall
 
 .PHONY: bench
-bench: build-bench ## every contender on every workload, in one process; the report in bin/bench.html
+bench: build-bench ## every contender on every workload, in one process; the figures in bin/bench.json, too
 	@scripts/install-deps postgres
-	bin/bench --json bin/bench.json --html bin/bench.html
+	bin/bench --json bin/bench.json
 
 .PHONY: bench-http
-bench-http: build-bench ## the same through the real server, loaded by wrk; the report in bin/bench-http.html
+bench-http: build-bench ## those of the service through HTTP, loaded by wrk; the figures in bin/bench-http.json, too
 	@scripts/install-deps postgres wrk
-	bin/bench --http --json bin/bench-http.json --html bin/bench-http.html
+	bin/bench --http --json bin/bench-http.json
 
 .PHONY: bench-quick
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres wrk
 	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
-	bin/bench --quick --workloads first --contenders batched+both --preload 0,20000
-	bin/bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
-	bin/bench --http --quick --workloads first --contenders flash --visits 50000
+	bin/bench --http --quick --workloads returning --contenders batched+both,inbox,calls
 	bin/bench reports --quick
 	bin/bench structures --keys 100000
 

@@ -36,6 +36,11 @@ func LiveHeap() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // a size
 }
 
+// Machine says where something is measured, and when.
+func Machine() string {
+	return fmt.Sprintf("%d CPUs, %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), time.Now().UTC().Format(time.RFC3339))
+}
+
 // Server is the PostgreSQL of a run. One goroutine uses it.
 type Server struct {
 	URL     string // of the database that was named, or that was there already
@@ -71,9 +76,7 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: ask the server: %w", err), s.Close())
 	}
-	s.Machine = fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0),
-		runtime.Version(), v.Version, v.Fsync,
-		v.SynchronousCommit, time.Now().UTC().Format(time.RFC3339))
+	s.Machine = fmt.Sprintf("%s, PostgreSQL %s, fsync %s, synchronous_commit %s", Machine(), v.Version, v.Fsync, v.SynchronousCommit)
 	return s, nil
 }
 

@@ -20,11 +20,10 @@ import (
 // Options of a comparison, as flags.
 type Options struct {
 	bench.Options
-	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http guarded, stranger, inbox, overload, flash, calls and constant, too, and with --old old. Default: all."`
+	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched, inbox and calls, and with --old old. Default: all."`
 	Workloads   []string      `enum:"first,mixed,returning,burst" default:"first,mixed,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
-	Preload     []int         `default:"0" placeholder:"ROWS,…" help:"Rows in the table visitors at the start, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only contenders that count in Footfall's tables are compared. Default: ${default}."`
 	Rounds      int           `default:"5" quick:"1" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
-	Visits      int           `default:"100000" quick:"10000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. With --http only for the contender flash. Default: ${default}."`
+	Visits      int           `default:"100000" quick:"10000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
 	Clients     int           `default:"2000" placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: ${default}."`
 	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, the service among them, loaded by wrk, which must be there."`
 	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside the present one, on tables of its own; with --http."`
@@ -40,10 +39,7 @@ func (o Options) Check() (f bench.Faults) {
 	f.When(o.Old != "" && !o.HTTP, "old: it means nothing without --http: leave it out")
 	f.When(o.Connections%load.Threads != 0, "connections: %d will not do: give an even number", o.Connections)
 	f.When(o.Duration < time.Second || o.Duration%time.Second != 0, "duration: %s will not do: give whole seconds, like 10s", o.Duration)
-	f.When(slices.Min(o.Preload) < 0, "preload: give 0 or more")
-	most := slices.Max(o.Preload)/2 + visitsOf(o)
-	f.When(most > load.Addresses, "visits: with those of before, %d visitors are more than the %d addresses to give them", most,
-		load.Addresses)
+	f.When(visitsOf(o) > load.Addresses, "visits: %d visitors are more than the %d addresses to give them", visitsOf(o), load.Addresses)
 	_, err := chosen(o)
 	f.When(err != nil, "%w", err)
 	return f
@@ -51,13 +47,13 @@ func (o Options) Check() (f bench.Faults) {
 
 // mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
 // any contender can answer beside wrk.
-const mostPerSecond = 60_000
+const mostPerSecond = 100_000
 
 // visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
 // time.
 func visitsOf(o Options) int {
 	if o.HTTP {
-		return max(mostPerSecond*runtime.GOMAXPROCS(0)*int(o.Duration.Seconds()), o.Visits)
+		return mostPerSecond * runtime.GOMAXPROCS(0) * int(o.Duration.Seconds())
 	}
 	return o.Visits
 }
@@ -65,16 +61,15 @@ func visitsOf(o Options) int {
 // comparison is a run of Run. One goroutine uses it.
 type comparison struct {
 	Options
-	server  *bench.Server
-	scripts string // the folder of what wrk reads
-	layouts map[string]database
-	report  *Report
+	server    *bench.Server
+	scripts   string            // the folder of what wrk reads
+	templates map[string]string // databases with the tables and the app of each program, "" being the present one
+	report    *Report
 }
 
-// task is a workload on tables that hold so much before.
+// task is a workload and its visits.
 type task struct {
 	About
-	preload  int
 	sequence []load.Arrival
 }
 
@@ -90,7 +85,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
-	c := &comparison{Options: o, layouts: map[string]database{}}
+	c := &comparison{Options: o, templates: map[string]string{}}
 	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
@@ -104,17 +99,10 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	}
 	defer func() { err = errors.Join(err, c.server.Close()) }()
 	c.report.Machine = c.server.Machine
-	var tasks []task // the workloads, each on tables of every size
+	var tasks []task
 	for _, w := range load.Workloads {
-		for _, preload := range c.Preload {
-			if !slices.Contains(c.Workloads, w.Name) {
-				continue
-			}
-			t := task{About: About{Name: w.Name, About: w.About}, preload: preload, sequence: w.Sequence(c.Seed, visitsOf(c.Options), preload/2)}
-			if preload > 0 {
-				t.Name = fmt.Sprintf("%s+%d", w.Name, preload)
-				t.About.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
-			}
+		if slices.Contains(c.Workloads, w.Name) {
+			t := task{About{Name: w.Name, About: w.About}, w.Sequence(c.Seed, visitsOf(c.Options))}
 			tasks, c.report.Loads = append(tasks, t), append(c.report.Loads, t.About)
 		}
 	}
@@ -136,27 +124,23 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// database is where a contender counts, with the key that its visits show; "": none.
-type database struct{ address, key string }
-
-// copyFor makes a database for a contender: a copy of that of its layout, which is made when it is
-// first asked for.
-func (c *comparison) copyFor(ctx context.Context, of contender, preload int) (d database, err error) {
-	name := fmt.Sprint(of.layout, preload)
-	template, made := c.layouts[name]
-	if !made && of.layout != "" {
-		c.Doing("making tables with %d rows of visitors", preload)
-		if template.address, err = c.server.Database(ctx, ""); err != nil {
-			return d, err
-		}
-		if template.key, err = of.setUp(ctx, template.address, preload); err != nil {
-			return d, err
-		}
-		c.layouts[name] = template
+// copyFor makes a database for a contender: an empty one, or a copy of that of its program, which is
+// made when it is first asked for.
+func (c *comparison) copyFor(ctx context.Context, of contender) (address string, err error) {
+	if of.literal {
+		return c.server.Database(ctx, "")
 	}
-	d.key = template.key
-	d.address, err = c.server.Database(ctx, template.address)
-	return d, err
+	template, made := c.templates[of.program]
+	if !made {
+		if template, err = c.server.Database(ctx, ""); err != nil {
+			return "", err
+		}
+		if err := of.setUp(ctx, template); err != nil {
+			return "", err
+		}
+		c.templates[of.program] = template
+	}
+	return c.server.Database(ctx, template)
 }
 
 // turn is one contender's turn at one task, on a database of its own. All visits must be of one
@@ -176,31 +160,26 @@ func (c *comparison) turn(ctx context.Context, of contender, t task, round int) 
 }
 
 func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, err error) {
-	if of.Name == constant { // which needs no database
-		_, err = c.visitProcess(ctx, of, t, database{}, &r)
-		r.WAL = 0 // the server's own
-		return r, err
-	}
-	in, err := c.copyFor(ctx, of, t.preload)
+	address, err := c.copyFor(ctx, of)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, c.server.Drop(in.address)) }()
+	defer func() { err = errors.Join(err, c.server.Drop(address)) }()
 	visit := c.visitHere
 	if c.HTTP {
 		visit = c.visitProcess
 	}
-	judge, err := visit(ctx, of, t, in, &r)
+	judge, err := visit(ctx, of, t, address, &r)
 	if err != nil {
 		return r, err
 	}
-	rows, err1 := c.server.RowsWritten(ctx, in.address)
-	stored, err2 := of.read(ctx, in.address)
+	rows, err1 := c.server.RowsWritten(ctx, address)
+	stored, err2 := of.read(ctx, address)
 	if err := errors.Join(err1, err2); err != nil {
 		return r, fmt.Errorf("read what was counted: %w", err)
 	}
 	// Of all that were counted: over HTTP the last ones were not answered, but cost as much.
-	counted := float64(max(stored.sums[load.Site].Hot-int64(t.preload/2), 1))
+	counted := float64(max(stored.sums[load.Site].Hot, 1))
 	r.Written, r.Asked, r.WAL = float64(rows)/counted, r.Asked/counted, r.WAL/counted
 	r.Errors = judge(stored)
 	return r, nil
@@ -224,9 +203,9 @@ func (r *Turn) measured(ctx context.Context, server *bench.Server, f func() (loa
 
 // standing is what a contender's tables hold after a run.
 type standing struct {
-	sums     map[string]load.Sums            // by uri, as all
-	ranks    map[string]map[netip.Addr]int64 // but of visitors who were there before
-	unproven int64                           // sums that the contender's own rows do not bear out
+	sums     map[string]load.Sums // by uri, as all
+	ranks    map[string]map[netip.Addr]int64
+	unproven int64 // sums that the contender's own rows do not bear out
 }
 
 func newStanding() standing {
@@ -241,10 +220,9 @@ func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// judge compares what was answered and what the tables hold with the truth. So many visitors were
-// there before.
-func judge(sequence []load.Arrival, before int, answers []visit.Answer, s standing) Errors {
-	v := compared(load.Truth(sequence, before), 0, s)
+// judge compares what was answered and what the tables hold with the truth.
+func judge(sequence []load.Arrival, answers []visit.Answer, s standing) Errors {
+	v := compared(load.Truth(sequence), 0, s)
 	for n, a := range sequence {
 		visitor := load.Address(int(a.Visitor))
 		for _, rank := range [][2]int64{
@@ -261,11 +239,11 @@ func judge(sequence []load.Arrival, before int, answers []visit.Answer, s standi
 // judgeSent compares what the tables hold with the truth of all that wrk sent. When its time is up
 // it hangs up, with a visit on the way on each connection at most: these were counted, or not, and
 // nobody heard of it. So as many may be missing. What was answered is not known.
-func judgeSent(sent []load.Arrival, before, answered, connections int, s standing) Errors {
-	truth, there := load.Truth(sent, before), load.Truth(nil, before)
+func judgeSent(sent []load.Arrival, answered, connections int, s standing) Errors {
+	truth := load.Truth(sent)
 	v := compared(truth, max(min(truth[load.Site].Hot-s.sums[load.Site].Hot, int64(len(sent)-answered), int64(connections)), 0), s)
 	for uri, got := range s.sums { // ranks that nobody has
-		v.Ranks += max(got.UV-there[uri].UV-int64(len(s.ranks[uri])), 0)
+		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
 	}
 	return v
 }

@@ -26,9 +26,9 @@ import (
 
 // visitHere opens the contender in this process, sends it the visits, as many at once as there are
 // clients, and closes it. It returns what judges the tables then.
-func (c *comparison) visitHere(ctx context.Context, of contender, t task, in database, r *Turn) (func(standing) Errors, error) {
+func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string, r *Turn) (func(standing) Errors, error) {
 	sequence := t.sequence
-	if of.alone { // which is slower by a factor of ten and more
+	if of.literal { // which is slower by a factor of ten and more
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
 	// Made before the memory is looked at: they are not the contender's.
@@ -38,12 +38,12 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in dat
 		requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
 	}
 	empty := bench.LiveHeap()
-	open, err := of.open(ctx, in.address)
+	open, err := of.open(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	defer open.Close() // and with it the sessions, which only then say what they have written
-	return func(s standing) Errors { return judge(sequence, t.preload/2, answers, s) },
+	return func(s standing) Errors { return judge(sequence, answers, s) },
 		r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
 			began := time.Now()
 			err = load.Together(ctx, c.Clients, len(requests), func(ctx context.Context) func(int) error {
@@ -170,51 +170,33 @@ func serviceTables(ctx context.Context, address string) (standing, error) {
 	return s, err
 }
 
-// setUp makes the tables and an app, outside of what is measured, with so many rows of visitors. It
-// returns the key that visits show; "": none.
-func (c contender) setUp(ctx context.Context, address string, preload int) (key string, err error) {
-	if c.program != "" { // another version makes its own tables, and an app that counts whatever a caller asserts
+// setUp makes the tables, an open app, the site and all its pages, outside of what is measured: a page
+// is new once. The rest needs no more of the tables than versions share.
+func (c contender) setUp(ctx context.Context, address string) error {
+	if c.program != "" { // another version makes its own
 		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
 			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url",
 				address)...).CombinedOutput() //nolint:gosec // the caller names it
 			if err != nil {
-				return "", fmt.Errorf("old: %s %s: %s: %s", c.program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))
+				return fmt.Errorf("old: %s %s: %s: %s", c.program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))
 			}
 		}
-		return "", fill(ctx, address, preload)
-	}
-	d, err := bench.Migrated(ctx, address)
-	if err != nil {
-		return "", err
-	}
-	defer d.Close()
-	admin := admin.NewAdmin(d, nil)
-	if err := admin.AddApp(ctx, load.App, c.settings); err != nil {
-		return "", err
-	}
-	if c.keyed {
-		if key, err = admin.AddKey(ctx, load.App, []app.Scope{app.ScopeAssert}); err != nil {
-			return "", err
+	} else {
+		d, err := bench.Migrated(ctx, address)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		open := "open"
+		if err := admin.NewAdmin(d, nil).AddApp(ctx, load.App, app.Settings{Access: &open}); err != nil {
+			return err
 		}
 	}
-	return key, fill(ctx, address, preload)
-}
-
-// fill makes the site and all its pages: a page is new once, and that is not what is measured. Then
-// it makes so many rows of visitors: half as many people, each of whom came to one page, and so to
-// the site. It needs no more of the tables than versions share.
-func fill(ctx context.Context, address string, preload int) error {
 	uris := make([]string, load.Pages)
 	for i := range uris {
 		uris[i] = load.PageURI(i)
 	}
 	return bench.Ask(ctx, address, func(q *tables.Queries) error {
-		err := q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
-		if err == nil && preload > 0 {
-			err = errors.Join(
-				q.VisitorsPreload(ctx, tables.VisitorsPreloadParams{Visitors: int64(preload / 2), Multiplier: load.Multiplier}),
-				q.CountersPreload(ctx), q.Vacuum(ctx), q.Checkpoint(ctx))
-		}
-		return err
+		return q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
 	})
 }

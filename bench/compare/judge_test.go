@@ -14,7 +14,7 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const visitors = 4000
-	sequence := load.Workloads[0].Sequence(1, visitors, 0)
+	sequence := load.Workloads[0].Sequence(1, visitors)
 	site := load.Site
 	for name, c := range map[string]struct {
 		change func(told []visit.Answer, s *standing)
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			told, s := counted(sequence)
 			c.change(told, &s)
-			assert.Equal(t, c.want, judge(sequence, 0, told, s))
+			assert.Equal(t, c.want, judge(sequence, told, s))
 		})
 	}
 }
@@ -127,7 +127,7 @@ func TestJudgeSent(t *testing.T) {
 			t.Parallel()
 			s := faultless()
 			c.change(&s)
-			assert.Equal(t, c.want, judgeSent(sentVisits(), 0, c.answered, 16, s))
+			assert.Equal(t, c.want, judgeSent(sentVisits(), c.answered, 16, s))
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestJudgeSent(t *testing.T) {
 // No more can have been on the way than there are connections, whatever wrk says.
 func TestJudgeSentBelievesNoMoreThanConnections(t *testing.T) {
 	t.Parallel()
-	v := judgeSent(sentVisits(), 0, 0, 2, newStanding())
+	v := judgeSent(sentVisits(), 0, 2, newStanding())
 	assert.EqualValues(t, 4, v.Hot)
 	assert.EqualValues(t, 2, v.UV)
 }

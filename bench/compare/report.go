@@ -1,16 +1,11 @@
 package compare
 
 import (
-	"bytes"
-	_ "embed" // page.html.tmpl
-	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 
 	"footfall/bench"
-	"footfall/report/draw"
 )
 
 // Report is what Run measured: every contender on every workload, several times.
@@ -43,15 +38,13 @@ type Figures struct {
 	WAL     float64 `json:"walBytes"`
 	Memory  float64 `json:"memoryBytes"`
 	Drained float64 `json:"drained,omitempty"`
-	// Of visits that were offered at twice the rate that is sustained.
-	Sustained float64 `json:"sustained,omitempty"`
-	Errors    Errors  `json:"errors"`
-	Visits    int     `json:"visits"`
+	Errors  Errors  `json:"errors"`
+	Visits  int     `json:"visits"`
 }
 
 // figure is one of them, as rounds are summed up and tables show it.
 type figure struct {
-	Head, About string
+	head, about string
 	of          func(*Figures) *float64
 	sum         func(bench.Spread) float64
 	write       func(float64) string
@@ -72,8 +65,6 @@ var figures = []figure{
 		func(f *Figures) *float64 { return &f.Memory }, most, func(v float64) string { return bench.OrNone(v/1e6, bench.Short) }, false},
 	{"later/s", "visits a second that were counted after the end, of those that waited in the inbox",
 		func(f *Figures) *float64 { return &f.Drained }, median, bench.Grouped, true},
-	{"sustained", "visits a second that both counted just before: twice as many were offered",
-		func(f *Figures) *float64 { return &f.Sustained }, median, bench.Grouped, true},
 }
 
 // Turn is one contender's turn at one workload, on a new database.
@@ -113,7 +104,7 @@ type Row struct {
 }
 
 // references are the contenders with which all others are compared.
-var references = []string{naive, batched, both, old, constant}
+var references = []string{naive, batched, both, old}
 
 // spread is that of a figure, over the rounds of a contender at a workload.
 func (r *Report) spread(workload, contender string, of func(Turn) float64) bench.Spread {
@@ -170,8 +161,8 @@ func (r *Report) exact(name string) bool {
 	return slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == name && a.Exact })
 }
 
-// Fault says what a contender got wrong at a workload, or "".
-func (r *Report) Fault(row Row) string {
+// fault says what a contender got wrong at a workload, or "".
+func (r *Report) fault(row Row) string {
 	if row.Errors == (Errors{}) {
 		return ""
 	}
@@ -184,9 +175,8 @@ func (r *Report) Fault(row Row) string {
 
 // column is one figure of a contender, as all tables show it.
 type column struct {
-	Head  string
-	About string
-	Cell  func(Row) string
+	head, about string
+	cell        func(Row) string
 }
 
 // columns are those of a comparison's tables, behind the contender's name.
@@ -200,7 +190,7 @@ func (r *Report) columns() []column {
 	}
 	for _, f := range figures {
 		if !f.rare || slices.ContainsFunc(r.Rows, func(row Row) bool { return *f.of(&row.Figures) > 0 }) {
-			all = append(all, column{f.Head, f.About, func(row Row) string { return f.write(*f.of(&row.Figures)) }})
+			all = append(all, column{f.head, f.about, func(row Row) string { return f.write(*f.of(&row.Figures)) }})
 		}
 	}
 	all = append(all,
@@ -218,8 +208,8 @@ func (r *Report) columns() []column {
 	return all
 }
 
-// RowsOf are those of one workload.
-func (r *Report) RowsOf(load About) (rows []Row) {
+// rowsOf are those of one workload.
+func (r *Report) rowsOf(load About) (rows []Row) {
 	for _, row := range r.Rows {
 		if row.Workload == load.Name {
 			rows = append(rows, row)
@@ -228,27 +218,8 @@ func (r *Report) RowsOf(load About) (rows []Row) {
 	return rows
 }
 
-// Plots are those of one workload, as an image.
-func (r *Report) Plots(load About) (template.URL, error) {
-	plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true},
-		{Title: "PostgreSQL's log (WAL), bytes a visit"}}
-	for _, row := range r.RowsOf(load) {
-		for i, bar := range []draw.Bar{
-			{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median),
-				bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
-			{Value: row.P99Ms, Label: bench.Short(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
-		} {
-			bar.Name, bar.Strong = row.Contender, r.Fault(row) == ""
-			plots[i].Rows = append(plots[i].Rows, bar)
-		}
-	}
-	var svg bytes.Buffer
-	err := draw.WriteBars(&svg, load.Name, plots...)
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())), err //nolint:gosec // it is ours
-}
-
-// Way says how the visits came, and how often each was measured.
-func (r *Report) Way() string {
+// way says how the visits came, and how often each was measured.
+func (r *Report) way() string {
 	repeats := fmt.Sprintf("medians of %d rounds in turns", r.Rounds)
 	if r.Rounds == 1 {
 		repeats = "one round: there is no spread to tell a difference from noise"
@@ -260,36 +231,23 @@ func (r *Report) Way() string {
 	return fmt.Sprintf("%s; %s; seed %d", how, repeats, r.Seed)
 }
 
-//go:embed page.html.tmpl
-var pageTemplate string
-
-var page = template.Must(template.New("page").Parse(pageTemplate))
-
-// WriteHTML writes the comparison as one page that needs nothing beside itself.
-func (r *Report) WriteHTML(w io.Writer) error {
-	return page.Execute(w, struct {
-		*Report
-		Columns []column
-	}{r, r.columns()})
-}
-
 // Print writes the comparison for people at a terminal of 160 columns: a table for each workload,
 // then what the words mean.
 func (r *Report) Print(w io.Writer) {
 	columns := r.columns()
-	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.Way())
+	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.way())
 	for _, load := range r.Loads {
 		t, faults := bench.Table{{"contender"}}, ""
 		for _, c := range columns {
-			t[0] = append(t[0], c.Head)
+			t[0] = append(t[0], c.head)
 		}
-		for _, row := range r.RowsOf(load) {
+		for _, row := range r.rowsOf(load) {
 			cells := []string{row.Contender}
 			for _, c := range columns {
-				cells = append(cells, c.Cell(row))
+				cells = append(cells, c.cell(row))
 			}
 			t = append(t, cells)
-			if fault := r.Fault(row); fault != "" {
+			if fault := r.fault(row); fault != "" {
 				faults += "  ! " + fault + "\n"
 			}
 		}
@@ -300,7 +258,7 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintf(w, "  %s: %s\n", about.Name, about.About)
 	}
 	for _, c := range columns {
-		fmt.Fprintf(w, "  %s: %s\n", c.Head, c.About)
+		fmt.Fprintf(w, "  %s: %s\n", c.head, c.about)
 	}
 	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)
 }

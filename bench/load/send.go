@@ -118,21 +118,6 @@ func VisitRequest(url, app, page, query string, headers ...string) []byte {
 		app, page, query, hostOf(url), strings.Join(append(headers, ""), "\r\n"))
 }
 
-// Offer sends the visits of a sequence at a rate, with ends as a Job has them; a proxy names the
-// visitors.
-func Offer(ctx context.Context, url string, sequence []Arrival, ends []string, perSecond float64) (Measure, error) {
-	s := Steady{URL: url, Requests: len(sequence), PerSecond: perSecond, Connections: 2000, Request: func(n int) []byte {
-		end := strings.Split(ends[n%len(ends)], "\t")
-		return VisitRequest(url, App, PageURI(int(sequence[n].Page)), end[0],
-			append(end[1:], "X-Forwarded-For: "+Address(int(sequence[n].Visitor)).String())...)
-	}}
-	began := time.Now()
-	if err := s.Send(ctx); err != nil {
-		return Measure{}, fmt.Errorf("offer visits: %w", err)
-	}
-	return MeasureOf(s.Waits, time.Since(began)), nil
-}
-
 // callVisits is how many visits one call has.
 const callVisits = 1000
 
@@ -179,7 +164,6 @@ type Job struct {
 	Dir         string // of what wrk reads; kept from one run to the next
 	Name        string // of the visits, which are written into it once
 	Visits      []Arrival
-	Proxied     bool     // a proxy names the visitor, and not the caller
 	Ends        []string // of the requests in turns: what the query ends with, and behind tabs headers beside Host; default: none
 	Connections int      // Threads at least
 	Duration    time.Duration
@@ -241,7 +225,7 @@ func (j Job) Run(ctx context.Context) (Measure, []Arrival, error) {
 	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
 		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(j.Connections),
 		"-d", fmt.Sprintf("%ds", int(j.Duration.Seconds())), "--timeout", "30s", "--latency",
-		"-s", j.file("visits.lua"), j.URL, "--", j.file(j.Name), j.file("ends"), strconv.FormatBool(j.Proxied))
+		"-s", j.file("visits.lua"), j.URL, "--", j.file(j.Name), j.file("ends"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

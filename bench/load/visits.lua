@@ -1,6 +1,6 @@
 -- Each thread sends the visits of a file of its own, a line each, in their order: the page, and behind a tab the visitor's address.
--- The arguments are the files' name without the thread's number, a file of what requests end with (the query, and behind tabs
--- headers; each request has those of the next line), and whether a proxy names the visitor.
+-- The arguments are the files' name without the thread's number, and a file of what requests end with (the query, and behind tabs
+-- headers; each request has those of the next line). A proxy names the visitors.
 
 local threads = {}
 
@@ -11,7 +11,6 @@ end
 
 function init(args)
   visits = assert(io.open(args[1] .. "." .. number))
-  proxied = args[3] == "true"
   head, tails = "GET /visit?app=demo&uri=http://", {}
   for line in io.lines(args[2]) do
     local query, headers = line:match("^([^\t]*)\t?(.*)$")
@@ -40,10 +39,7 @@ function request()
   sent = sent + 1
   local tail, tab = tails[sent % #tails + 1], visit:find("\t", 1, true)
   local page, address = visit:sub(1, tab - 1), visit:sub(tab + 1)
-  if proxied then
-    return head .. page .. tail .. "X-Forwarded-For: " .. address .. "\r\n\r\n"
-  end
-  return head .. page .. "&ip=" .. address .. tail .. "\r\n"
+  return head .. page .. tail .. "X-Forwarded-For: " .. address .. "\r\n\r\n"
 end
 
 -- One line for the program that reads this output: times in whole microseconds, and of each thread how many visits it sent.

@@ -28,17 +28,14 @@ type Workload struct {
 	begin func(random *rand.Rand) func(before []Arrival) Arrival
 }
 
-// Sequence returns the first so many visits, of visitors from number first on. The same seed gives
-// the same ones, and a shorter sequence is the beginning of a longer one.
-func (w Workload) Sequence(seed uint64, visits, first int) []Arrival {
+// Sequence returns the first so many visits. The same seed gives the same ones, and a shorter sequence
+// is the beginning of a longer one.
+func (w Workload) Sequence(seed uint64, visits int) []Arrival {
 	salt := xxhash.Sum64String(w.Name)                 // so that two workloads do not throw the same dice
 	next := w.begin(rand.New(rand.NewPCG(seed, salt))) //nolint:gosec // to be repeated, not to be secret
 	all := make([]Arrival, 0, visits)
 	for range visits {
 		all = append(all, next(all))
-	}
-	for i := range all {
-		all[i].Visitor += int32(first) //nolint:gosec // addresses are fewer
 	}
 	return all
 }
@@ -118,16 +115,10 @@ func (s Sums) Beyond(t Sums) Sums {
 }
 
 // Truth is what a sequence of visits of one day must have been counted as: the sums of every
-// target, by the uri under which it is counted. So many visitors were there before, each once at
-// one page in turn.
-func Truth(sequence []Arrival, before int) map[string]Sums {
+// target, by the uri under which it is counted.
+func Truth(sequence []Arrival) map[string]Sums {
 	const site = -1 // beside the numbers of pages
 	came, sums := map[Arrival]bool{}, map[int32]Sums{}
-	for n := range before {
-		for _, at := range []int32{site, int32(n % Pages)} { //nolint:gosec // below Pages
-			sums[at] = sums[at].Plus(Sums{1, 1, 1})
-		}
-	}
 	for _, a := range sequence {
 		for _, at := range []Arrival{{site, a.Visitor}, a} {
 			one := Sums{Hot: 1}
@@ -148,15 +139,12 @@ func Truth(sequence []Arrival, before int) map[string]Sums {
 // Address places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order
 // of an index. The multiplier is odd, so that no two of the first 16 million meet.
 func Address(n int) netip.Addr {
-	at := n * Multiplier % Addresses
+	at := n * 0x9E3779 % Addresses
 	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})
 }
 
-// What Address is made of.
-const (
-	Multiplier = 0x9E3779
-	Addresses  = 1 << 24
-)
+// Addresses are so many.
+const Addresses = 1 << 24
 
 // PageURI is a page as Footfall keeps it; with http:// before it, as a caller names it.
 func PageURI(n int) string { return fmt.Sprintf("%s/page/%d", Site, n%Pages) }

@@ -14,13 +14,11 @@ SELECT app_id, id, unnest(@pages::text[])
 FROM site;
 
 -- name: TargetsAmiss :one
--- How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were
--- there before the benchmark, and no others, came on 2020-01-01: they have no visits.
+-- How many targets have sums other than their rows, or ranks other than 1..uv.
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
-    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last,
-           count(*) FILTER (WHERE first_day = 20200101) AS before
+    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last
     FROM visitors
     GROUP BY page_id
 ) AS v ON v.page_id = c.page_id
@@ -29,7 +27,7 @@ LEFT JOIN (
     FROM visits
     GROUP BY page_id
 ) AS d ON d.page_id = c.page_id
-WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, v.before + coalesce(d.visits, 0));
+WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0));
 
 -- name: Checkpoint :exec
 -- Writes out what earlier runs left in memory, so that the next does not pay for it.
@@ -40,33 +38,6 @@ CHECKPOINT;
 SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
        current_setting('synchronous_commit')::text AS synchronous_commit;
-
--- name: VisitorsPreload :exec
--- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn
--- and so to the site. Their addresses are spread over 10.0.0.0/8 as those of the visits that are
--- measured are.
-WITH asked AS (
-    SELECT @visitors::bigint AS visitors, @multiplier::bigint AS multiplier
-), targets AS (
-    SELECT id AS page_id,
-           row_number() OVER (PARTITION BY site_id ORDER BY id) - 1 AS turn,
-           count(*) OVER (PARTITION BY site_id)                     AS turns
-    FROM pages
-), came AS (
-    SELECT page_id, turns, multiplier, generate_series(turn, visitors - 1, turns) AS number
-    FROM targets, asked
-)
-INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-SELECT page_id, inet '10.0.0.0' + number * multiplier % 16777216, number / turns + 1, 20200101, 20200101
-FROM came
-ORDER BY 1, 2;
-
--- name: CountersPreload :exec
--- The sums of the visitors that are there.
-INSERT INTO counters (page_id, hot, pv, uv)
-SELECT page_id, count(*), count(*), count(*)
-FROM visitors
-GROUP BY page_id;
 
 -- name: Vacuum :exec
 -- What autovacuum does in its own time.
@@ -79,11 +50,10 @@ FROM counters AS c
 JOIN pages AS p ON p.id = c.page_id;
 
 -- name: VisitorsByURI :many
--- Who came to every target, and as which; but for those who were there before.
+-- Who came to every target, and as which.
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
-JOIN pages AS p ON p.id = v.page_id
-WHERE v.first_day <> 20200101;
+JOIN pages AS p ON p.id = v.page_id;
 
 -- name: WALPosition :one
 -- How many bytes of WAL the server has ever made.
@@ -101,17 +71,3 @@ WHERE datname = @database::text
 -- session that is still connected may not have told all of its own yet.
 SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables;
-
--- name: PeopleAdd :execrows
--- Those of some ids that are new, as people of an app.
-INSERT INTO people (app_id, period, height, id)
-SELECT 1, 0, 0, i.id
-FROM (SELECT unnest(@ids::inet[]) AS id) AS i
-ORDER BY i.id
-ON CONFLICT DO NOTHING;
-
--- name: PeopleBytes :one
--- What ids that stand for persons take on the disk, with their indexes.
-SELECT sum(pg_total_relation_size(relid))::bigint AS bytes
-FROM pg_partition_tree('people')
-WHERE isleaf;

@@ -59,50 +59,6 @@ func (q *Queries) CountersByURI(ctx context.Context) ([]CountersByURIRow, error)
 	return items, nil
 }
 
-const countersPreload = `-- name: CountersPreload :exec
-INSERT INTO counters (page_id, hot, pv, uv)
-SELECT page_id, count(*), count(*), count(*)
-FROM visitors
-GROUP BY page_id
-`
-
-// The sums of the visitors that are there.
-func (q *Queries) CountersPreload(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, countersPreload)
-	return err
-}
-
-const peopleAdd = `-- name: PeopleAdd :execrows
-INSERT INTO people (app_id, period, height, id)
-SELECT 1, 0, 0, i.id
-FROM (SELECT unnest($1::inet[]) AS id) AS i
-ORDER BY i.id
-ON CONFLICT DO NOTHING
-`
-
-// Those of some ids that are new, as people of an app.
-func (q *Queries) PeopleAdd(ctx context.Context, ids []netip.Addr) (int64, error) {
-	result, err := q.db.Exec(ctx, peopleAdd, ids)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const peopleBytes = `-- name: PeopleBytes :one
-SELECT sum(pg_total_relation_size(relid))::bigint AS bytes
-FROM pg_partition_tree('people')
-WHERE isleaf
-`
-
-// What ids that stand for persons take on the disk, with their indexes.
-func (q *Queries) PeopleBytes(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, peopleBytes)
-	var bytes int64
-	err := row.Scan(&bytes)
-	return bytes, err
-}
-
 const rowsWritten = `-- name: RowsWritten :one
 SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables
@@ -156,8 +112,7 @@ const targetsAmiss = `-- name: TargetsAmiss :one
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
-    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last,
-           count(*) FILTER (WHERE first_day = 20200101) AS before
+    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last
     FROM visitors
     GROUP BY page_id
 ) AS v ON v.page_id = c.page_id
@@ -166,11 +121,10 @@ LEFT JOIN (
     FROM visits
     GROUP BY page_id
 ) AS d ON d.page_id = c.page_id
-WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, v.before + coalesce(d.visits, 0))
+WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0))
 `
 
-// How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were
-// there before the benchmark, and no others, came on 2020-01-01: they have no visits.
+// How many targets have sums other than their rows, or ranks other than 1..uv.
 func (q *Queries) TargetsAmiss(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, targetsAmiss)
 	var count int64
@@ -218,7 +172,6 @@ const visitorsByURI = `-- name: VisitorsByURI :many
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
 JOIN pages AS p ON p.id = v.page_id
-WHERE v.first_day <> 20200101
 `
 
 type VisitorsByURIRow struct {
@@ -227,7 +180,7 @@ type VisitorsByURIRow struct {
 	Rank int64
 }
 
-// Who came to every target, and as which; but for those who were there before.
+// Who came to every target, and as which.
 func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error) {
 	rows, err := q.db.Query(ctx, visitorsByURI)
 	if err != nil {
@@ -246,37 +199,6 @@ func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error)
 		return nil, err
 	}
 	return items, nil
-}
-
-const visitorsPreload = `-- name: VisitorsPreload :exec
-WITH asked AS (
-    SELECT $1::bigint AS visitors, $2::bigint AS multiplier
-), targets AS (
-    SELECT id AS page_id,
-           row_number() OVER (PARTITION BY site_id ORDER BY id) - 1 AS turn,
-           count(*) OVER (PARTITION BY site_id)                     AS turns
-    FROM pages
-), came AS (
-    SELECT page_id, turns, multiplier, generate_series(turn, visitors - 1, turns) AS number
-    FROM targets, asked
-)
-INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-SELECT page_id, inet '10.0.0.0' + number * multiplier % 16777216, number / turns + 1, 20200101, 20200101
-FROM came
-ORDER BY 1, 2
-`
-
-type VisitorsPreloadParams struct {
-	Visitors   int64
-	Multiplier int64
-}
-
-// Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn
-// and so to the site. Their addresses are spread over 10.0.0.0/8 as those of the visits that are
-// measured are.
-func (q *Queries) VisitorsPreload(ctx context.Context, arg VisitorsPreloadParams) error {
-	_, err := q.db.Exec(ctx, visitorsPreload, arg.Visitors, arg.Multiplier)
-	return err
 }
 
 const wALPosition = `-- name: WALPosition :one

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,8 +34,7 @@ type commandLine struct {
 	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
 	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
 	Reports    reportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how reports, dashboards and verify fare beside visits."`
-	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, buckets, HyperLogLog, rows."`
-	Contender  contenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
+	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, buckets, HyperLogLog."`
 }
 
 // command is what kong finds in the command line. A method Check may tell all that is wrong with
@@ -127,42 +125,22 @@ func (f output) publish(p *program, report interface{ Print(io.Writer) }, err er
 		return err
 	}
 	report.Print(p.stdout)
-	text, failed := json.MarshalIndent(report, "", "  ")
-	return errors.Join(failed, save(f.JSON, text), err)
-}
-
-// save writes a file, if one is named.
-func save(file string, text []byte) error {
-	if file == "" {
-		return nil
+	if f.JSON == "" {
+		return err
 	}
-	return os.WriteFile(file, text, 0o644) //nolint:gosec // figures, for everybody
+	text, failed := json.MarshalIndent(report, "", "  ")
+	return errors.Join(failed, os.WriteFile(f.JSON, text, 0o644), err) //nolint:gosec // figures, for everybody
 }
 
 type compareCmd struct {
 	compare.Options
 	output
-	HTML string `name:"html" placeholder:"FILE" help:"Write the figures to this file as a page with plots, too. It needs nothing else to be looked at."`
 }
 
 func (c *compareCmd) run(ctx context.Context, p *program) error {
 	c.Options.Options = p.with(c.Options.Options)
 	report, err := compare.Run(ctx, c.Options)
-	if err = c.publish(p, report, err); report == nil {
-		return err
-	}
-	var page bytes.Buffer
-	return errors.Join(report.WriteHTML(&page), save(c.HTML, page.Bytes()), err)
-}
-
-type contenderCmd struct {
-	Name        string `arg:"" enum:"naive,naive+filter,believed,baseline,constant" help:"Which one."`
-	Addr        string `required:"" help:"Where to serve, as host:port."`
-	DatabaseURL string `help:"An empty database."`
-}
-
-func (c *contenderCmd) run(ctx context.Context, _ *program) error {
-	return compare.Serve(ctx, c.Name, c.Addr, c.DatabaseURL)
+	return c.publish(p, report, err)
 }
 
 type reportsCmd struct {
@@ -177,13 +155,12 @@ func (c *reportsCmd) run(ctx context.Context, p *program) error {
 }
 
 type structuresCmd struct {
-	bench.Options
 	output
 	Keys int `default:"10000000" range:"1000..100000000" help:"Keys to add, from ip_0 on. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
 
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
-	report, err := structures.Run(ctx, c.Keys, p.with(c.Options))
+	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}).Doing)
 	return c.publish(p, report, err)
 }
 

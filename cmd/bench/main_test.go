@@ -23,14 +23,13 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// asProgram makes the test binary the program itself, which starts itself for some contenders.
+// asProgram makes the test binary the program itself.
 const asProgram = "FOOTFALL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	_ = os.Setenv(asProgram, "1") // of what is started by commands that run in this process
 	code := dbtest.Run(m)
 	_ = os.RemoveAll(built.dir)
 	os.Exit(code)
@@ -95,8 +94,8 @@ func folder(t *testing.T) string {
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
-		"--workloads rush":                                     {`--workloads must be one of "first"`},
-		"--contenders naive,fast --preload=-1":                 {`there is no "fast"`, "preload: give 0"},
+		"--workloads rush":        {`--workloads must be one of "first"`},
+		"--contenders naive,fast": {`there is no "fast"`},
 		"--visits=-1 --clients=0 --rounds=-1 --connections=-2": {"visits: -1", "clients: 0 will not do", "rounds: -1", "connections: -2"},
 		"--http --connections 3 --duration 1500ms":             {"connections: 3", "duration: 1.5s"},
 		"--old x":                     {"old: it means nothing without"},
@@ -105,8 +104,7 @@ func TestBenchRefuses(t *testing.T) {
 		"reports --runs=-1 --rate=-1": {"runs: -1", "rate: -1"},
 		"reports --visits=-1":         {"visits: -1"},
 		"structures --keys 999":       {"keys: 999 will not do"},
-		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000",
-			"days: 10001"},
+		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000", "days: 10001"},
 		"generate --visits=5":                                                      {"visits: 5 are too few", "data: name the folder"},
 		"generate --data /tmp/x --until 2026-13-01":                                {"2026-13-01"},
 		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
@@ -141,26 +139,25 @@ func readFigures[T any](t *testing.T, file string) (report T) {
 // The comparison is what bench does by itself; its figures go to the files that are named.
 func TestBenchCompares(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	figures, page := filepath.Join(dir, "b.json"), filepath.Join(dir, "b.html")
+	figures := filepath.Join(t.TempDir(), "b.json")
 	var out, errs strings.Builder
 	code := run(t.Context(), []string{
-		"--database-url", dbtest.Empty(t), "--contenders", "batched,batched+both", "--workloads", "burst", "--preload", "100",
-		"--visits", "200", "--clients", "8", "--rounds", "1", "--json", figures, "--html", page,
+		"--database-url", dbtest.Empty(t), "--contenders", "batched,batched+both", "--workloads", "burst",
+		"--visits", "200", "--clients", "8", "--rounds", "1", "--json", figures,
 	}, &out, &errs)
 	require.Equal(t, exitWell, code, errs.String())
 	report := readFigures[compare.Report](t, figures)
-	assert.True(t, strings.HasPrefix(report.Command, "bin/bench --database-url … --contenders batched,batched+both --workloads"),
-		report.Command)
+	assert.True(
+		t,
+		strings.HasPrefix(report.Command, "bin/bench --database-url … --contenders batched,batched+both --workloads"),
+		report.Command,
+	)
 	require.Len(t, report.Rows, 2)
 	for _, row := range report.Rows {
 		assert.Contains(t, out.String(), row.Contender)
 		assert.Equal(t, 200, row.Visits)
 		assert.Positive(t, row.To["batched"])
 	}
-	html, err := os.ReadFile(page)
-	require.NoError(t, err)
-	assert.Contains(t, string(html), "batched&#43;both")
 }
 
 // What is not true is shown, and makes the command fail all the same. There are no figures to show
@@ -192,24 +189,20 @@ func TestBenchHTTP(t *testing.T) {
 	}
 	dir := folder(t)
 	figures := filepath.Join(dir, "bench.json")
-	well(t, "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old",
-		"--workloads=returning",
+	well(t, "--http", "--quick", "--contenders=batched,batched+both,inbox,calls,old", "--workloads=returning",
 		"--footfall", service(t), "--old", service(t), "--dir", dir, "--json", figures)
 	report := readFigures[compare.Report](t, figures)
 	assert.True(t, report.HTTP)
-	require.Len(t, report.Rows, 9)
+	require.Len(t, report.Rows, 5)
 	for _, row := range report.Rows {
 		assert.Positive(t, row.Visits, row.Contender)
-		assert.Positive(t, row.To["constant"], row.Contender)
 		assert.Positive(t, row.To["old"], row.Contender)
 		assert.Positive(t, row.Memory, row.Contender)
 		assert.Equal(t, compare.Errors{}, row.Errors, row.Contender)
-		assert.Equal(t, row.Contender == "flash", row.Sustained > 0, row.Contender)
-		counts := row.Contender != "constant"
-		assert.Equal(t, counts, row.WAL > 0, "%s: %v bytes of WAL", row.Contender, row.WAL)
-		assert.Equal(t, counts, row.Written > 0, "%s: %v rows written", row.Contender, row.Written)
-		helps := counts && row.Contender != "baseline" && row.Contender != "batched"
-		assert.Equal(t, counts && !helps, row.Asked > 0.05, "%s: %v existence queries", row.Contender, row.Asked)
+		assert.Positive(t, row.WAL, row.Contender)
+		assert.Positive(t, row.Written, row.Contender)
+		assert.Equal(t, row.Contender == "inbox", row.Drained > 0, row.Contender)
+		assert.Equal(t, row.Contender == "batched", row.Asked > 0.05, "%s: %v existence queries", row.Contender, row.Asked)
 	}
 }
 
@@ -240,8 +233,10 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.What)
 		rows[row.What] = true
 	}
-	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards",
-		"visits beside nothing else", "their pages, of a site and 30 days", "visits beside verify"} {
+	for _, what := range []string{
+		"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits beside nothing else",
+		"their pages, of a site and 30 days", "visits beside verify",
+	} {
 		assert.Contains(t, rows, what)
 	}
 }
@@ -261,8 +256,12 @@ func TestBenchGeneratesALog(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")
 	var out, errs strings.Builder
-	require.Equal(t, exitWell, run(t.Context(), []string{"generate", "--log", file, "--visits=1000", "--visitors=100", "--pages=50",
-		"--days=4"}, &out, &errs), errs.String())
+	require.Equal(
+		t,
+		exitWell,
+		run(t.Context(), []string{"generate", "--log", file, "--visits=1000", "--visitors=100", "--pages=50", "--days=4"}, &out, &errs),
+		errs.String(),
+	)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, 2500, bytes.Count(text, []byte("\n")))

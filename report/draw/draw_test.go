@@ -65,8 +65,12 @@ func TestLongNamesAreCutOnTerminalsAlone(t *testing.T) {
 	table.Rows = append(table.Rows, []any{"short", int64(7)})
 	lines := strings.Split(table.Text(Style{}), "\n")
 	assert.True(t, strings.HasPrefix(lines[1], long+"   7 █"), lines[1])
-	assert.True(t, strings.HasPrefix(lines[2], "short"+strings.Repeat(" ", mostWide-len("short"))+"   7 █"),
-		"not filled up to the longest: %s", lines[2])
+	assert.True(
+		t,
+		strings.HasPrefix(lines[2], "short"+strings.Repeat(" ", mostWide-len("short"))+"   7 █"),
+		"not filled up to the longest: %s",
+		lines[2],
+	)
 }
 
 func TestCut(t *testing.T) {
@@ -133,8 +137,10 @@ func TestNothingReachesATerminalRaw(t *testing.T) {
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, WriteSVG(&out, hostile,
-		Plot{Summary: hostile, Bars: []PlotBar{{Name: hostile, Label: hostile, Visitors: 40, New: 10}}}))
+	require.NoError(
+		t,
+		WriteSVG(&out, hostile, Plot{Summary: hostile, Bars: []PlotBar{{Name: hostile, Label: hostile, Visitors: 40, New: 10}}}),
+	)
 	for _, outside := range []string{"<script", "\x1b", "href", "@import", "src=", "<div", "NaN"} {
 		assert.NotContains(t, out.String(), outside)
 	}
@@ -157,29 +163,24 @@ func TestSVG(t *testing.T) {
 // Programs that do not understand the style have the colours from attributes.
 func TestSVGNeedsNoStyle(t *testing.T) {
 	t.Parallel()
-	var chart, bars bytes.Buffer
+	var chart bytes.Buffer
 	require.NoError(t, WriteSVG(&chart, "a", Plot{Bars: []PlotBar{{Name: "2019-06-29", Visitors: 40, New: 40}}}))
-	require.NoError(t, WriteBars(&bars, "b", Bars{Rows: []Bar{{Name: "a", Value: 3, Strong: true}, {Name: "b", Value: 1}}}))
-	for _, svg := range []*bytes.Buffer{bytes.NewBuffer(chart.Bytes()), &bars} {
-		drawn := 0
-		for decoder := xml.NewDecoder(bytes.NewReader(svg.Bytes())); ; {
-			token, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			part, is := token.(xml.StartElement)
-			colour, coloured := map[string]string{"svg": "fill", "rect": "fill", "line": "stroke"}[part.Name.Local]
-			if !is || !coloured || part.Name.Local == "svg" && drawn > 0 {
-				continue // a picture inside has the colours of the one around it
-			}
-			drawn++
-			assert.True(t, slices.ContainsFunc(part.Attr, func(a xml.Attr) bool {
-				return a.Name.Local == colour
-			}), "%s of %v", colour, part)
+	drawn := 0
+	for decoder := xml.NewDecoder(bytes.NewReader(chart.Bytes())); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		assert.Greater(t, drawn, 3)
+		require.NoError(t, err)
+		part, is := token.(xml.StartElement)
+		colour, coloured := map[string]string{"svg": "fill", "rect": "fill", "line": "stroke"}[part.Name.Local]
+		if !is || !coloured || part.Name.Local == "svg" && drawn > 0 {
+			continue // a picture inside has the colours of the one around it
+		}
+		drawn++
+		assert.True(t, slices.ContainsFunc(part.Attr, func(a xml.Attr) bool { return a.Name.Local == colour }), "%s of %v", colour, part)
 	}
+	assert.Greater(t, drawn, 3)
 
 	converter, err := exec.LookPath("rsvg-convert")
 	if err != nil {
@@ -189,51 +190,17 @@ func TestSVGNeedsNoStyle(t *testing.T) {
 	convert.Stdin = &chart
 	picture, err := convert.Output()
 	require.NoError(t, err)
-	drawn, err := png.Decode(bytes.NewReader(picture))
+	decoded, err := png.Decode(bytes.NewReader(picture))
 	require.NoError(t, err)
-	white, _, _, _ := drawn.At(svgWide-4, svgHigh-4).RGBA()
+	white, _, _, _ := decoded.At(svgWide-4, svgHigh-4).RGBA()
 	assert.EqualValues(t, 0xffff, white, "the paper")
-	red, _, blue, _ := drawn.At(svgLeft+(svgWide-svgLeft-svgRight)/2, svgHigh-16-plotBottom-20).RGBA()
+	red, _, blue, _ := decoded.At(svgLeft+(svgWide-svgLeft-svgRight)/2, svgHigh-16-plotBottom-20).RGBA()
 	assert.Greater(t, blue, 2*red, "the bar of new visitors")
-}
-
-func TestBars(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	rows := []Bar{{Name: hostile, Value: 1000, Label: "much", Strong: true}, {Name: "b", Value: 10, Label: "little"},
-		{Name: "c", Label: "none"}}
-	require.NoError(t, WriteBars(&out, "both", Bars{Title: "linear", Rows: rows}, Bars{Title: "log", Log: true, Rows: rows},
-		Bars{Title: "empty"}))
-	assert.NotContains(t, out.String(), "<script")
-	assert.NotContains(t, out.String(), "NaN")
-	var lengths, texts []string
-	for decoder := xml.NewDecoder(&out); ; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		require.NoError(t, err)
-		switch part := token.(type) {
-		case xml.StartElement:
-			for _, a := range part.Attr {
-				if part.Name.Local == "rect" && a.Name.Local == "width" {
-					lengths = append(lengths, a.Value)
-				}
-			}
-		case xml.CharData:
-			texts = append(texts, string(part))
-		}
-	}
-	assert.Equal(t, []string{"860", "400.0", "4.0", "0.0", "400.0", "133.3", "0.0"}, lengths, "the paper, and the bars")
-	for _, said := range []string{"linear", "log", "empty", "b", "much", "little", "none"} {
-		assert.Contains(t, texts, said)
-	}
 }
 
 func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	t.Parallel()
 	require.ErrorIs(t, WriteSVG(full{}, "", Plot{}), errFull)
-	require.ErrorIs(t, WriteBars(full{}, ""), errFull)
 }
 
 var errFull = errors.New("no space left")

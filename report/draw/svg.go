@@ -23,8 +23,6 @@ const (
 	allFill, newFill  = "#9ec5fe", "#0a58ca"
 )
 
-var fills = map[string]string{"all": allFill, "new": newFill}
-
 // The parts of a plot, which the style of the dashboard colours there.
 var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
@@ -39,7 +37,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
   svg { --all: ` + allFill + `; --new: ` + newFill + ` }
   @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --all: #234a84; --new: #79b8ff } }
   .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) } .before line { stroke: var(--ink) }
-  .all { fill: var(--all) } .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
+  .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
 </style>
 <title id="title">%[3]s</title>
 <rect class="paper" fill="` + paper + `" width="%[1]d" height="%[2]d"/>
