@@ -129,7 +129,9 @@ attacks: deps ## the floods among the attacks at full length: a million made-up 
 
 .PHONY: bench-reports
 bench-reports: build-bench ## measure reports beside counting on 10 million visits, which it counts first; 7 GB in /var/tmp, half an hour or more
-	bin/bench reports --dir /var/tmp
+	bin/bench generate --data /var/tmp/footfall-bench
+	bin/bench reports --data /var/tmp/footfall-bench
+	rm -r /var/tmp/footfall-bench
 
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
@@ -158,7 +160,9 @@ bench-quick: build-bench ## all of it, briefly: shows that it works, measures li
 	@scripts/install-deps postgres wrk
 	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
 	bin/bench --http --quick --workloads returning --contenders batched+both,inbox,calls
-	bin/bench reports --quick
+	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
+	bin/bench reports --quick --data /tmp/footfall-bench
+	rm -r /tmp/footfall-bench
 	bin/bench structures --keys 100000
 
 .PHONY: screenshots

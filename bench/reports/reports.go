@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"footfall/bench"
-	"footfall/bench/generate"
 	"footfall/bench/load"
 	"footfall/bench/tables"
 	"footfall/pause"
@@ -27,21 +26,15 @@ import (
 // Options of a measurement of reports, as flags.
 type Options struct {
 	bench.Options
-	Data   string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. One in which others have counted is refused. Default: none."`
-	Parts  []string `enum:"answers,dashboards,verify,rates" default:"answers,dashboards,verify,rates" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the database takes). Default: all."`
-	Visits int      `default:"10000000" quick:"50000" placeholder:"N" help:"Visits that are generated where there are none, by a tenth as many visitors to a hundredth as many pages: see bench generate. Default: ${default}."`
-	Rate   int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
-	Runs   int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
-}
-
-// set is what is generated.
-func (o Options) set() generate.Set {
-	return generate.Set{Visits: o.Visits, Pages: max(1, o.Visits/100), Visitors: min(max(1, o.Visits/10), 16_000_000)}.Completed()
+	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, with what bench generate made there. Either this or --database-url must be given; visits are added there."`
+	Parts []string `enum:"answers,dashboards,verify,rates" default:"answers,dashboards,verify,rates" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the database takes). Default: all."`
+	Rate  int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
+	Runs  int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
 }
 
 // Check tells what is wrong with the options.
-func (o Options) Check() bench.Faults {
-	f := o.set().Check()
+func (o Options) Check() (f bench.Faults) {
+	f.When(o.Data == "" && o.DatabaseURL == "", "data: name the folder that bench generate filled, or a database with --database-url")
 	f.Service(o.Footfall)
 	return f
 }
@@ -76,21 +69,16 @@ type asking struct {
 	report       *Report
 }
 
-// Run measures reading on tables that package generate filled, and fills them first where nobody
-// has. An error that wraps bench.ErrUntrue comes with a report.
+// Run measures reading on tables that package generate filled. An error that wraps bench.ErrUntrue
+// comes with a report.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	r := &asking{Options: o, app: o.set().App, address: server.URL, report: &Report{Machine: server.Machine, Command: o.Command, Rate: o.Rate}}
-	if o.Data == "" {
-		if r.address, err = server.Database(ctx, ""); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.prepare(ctx, o.set()); err != nil {
+	r := &asking{Options: o, address: server.URL, report: &Report{Machine: server.Machine, Command: o.Command, Rate: o.Rate}}
+	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
 	measures := map[string]func(context.Context) error{
@@ -108,10 +96,9 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, bench.Untrue(r.report.Wrong)
 }
 
-// prepare generates an app where there is none, and closes the days that are over, as the service
-// does each night. It refuses tables in which somebody else has counted: the benchmark adds visits
-// to them.
-func (r *asking) prepare(ctx context.Context, set generate.Set) error {
+// prepare closes the days that are over, as the service does each night. It refuses tables of several
+// apps: of one that others count for the numbers would not be theirs any more.
+func (r *asking) prepare(ctx context.Context) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {
 		return err
@@ -119,17 +106,14 @@ func (r *asking) prepare(ctx context.Context, set generate.Set) error {
 	defer d.Close()
 	return bench.Ask(ctx, r.address, func(q *tables.Queries) error {
 		apps, err := q.AppsThatCounted(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case len(apps) == 0:
-			if err := generate.Run(ctx, bench.Options{DatabaseURL: r.address, Progress: r.Progress}, set); err != nil {
-				return err
-			}
-		case len(apps) > 1 || apps[0] != r.app:
-			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or "+
-				"that bench generate filled", apps[0])
 		}
+		if len(apps) != 1 {
+			return fmt.Errorf("data: %d apps have counted there, and this benchmark adds visits to those of the one that bench generate made: "+
+				"name the folder of that", len(apps))
+		}
+		r.app = apps[0]
 		began := time.Now()
 		done, err := retention.NewRetainer(d, retention.Options{}).Run(ctx)
 		if err != nil {

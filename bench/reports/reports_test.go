@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/bench"
 	"footfall/bench/generate"
 	"footfall/bench/load"
 	"footfall/db/dbtest"
@@ -16,17 +17,21 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// Somebody else's numbers are not added to.
+// Only what was generated is added to.
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
+	r := &asking{address: dbtest.New(t), report: &Report{}}
+	require.ErrorContains(t, r.prepare(t.Context()), "data: 0 apps have counted there")
 	small := generate.Set{App: "small", Visits: 600, Days: 9, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 40, Visitors: 200,
 		Sites: 4}
-	r := &asking{app: "small", address: dbtest.New(t), report: &Report{}}
-	require.NoError(t, r.prepare(t.Context(), small))
+	require.NoError(t, generate.Run(t.Context(), bench.Options{DatabaseURL: r.address}, small))
+	require.NoError(t, r.prepare(t.Context()))
+	assert.Equal(t, "small", r.app)
 	assert.Len(t, r.sites, 4)
 	assert.NotEmpty(t, r.came)
-	r.app = "another"
-	require.ErrorContains(t, r.prepare(t.Context(), small), "data: the app small has counted there")
+	small.App = "another"
+	require.NoError(t, generate.Run(t.Context(), bench.Options{DatabaseURL: r.address}, small))
+	require.ErrorContains(t, r.prepare(t.Context()), "data: 2 apps have counted there")
 }
 
 func TestPrint(t *testing.T) {

@@ -102,14 +102,14 @@ func TestBenchRefuses(t *testing.T) {
 		"--fast":                      {"--fast"},
 		"reports --parts speed":       {`--parts must be one of "answers"`},
 		"reports --runs=-1 --rate=-1": {"runs: -1", "rate: -1"},
-		"reports --visits=-1":         {"visits: -1"},
+		"reports --quick":             {"data: name the folder"},
 		"structures --keys 999":       {"keys: 999 will not do"},
 		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000", "days: 10001"},
 		"generate --visits=5":                                                      {"visits: 5 are too few", "data: name the folder"},
 		"generate --data /tmp/x --until 2026-13-01":                                {"2026-13-01"},
 		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
 		"--http --quick --workloads burst --contenders batched --footfall nowhere": {"footfall: there is no program nowhere"},
-		"reports --quick --parts verify --footfall nowhere":                        {"footfall: there is no program nowhere"},
+		"reports --data /tmp/x --footfall nowhere":                                 {"footfall: there is no program nowhere"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -241,13 +241,15 @@ func TestBenchReports(t *testing.T) {
 	}
 }
 
-// With a server that is named the benchmark uses a database of its own.
+// A server can be named, too.
 func TestBenchReportsOnServer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("long: measures for seconds")
 	}
-	printed := well(t, "reports", "--quick", "--database-url", dbtest.Empty(t), "--footfall", service(t), "--parts", "verify")
+	server := dbtest.Empty(t)
+	well(t, "generate", "--database-url", server, "--visits=500", "--days=10", "--pages=10", "--visitors=50", "--sites=3")
+	printed := well(t, "reports", "--quick", "--database-url", server, "--footfall", service(t), "--parts", "verify")
 	assert.Contains(t, printed, "visits beside verify")
 }
 
