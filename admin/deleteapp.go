@@ -42,7 +42,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	}
 	// The rows that are many, without locks that others wait for; then what is left.
 	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error {
-		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
+		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppRowsDelete)
 	}); err != nil {
 		return err
 	}
@@ -66,11 +66,8 @@ func deleteAll(ctx context.Context, q queries, row *db.App) error {
 	if err := q.TagsHold(ctx); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete,
-		q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
-		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
-		q.AppTagsDelete, q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete,
-		q.AppOffsetsDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
+	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
+		q.AppDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

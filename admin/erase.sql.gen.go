@@ -22,17 +22,6 @@ func (q *Queries) AppClose(ctx context.Context, id int32) error {
 	return err
 }
 
-const AppCountersDelete = `-- name: AppCountersDelete :exec
-DELETE FROM counters
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes the sums of an app's targets, which AppCountersTake has locked.
-func (q *Queries) AppCountersDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppCountersDelete, appID)
-	return err
-}
-
 const AppCountersTake = `-- name: AppCountersTake :exec
 INSERT INTO counters AS c (page_id)
 SELECT id
@@ -52,17 +41,6 @@ func (q *Queries) AppCountersTake(ctx context.Context, appID int32) error {
 	return err
 }
 
-const AppDaysDelete = `-- name: AppDaysDelete :exec
-DELETE FROM days
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes the daily numbers of an app's targets.
-func (q *Queries) AppDaysDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppDaysDelete, appID)
-	return err
-}
-
 const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
@@ -75,46 +53,34 @@ func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 }
 
 const AppDelete = `-- name: AppDelete :exec
-DELETE FROM apps
-WHERE id = $1
+WITH named AS (
+    DELETE FROM tags WHERE app_id = $1
+), listed AS (
+    DELETE FROM tops WHERE app_id = $1
+), kept AS (
+    DELETE FROM visits_kept WHERE app_id = $1
+), paused AS (
+    DELETE FROM retention_pauses WHERE app_id = $1
+), tallied AS (
+    DELETE FROM page_tallies WHERE app_id = $1
+), added AS (
+    DELETE FROM offsets WHERE app_id = $1
+), opened AS (
+    DELETE FROM keys WHERE app_id = $1
+), linked AS (
+    DELETE FROM shares WHERE app_id = $1
+), noted AS (
+    DELETE FROM notes WHERE app_id = $1
+)
+DELETE FROM apps AS a
+WHERE a.id = $1
 `
 
-// Deletes the app itself, to which nothing refers any more.
+// Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
+// top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
+// offsets, keys, links and notes, revoked ones included.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
-	return err
-}
-
-const AppErasedVisitorsDelete = `-- name: AppErasedVisitorsDelete :exec
-DELETE FROM erased_visitors
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes the ranks of an app's erased visitors.
-func (q *Queries) AppErasedVisitorsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppErasedVisitorsDelete, appID)
-	return err
-}
-
-const AppErasedVisitsDelete = `-- name: AppErasedVisitsDelete :exec
-DELETE FROM erased_visits
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes the days of an app's erased visitors.
-func (q *Queries) AppErasedVisitsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppErasedVisitsDelete, appID)
-	return err
-}
-
-const AppKeptDelete = `-- name: AppKeptDelete :exec
-DELETE FROM visits_kept
-WHERE app_id = $1
-`
-
-// Deletes from which day on the visits of an app are kept.
-func (q *Queries) AppKeptDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppKeptDelete, appID)
 	return err
 }
 
@@ -136,50 +102,6 @@ func (q *Queries) AppKeptFrom(ctx context.Context, appID int32) (int32, error) {
 	var from_day int32
 	err := row.Scan(&from_day)
 	return from_day, err
-}
-
-const AppKeysDelete = `-- name: AppKeysDelete :exec
-DELETE FROM keys
-WHERE app_id = $1
-`
-
-// Deletes an app's keys, revoked ones included.
-func (q *Queries) AppKeysDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppKeysDelete, appID)
-	return err
-}
-
-const AppNotesDelete = `-- name: AppNotesDelete :exec
-DELETE FROM notes
-WHERE app_id = $1
-`
-
-// Deletes what was noted of an app.
-func (q *Queries) AppNotesDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppNotesDelete, appID)
-	return err
-}
-
-const AppPagesDelete = `-- name: AppPagesDelete :exec
-DELETE FROM pages
-WHERE app_id = $1
-`
-
-// Deletes an app's targets, pages and sites in one statement, since they refer to each other.
-func (q *Queries) AppPagesDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppPagesDelete, appID)
-	return err
-}
-
-const AppPauseDelete = `-- name: AppPauseDelete :exec
-DELETE FROM retention_pauses
-WHERE app_id = $1
-`
-
-// Deletes whether letting go is paused for an app.
-func (q *Queries) AppPauseDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppPauseDelete, appID)
-	return err
 }
 
 const AppPeopleDelete = `-- name: AppPeopleDelete :exec
@@ -210,33 +132,29 @@ func (q *Queries) AppPositionsDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
-const AppReturnsDelete = `-- name: AppReturnsDelete :exec
+const AppRowsDelete = `-- name: AppRowsDelete :exec
 WITH targets AS (
     SELECT p.id
     FROM pages AS p
     WHERE p.app_id = $1
-), gone AS (
-    DELETE FROM open_returns
+), ids AS (
+    DELETE FROM visit_ids AS v
+    WHERE v.app_id = $1
+), visited AS (
+    DELETE FROM visits
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), sketched AS (
+    DELETE FROM sketches
     WHERE page_id IN (SELECT t.id FROM targets AS t)
 )
-DELETE FROM packed_returns
+DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t)
 `
 
-// Deletes who returned to an app's targets.
-func (q *Queries) AppReturnsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppReturnsDelete, appID)
-	return err
-}
-
-const AppSharesDelete = `-- name: AppSharesDelete :exec
-DELETE FROM shares
-WHERE app_id = $1
-`
-
-// Deletes the links that show an app, revoked ones included.
-func (q *Queries) AppSharesDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppSharesDelete, appID)
+// Deletes what an app has most rows of: visits and their ids, visitors, sketches. For good once its
+// counters are locked: then no batch writes any more of them.
+func (q *Queries) AppRowsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppRowsDelete, appID)
 	return err
 }
 
@@ -274,85 +192,41 @@ func (q *Queries) AppSites(ctx context.Context, appID int32) ([]AppSitesRow, err
 	return items, nil
 }
 
-const AppSketchesDelete = `-- name: AppSketchesDelete :exec
-DELETE FROM sketches
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes the sketches of an app's targets.
-func (q *Queries) AppSketchesDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppSketchesDelete, appID)
-	return err
-}
-
-const AppTagsDelete = `-- name: AppTagsDelete :exec
-WITH untagged AS (
-    DELETE FROM tag_days AS d
-    WHERE d.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+const AppTargetsDelete = `-- name: AppTargetsDelete :exec
+WITH targets AS (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = $1
+), erased AS (
+    DELETE FROM erased_visitors
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), erased_days AS (
+    DELETE FROM erased_visits
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), dated AS (
+    DELETE FROM days
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), returned AS (
+    DELETE FROM open_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), packed AS (
+    DELETE FROM packed_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), tagged AS (
+    DELETE FROM tag_days
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), counted AS (
+    DELETE FROM counters
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
 )
-DELETE FROM tags AS t
-WHERE t.app_id = $1
+DELETE FROM pages AS p
+WHERE p.app_id = $1
 `
 
-// Deletes an app's tags, and how many visitors came with each.
-func (q *Queries) AppTagsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppTagsDelete, appID)
-	return err
-}
-
-const AppTallyDelete = `-- name: AppTallyDelete :exec
-DELETE FROM page_tallies
-WHERE app_id = $1
-`
-
-// Deletes how many pages an app got today.
-func (q *Queries) AppTallyDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppTallyDelete, appID)
-	return err
-}
-
-const AppTopsDelete = `-- name: AppTopsDelete :exec
-DELETE FROM tops
-WHERE app_id = $1
-`
-
-// Deletes the lists of top pages of an app and of its sites.
-func (q *Queries) AppTopsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppTopsDelete, appID)
-	return err
-}
-
-const AppVisitIDsDelete = `-- name: AppVisitIDsDelete :exec
-DELETE FROM visit_ids
-WHERE app_id = $1
-`
-
-// Deletes the ids of an app's visits. For good once its counters are locked: then no batch claims
-// any more of them.
-func (q *Queries) AppVisitIDsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppVisitIDsDelete, appID)
-	return err
-}
-
-const AppVisitorsDelete = `-- name: AppVisitorsDelete :exec
-DELETE FROM visitors
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes all visitors of an app's targets.
-func (q *Queries) AppVisitorsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppVisitorsDelete, appID)
-	return err
-}
-
-const AppVisitsDelete = `-- name: AppVisitsDelete :exec
-DELETE FROM visits
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
-`
-
-// Deletes all visits of an app's targets.
-func (q *Queries) AppVisitsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppVisitsDelete, appID)
+// Deletes the targets of an app, whose counters AppCountersTake has locked, and all that is left of
+// them. In one statement, since pages and sites refer to each other.
+func (q *Queries) AppTargetsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppTargetsDelete, appID)
 	return err
 }
 

@@ -9,17 +9,6 @@ import (
 	"context"
 )
 
-const AppOffsetsDelete = `-- name: AppOffsetsDelete :exec
-DELETE FROM offsets
-WHERE app_id = $1
-`
-
-// Deletes the offsets of an app.
-func (q *Queries) AppOffsetsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppOffsetsDelete, appID)
-	return err
-}
-
 const OffsetDelete = `-- name: OffsetDelete :exec
 DELETE FROM offsets
 WHERE app_id = $1

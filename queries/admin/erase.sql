@@ -415,12 +415,6 @@ WITH imported AS (
 DELETE FROM positions AS p
 WHERE p.app_id = @app_id;
 
--- name: AppVisitIDsDelete :exec
--- Deletes the ids of an app's visits. For good once its counters are locked: then no batch claims
--- any more of them.
-DELETE FROM visit_ids
-WHERE app_id = @app_id;
-
 -- name: AppCountersTake :exec
 -- Locks the counters of all targets of an app, and makes those that are missing, or waits for the
 -- batch that is making them. Target by target, in the order in which every batch does: who made all
@@ -434,57 +428,57 @@ ORDER BY id
 ON CONFLICT (page_id) DO UPDATE
     SET hot = c.hot;
 
--- name: AppVisitsDelete :exec
--- Deletes all visits of an app's targets.
-DELETE FROM visits
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppVisitorsDelete :exec
--- Deletes all visitors of an app's targets.
-DELETE FROM visitors
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppErasedVisitorsDelete :exec
--- Deletes the ranks of an app's erased visitors.
-DELETE FROM erased_visitors
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppErasedVisitsDelete :exec
--- Deletes the days of an app's erased visitors.
-DELETE FROM erased_visits
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppDaysDelete :exec
--- Deletes the daily numbers of an app's targets.
-DELETE FROM days
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppReturnsDelete :exec
--- Deletes who returned to an app's targets.
+-- name: AppRowsDelete :exec
+-- Deletes what an app has most rows of: visits and their ids, visitors, sketches. For good once its
+-- counters are locked: then no batch writes any more of them.
 WITH targets AS (
     SELECT p.id
     FROM pages AS p
     WHERE p.app_id = @app_id
-), gone AS (
-    DELETE FROM open_returns
+), ids AS (
+    DELETE FROM visit_ids AS v
+    WHERE v.app_id = @app_id
+), visited AS (
+    DELETE FROM visits
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), sketched AS (
+    DELETE FROM sketches
     WHERE page_id IN (SELECT t.id FROM targets AS t)
 )
-DELETE FROM packed_returns
+DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t);
 
--- name: AppSketchesDelete :exec
--- Deletes the sketches of an app's targets.
-DELETE FROM sketches
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppTagsDelete :exec
--- Deletes an app's tags, and how many visitors came with each.
-WITH untagged AS (
-    DELETE FROM tag_days AS d
-    WHERE d.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id)
+-- name: AppTargetsDelete :exec
+-- Deletes the targets of an app, whose counters AppCountersTake has locked, and all that is left of
+-- them. In one statement, since pages and sites refer to each other.
+WITH targets AS (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = @app_id
+), erased AS (
+    DELETE FROM erased_visitors
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), erased_days AS (
+    DELETE FROM erased_visits
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), dated AS (
+    DELETE FROM days
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), returned AS (
+    DELETE FROM open_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), packed AS (
+    DELETE FROM packed_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), tagged AS (
+    DELETE FROM tag_days
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+), counted AS (
+    DELETE FROM counters
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
 )
-DELETE FROM tags AS t
-WHERE t.app_id = @app_id;
+DELETE FROM pages AS p
+WHERE p.app_id = @app_id;
 
 -- name: AppPeopleDelete :exec
 -- Deletes an app's people; twice, since an instance that has not heard of it may copy rows of the
@@ -492,55 +486,31 @@ WHERE t.app_id = @app_id;
 DELETE FROM people
 WHERE app_id = @app_id;
 
--- name: AppTopsDelete :exec
--- Deletes the lists of top pages of an app and of its sites.
-DELETE FROM tops
-WHERE app_id = @app_id;
-
--- name: AppKeptDelete :exec
--- Deletes from which day on the visits of an app are kept.
-DELETE FROM visits_kept
-WHERE app_id = @app_id;
-
--- name: AppPauseDelete :exec
--- Deletes whether letting go is paused for an app.
-DELETE FROM retention_pauses
-WHERE app_id = @app_id;
-
--- name: AppCountersDelete :exec
--- Deletes the sums of an app's targets, which AppCountersTake has locked.
-DELETE FROM counters
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
-
--- name: AppPagesDelete :exec
--- Deletes an app's targets, pages and sites in one statement, since they refer to each other.
-DELETE FROM pages
-WHERE app_id = @app_id;
-
--- name: AppTallyDelete :exec
--- Deletes how many pages an app got today.
-DELETE FROM page_tallies
-WHERE app_id = @app_id;
-
--- name: AppKeysDelete :exec
--- Deletes an app's keys, revoked ones included.
-DELETE FROM keys
-WHERE app_id = @app_id;
-
--- name: AppSharesDelete :exec
--- Deletes the links that show an app, revoked ones included.
-DELETE FROM shares
-WHERE app_id = @app_id;
-
--- name: AppNotesDelete :exec
--- Deletes what was noted of an app.
-DELETE FROM notes
-WHERE app_id = @app_id;
-
 -- name: AppDelete :exec
--- Deletes the app itself, to which nothing refers any more.
-DELETE FROM apps
-WHERE id = @id;
+-- Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
+-- top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
+-- offsets, keys, links and notes, revoked ones included.
+WITH named AS (
+    DELETE FROM tags WHERE app_id = @id
+), listed AS (
+    DELETE FROM tops WHERE app_id = @id
+), kept AS (
+    DELETE FROM visits_kept WHERE app_id = @id
+), paused AS (
+    DELETE FROM retention_pauses WHERE app_id = @id
+), tallied AS (
+    DELETE FROM page_tallies WHERE app_id = @id
+), added AS (
+    DELETE FROM offsets WHERE app_id = @id
+), opened AS (
+    DELETE FROM keys WHERE app_id = @id
+), linked AS (
+    DELETE FROM shares WHERE app_id = @id
+), noted AS (
+    DELETE FROM notes WHERE app_id = @id
+)
+DELETE FROM apps AS a
+WHERE a.id = @id;
 
 -- name: TagsHold :exec
 -- Keeps tag_days as it is until the transaction ends, for whoever deletes from it.

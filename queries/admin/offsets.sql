@@ -27,11 +27,6 @@ DELETE FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);
 
--- name: AppOffsetsDelete :exec
--- Deletes the offsets of an app.
-DELETE FROM offsets
-WHERE app_id = @app_id;
-
 -- name: OffsetGet :one
 -- The offset of a target; no row if it has none.
 SELECT uri, hot, pv, uv
