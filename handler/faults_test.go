@@ -116,3 +116,16 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	assert.Positive(t, refused)
 	assert.Equal(t, http.StatusOK, e.get(report).status)
 }
+
+// Why visits are refused is logged by who knows it, once for a batch, and not again for each request.
+func TestRefusedVisitsAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.Exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$`)
+	e.Exec(t, `CREATE TRIGGER refuse BEFORE INSERT ON footfall.visitors FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	assert.Equal(t, http.StatusServiceUnavailable, e.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/").status)
+	assert.Equal(t, 1, strings.Count(e.Log.String(), "no room"), e.Log)
+	e.close()
+	assert.NotContains(t, e.log.String(), "no room")
+}
