@@ -121,7 +121,7 @@ var faultsRaised = map[string]Fault{
 	"FF004": FaultMoved,  // move_position
 	"FF005": FaultTooOld, // require_past_days
 	"FF006": FaultLate,   // likewise
-	"FF007": FaultLocked, // share_app_days
+	"FF007": FaultLocked, // lock_app_days_shared
 	"FF008": FaultData,   // put_in_inbox
 }
 

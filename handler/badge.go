@@ -29,10 +29,10 @@ func (r *reports) badge(c echo.Context) error {
 	}
 	query, _ := url.ParseQuery(request.URL.RawQuery) // what cannot be read is missing
 	b, parseErr := embed.ReadBadge(query)
+	says := ofBrowser(request)
 	ask := counter.Request{
 		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr,
-		Agent:      request.Header.Get("User-Agent"),
-		DoNotTrack: optsOut(request.Header), Prefetch: prefetches(request),
+		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
 	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
 	number, line, err := r.forBadge(c, ask, b)

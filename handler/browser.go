@@ -2,10 +2,12 @@ package handler
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
 	"footfall/visit/tag"
 )
 
@@ -53,12 +55,33 @@ func originOf(address string) string {
 	return scheme + "://" + host
 }
 
+// ofBrowser is what a browser says with a visit.
+func ofBrowser(r *http.Request) counter.Request {
+	h := r.Header
+	return counter.Request{
+		Key: bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"), Hints: hints(h),
+		Prefetch: prefetches(r), DoNotTrack: optsOut(h),
+	}
+}
+
 // optsOut reports whether a browser asks not to be tracked: by Do Not Track, or Global Privacy Control.
 func optsOut(h http.Header) bool { return h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1" }
 
 // hints are what a browser says of itself beside its User-Agent.
 func hints(h http.Header) tag.Hints {
 	return tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")}
+}
+
+// scriptOf is the page for which a browser asks for a script; "": it does not say. isScript: it may be
+// one that is asked for.
+func scriptOf(h http.Header) (page string, isScript bool) {
+	dest := h.Get("Sec-Fetch-Dest")
+	return h.Get("Referer"), dest == "" || dest == "script"
+}
+
+// showsPages reports whether somebody asks who looks at pages, and no program.
+func showsPages(r *http.Request) bool {
+	return slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
 // prefetches reports whether a request is for somebody who may ask later, or asks what there is.

@@ -87,14 +87,14 @@ var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 // parameter names. The page is the one that the browser says the script is for: no page can read or
 // count another so.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
-	h, callback := c.Request().Header, c.QueryParam(parameter)
+	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
 		return invalid(parameter, "it is no name of a function: write one of letters, digits, _ and $, 64 at most")
 	}
-	if dest := h.Get("Sec-Fetch-Dest"); dest != "" && dest != "script" {
+	page, isScript := scriptOf(c.Request().Header)
+	if !isScript {
 		return visit.Errorf(visit.Forbidden, parameter, "this answer is for a <script> of a page: other calls answer to fetch")
 	}
-	page := h.Get("Referer")
 	if page == "" {
 		return visit.Errorf(visit.Forbidden, "referer",
 			"it is missing: the page hides where it is (Referrer-Policy), so that nobody can tell what to count")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -69,9 +67,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 // notFoundPage answers browsers where nothing is with a page, and reports whether it has: programs
 // are answered as all errors are.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
-	r := c.Request()
-	looks := slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
-	if !s.Dashboard || !looks || !errors.Is(err, echo.ErrNotFound) {
+	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
 	p := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")

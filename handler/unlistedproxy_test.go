@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOverlookedProxies(t *testing.T) {
+func TestUnlistedProxies(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
@@ -47,7 +47,7 @@ func TestOverlookedProxies(t *testing.T) {
 }
 
 // A proxy that nobody trusts is told of once a minute, and each of its requests is counted.
-func TestOverlookedProxyIsTold(t *testing.T) {
+func TestUnlistedProxyIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for range 3 {

@@ -37,16 +37,11 @@ func (s *service) answer(c echo.Context, ask func(context.Context, counter.Reque
 // request puts together what a caller asks for in fields and in headers.
 func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
-	h := r.Header
-	ask := counter.Request{
-		App: f.app.value, URI: f.uri.value, Event: f.event.value, IP: f.ip.value, Visitor: f.visitor.value, ID: f.id.value, At: f.at.value,
-		Referrer: f.referrer.value, Language: f.language.value, Country: f.country.value, Tags: f.tags, Later: f.answer.given,
-		ParseErr: f.parseErr,
-		Counted:  f.offsets.given,
-		Asserts:  f.ip.given || f.visitor.given,
-		Key:      bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
-		Hints: hints(h), Prefetch: prefetches(r), DoNotTrack: optsOut(h),
-	}
+	ask := ofBrowser(r)
+	ask.App, ask.URI, ask.Event, ask.ID, ask.At = f.app.value, f.uri.value, f.event.value, f.id.value, f.at.value
+	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.given || f.visitor.given
+	ask.Referrer, ask.Language, ask.Country, ask.Tags = f.referrer.value, f.language.value, f.country.value, f.tags
+	ask.Later, ask.Counted, ask.ParseErr = f.answer.given, f.offsets.given, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known

@@ -57,7 +57,8 @@ const (
 	TooSlow                     // the body comes too slowly
 	Mismatch                    // not what was sent under the same name before
 	Unavailable                 // not counted; try again later
-	// not known whether it was counted, or with which numbers: to be sent again only with an id, by which it counts once
+	// Unknown whether it was counted, or with which numbers: send it again only with an id, or with the
+	// same Idempotency-Key.
 	Lost
 )
 

@@ -141,13 +141,13 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 		}
 		switch {
 		case e.Fate == feed.Refused:
-			if missed, speak := r.said.Next("refused", time.Now()); speak {
+			if missed, speak := r.logs.Next("refused", time.Now()); speak {
 				r.Log.Warn("a message of the queue could not be counted: footfall.refused has it", "part", m.Part, "position", m.Position,
 					"reason", redactReason(e.Refusal.Message), "unlogged_before", missed)
 			}
 		case e.Fate == feed.Counted && m.ahead:
 			r.Metrics.ahead.Inc()
-			if missed, speak := r.said.Next("ahead", time.Now()); speak {
+			if missed, speak := r.logs.Next("ahead", time.Now()); speak {
 				r.Log.Warn("the time of a message lies more than five minutes ahead: it counts at the present time; set the clock of its sender",
 					"part", m.Part, "position", m.Position, "unlogged_before", missed)
 			}

@@ -75,7 +75,7 @@ type run struct {
 	name    string                      // of the queue, once it was opened
 	parts   map[string]*record.Position // of the goroutine that reads
 	retry   *feed.Retry
-	said    pause.Seldom[string] // of messages
+	logs    pause.Seldom[string] // what is said of messages
 }
 
 // sameEvery is how often the log has the same of a message at most.
@@ -86,7 +86,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
 		o.Log.Warn("counting from the queue waits", "why", why, "error", cause)
 	}
-	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, isTemporary), said: pause.Seldom[string]{Every: sameEvery}}
+	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, isTemporary), logs: pause.Seldom[string]{Every: sameEvery}}
 	for {
 		err := r.connect(ctx)
 		if err == nil {

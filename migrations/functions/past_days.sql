@@ -8,7 +8,7 @@
 
 -- An app that is being erased from, or deleted, may be held for long: the batch is not, since
 -- others wait behind it.
-CREATE FUNCTION share_app_days(apps integer[]) RETURNS void
+CREATE FUNCTION lock_app_days_shared(apps integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET lock_timeout = '200ms'
@@ -26,7 +26,7 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION share_app_days(integer[]) IS 'Keeps some apps from being erased from, and what they keep as it is, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, where somebody else holds one.';
+COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Keeps some apps from being erased from, and what they keep as it is, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, where somebody else holds one.';
 
 -- A batch that is not prepared for closed days (late is false) must not meet one.
 CREATE FUNCTION require_past_days(apps integer[], days integer[], late boolean) RETURNS void
@@ -35,7 +35,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.past_days'));
-    PERFORM share_app_days(apps);
+    PERFORM lock_app_days_shared(apps);
     IF EXISTS (SELECT FROM unnest(apps, days) AS t (app_id, day) JOIN visits_kept AS k ON k.app_id = t.app_id WHERE t.day < k.from_day) THEN
         RAISE EXCEPTION 'a day of the batch is kept no longer'
             USING ERRCODE = 'FF005', HINT = 'Send the batch without the visits of that day.';
