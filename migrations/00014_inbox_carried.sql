@@ -31,6 +31,7 @@ DROP TABLE IF EXISTS inbox_apps;
 DROP TABLE IF EXISTS inbox_turns;
 
 -- +goose Down
+-- As 00007_inbox.sql made them, whose comments say what they are.
 CREATE TABLE inbox_turns (
     turn            bigint      PRIMARY KEY,
     opened_at       timestamptz NOT NULL DEFAULT now(),
@@ -44,16 +45,6 @@ CREATE TABLE inbox_turns (
     CONSTRAINT inbox_turns_have_a_table         CHECK (turn > 0 AND slot BETWEEN 0 AND 3 OR turn < 0 AND slot = 4 AND closed_at IS NOT NULL),
     CONSTRAINT inbox_turns_are_added_up_at_last CHECK (accepted >= 0 AND (closed_at IS NOT NULL OR accepted = 0))
 );
-
-COMMENT ON TABLE  inbox_turns                 IS 'The turns that the tables of the inbox have had since they were last emptied, and what was put aside.';
-COMMENT ON COLUMN inbox_turns.turn            IS 'The turn''s number. No turn is given a second time. Below 0: visits that were put aside, all of the app that has this number without the sign. Such a turn is there as long as any of them waits.';
-COMMENT ON COLUMN inbox_turns.opened_at       IS 'Since when it has taken visits.';
-COMMENT ON COLUMN inbox_turns.closed_at       IS 'Since when it takes none any more. Null: it is the open one. Of visits that were put aside: since when the first of them is.';
-COMMENT ON COLUMN inbox_turns.accepted        IS 'How many visits it had when it was closed, or how many were put aside.';
-COMMENT ON COLUMN inbox_turns.accepted_before IS 'How many visits all turns before it had.';
-COMMENT ON COLUMN inbox_turns.next            IS 'Up to here all of it is counted, put aside, or passed by, since nothing could count it any more: 65536 times the number of a row, and how many visits of that.';
-COMMENT ON COLUMN inbox_turns.try_at          IS 'When visits that were put aside are to be tried again.';
-COMMENT ON COLUMN inbox_turns.slot            IS 'Which of the tables has it: inbox_0 to inbox_3; 4: inbox_aside.';
 
 CREATE UNIQUE INDEX inbox_turns_one_is_open ON inbox_turns ((closed_at IS NULL)) WHERE closed_at IS NULL;
 
@@ -70,13 +61,6 @@ CREATE TABLE inbox_apps (
     CONSTRAINT inbox_apps_turn_fkey              FOREIGN KEY (turn) REFERENCES inbox_turns ON DELETE CASCADE,
     CONSTRAINT inbox_apps_take_what_was_accepted CHECK (taken BETWEEN 0 AND accepted)
 );
-
-COMMENT ON TABLE  inbox_apps          IS 'What each app has in a closed turn of the inbox, and how much of that waits.';
-COMMENT ON COLUMN inbox_apps.turn     IS 'The turn.';
-COMMENT ON COLUMN inbox_apps.accepted IS 'How many visits of the app it had when it was closed, or how many were put aside.';
-COMMENT ON COLUMN inbox_apps.taken    IS 'How many of them are before the turn''s position.';
-COMMENT ON COLUMN inbox_apps.waiting  IS 'How many visits are left.';
-COMMENT ON COLUMN inbox_apps.app_id   IS 'The app.';
 
 CREATE INDEX inbox_apps_that_wait ON inbox_apps (app_id, turn) WHERE waiting > 0;
 
@@ -113,25 +97,6 @@ CREATE TABLE inbox_before (
     CONSTRAINT inbox_pages_have_a_uri CHECK (cardinality(uris) >= 1)
 ) PARTITION BY LIST (slot);
 
-COMMENT ON TABLE  inbox_before             IS 'Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.';
-COMMENT ON COLUMN inbox_before.turn        IS 'The turn in which it came, or was put aside.';
-COMMENT ON COLUMN inbox_before.number      IS 'The order of counting within the turn.';
-COMMENT ON COLUMN inbox_before.received_at IS 'When it came.';
-COMMENT ON COLUMN inbox_before.app_id      IS 'The app that counts.';
-COMMENT ON COLUMN inbox_before.visits      IS 'How many visits it is: the arrays have one element for each, but uris and tag_sets.';
-COMMENT ON COLUMN inbox_before.ipv6_prefix IS 'The ipv6_prefix of the app, by which the visitors were told apart.';
-COMMENT ON COLUMN inbox_before.slot        IS 'The table that has the turn.';
-COMMENT ON COLUMN inbox_before.tz          IS 'The tz of the app, by which the days were found.';
-COMMENT ON COLUMN inbox_before.visitor     IS 'How visitors of the app were told apart: apps.visitor.';
-COMMENT ON COLUMN inbox_before.uris        IS 'The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.';
-COMMENT ON COLUMN inbox_before.pages       IS 'The place in uris of each visit''s page, from 1.';
-COMMENT ON COLUMN inbox_before.days        IS 'The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.';
-COMMENT ON COLUMN inbox_before.new_pages   IS 'How many new pages a day the app might have for each visit. 0: any number.';
-COMMENT ON COLUMN inbox_before.ips         IS 'The visitors, hashed where the app hashes them.';
-COMMENT ON COLUMN inbox_before.ids         IS 'The ids that callers gave the visits, '''' for none. Null: none has one.';
-COMMENT ON COLUMN inbox_before.tag_sets    IS 'What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.';
-COMMENT ON COLUMN inbox_before.tag_places  IS 'The place in tag_sets of each visit''s tags, from 1; 0: it brought none. Null: none brought any.';
-
 CREATE TABLE inbox_0 PARTITION OF inbox_before FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 CREATE TABLE inbox_1 PARTITION OF inbox_before FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 CREATE TABLE inbox_2 PARTITION OF inbox_before FOR VALUES IN (2) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
@@ -152,10 +117,3 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-
-COMMENT ON TABLE inbox_0 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
-COMMENT ON TABLE inbox_1 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
-COMMENT ON TABLE inbox_2 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
-COMMENT ON TABLE inbox_3 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
-COMMENT ON TABLE inbox_aside IS 'Visits in the inbox that could not be counted when it was their turn: a partition of inbox.';
-
