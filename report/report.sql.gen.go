@@ -358,63 +358,34 @@ func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOf
 	return i, err
 }
 
-const VisitorByAddress = `-- name: VisitorByAddress :one
-SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day, false AS erased
-FROM visitors AS v
-WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
-  AND v.ip = ANY ($3::inet[])
-ORDER BY array_position($3::inet[], v.ip)
-LIMIT 1
-`
-
-type VisitorByAddressParams struct {
-	App    string       `json:"app"`
-	Target string       `json:"target"`
-	Stored []netip.Addr `json:"stored"`
-}
-
-type VisitorByAddressRow struct {
-	Rank     int64      `json:"rank"`
-	Visitor  netip.Addr `json:"visitor"`
-	FirstDay int32      `json:"first_day"`
-	LastDay  int32      `json:"last_day"`
-	Erased   bool       `json:"erased"`
-}
-
-// The rank and days of a visitor of a target who is stored under one of some addresses, the first of
-// them that is there; no row if they never came, or were erased.
-func (q *Queries) VisitorByAddress(ctx context.Context, arg VisitorByAddressParams) (VisitorByAddressRow, error) {
-	row := q.db.QueryRow(ctx, VisitorByAddress, arg.App, arg.Target, arg.Stored)
-	var i VisitorByAddressRow
-	err := row.Scan(
-		&i.Rank,
-		&i.Visitor,
-		&i.FirstDay,
-		&i.LastDay,
-		&i.Erased,
-	)
-	return i, err
-}
-
-const VisitorByRank = `-- name: VisitorByRank :one
-SELECT r.rank,
+const VisitorOf = `-- name: VisitorOf :one
+SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
        coalesce(r.last_day, 0)::integer  AS last_day,
        (r.visitor IS NULL)::boolean      AS erased
 FROM report.ranks AS r
-WHERE r.app = $1
-  AND r.target = $2
-  AND r.rank = $3
+WHERE $1::inet[] IS NULL
+  AND r.app = $2
+  AND r.target = $3
+  AND r.rank = $4
+UNION ALL
+(SELECT v.rank, v.ip, v.first_day, v.last_day, false
+ FROM visitors AS v
+ WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $2 AND p.key = page_key($3::text))
+   AND v.ip = ANY ($1)
+ ORDER BY array_position($1, v.ip)
+ LIMIT 1)
 `
 
-type VisitorByRankParams struct {
-	App    string `json:"app"`
-	Target string `json:"target"`
-	Rank   int64  `json:"rank"`
+type VisitorOfParams struct {
+	Stored []netip.Addr `json:"stored"`
+	App    string       `json:"app"`
+	Target string       `json:"target"`
+	Rank   int64        `json:"rank"`
 }
 
-type VisitorByRankRow struct {
+type VisitorOfRow struct {
 	Rank     int64      `json:"rank"`
 	Visitor  netip.Addr `json:"visitor"`
 	FirstDay int32      `json:"first_day"`
@@ -422,10 +393,17 @@ type VisitorByRankRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Who was visitor number so and so of a target.
-func (q *Queries) VisitorByRank(ctx context.Context, arg VisitorByRankParams) (VisitorByRankRow, error) {
-	row := q.db.QueryRow(ctx, VisitorByRank, arg.App, arg.Target, arg.Rank)
-	var i VisitorByRankRow
+// Who was visitor number so and so of a target; or, where addresses are given, the rank and days of the
+// visitor who is stored under one of them, the first that is there. No row if they never came, or were
+// erased.
+func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
+	row := q.db.QueryRow(ctx, VisitorOf,
+		arg.Stored,
+		arg.App,
+		arg.Target,
+		arg.Rank,
+	)
+	var i VisitorOfRow
 	err := row.Scan(
 		&i.Rank,
 		&i.Visitor,

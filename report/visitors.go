@@ -72,18 +72,11 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	if err != nil {
 		return found, err
 	}
-	var v VisitorByRankRow
-	switch {
-	case l.Stored != nil:
-		var known VisitorByAddressRow
-		known, err = ask(ctx, r, "visitor by address", (*Queries).VisitorByAddress, l)
-		v = VisitorByRankRow(known)
-	case l.Rank > 0 && l.Rank <= before:
+	if l.Stored == nil && l.Rank > 0 && l.Rank <= before {
 		return found, ErrElsewhere
-	default:
-		l.Rank -= before
-		v, err = ask(ctx, r, "visitor by rank", (*Queries).VisitorByRank, l)
 	}
+	l.Rank -= before
+	v, err := ask(ctx, r, "visitor", (*Queries).VisitorOf, l)
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}

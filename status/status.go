@@ -51,23 +51,11 @@ type Instance struct {
 	Since   *time.Time `json:"since"`   // when it connected to watch the apps
 }
 
-// App is what an app has counted and keeps.
-type App struct {
-	Name       string `json:"name"`
-	Hot        int64  `json:"hot"`
-	LastDay    int32  `json:"last_day"`     // on which it counted a visit
-	LastDayHot int64  `json:"last_day_hot"` // visits of that day
-	RetainDays int32  `json:"retain_days"`  // 0: for ever
-	FromDay    int32  `json:"from_day"`     // whose rows of visits are kept, and those of later days; 0: all are
-	Paused     bool   `json:"paused"`       // an import runs, or was killed of late: the daily task lets go of nothing
-}
-
-// Table is how large a table is, with its indexes; all days of visits are one.
-type Table struct {
-	Name  string `json:"name"`
-	Rows  int64  `json:"rows"` // as the server last estimated
-	Bytes int64  `json:"bytes"`
-}
+// App is what an app has counted and keeps, and Table how large a table is; queries/status says more.
+type (
+	App   = StatusAppsRow
+	Table = TableSizesRow
+)
 
 // Visits are the days up to now of which there is a table for the rows of visits.
 type Visits struct {
@@ -131,8 +119,8 @@ type facts struct {
 	snapshots []db.SnapshotHoldersRow // that have been held for too long
 
 	unreadable error // the tables are not for this program, and what follows was not read
-	apps       []StatusAppsRow
-	sizes      []TableSizesRow
+	apps       []App
+	tables     []Table
 	daily      db.StatusDailyRow
 	inbox      []db.InboxLookRow
 	days       []int32 // with a partition
@@ -163,7 +151,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.apps, err = own.StatusApps(ctx); err != nil {
 		return err
 	}
-	if f.sizes, err = own.TableSizes(ctx); err != nil {
+	if f.tables, err = own.TableSizes(ctx); err != nil {
 		return err
 	}
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
@@ -189,17 +177,11 @@ func (f *facts) status() *Status {
 	s := &Status{
 		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds(), f.standby.Required},
 		Disk:      f.disk,
-		Instances: []Instance{}, Apps: []App{}, Tables: []Table{}, Warnings: f.warnings(),
+		Instances: []Instance{}, Apps: append([]App{}, f.apps...), Tables: append([]Table{}, f.tables...), Warnings: f.warnings(),
 		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},
 	}
 	for _, i := range f.instances {
 		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: timeOrNil(i.Since)})
-	}
-	for _, a := range f.apps {
-		s.Apps = append(s.Apps, App{a.Name, a.Hot, a.LastDay, a.LastHot, a.RetainDays, a.FromDay, a.Paused})
-	}
-	for _, t := range f.sizes {
-		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
 	}
 	for _, app := range f.inbox {
 		s.Inbox.Waiting += app.Visits

@@ -26,10 +26,10 @@ WITH sites AS (
     WHERE s.site_id IS NULL
 )
 SELECT a.name,
-       a.retain_days,
        coalesce(sum(s.hot), 0)::bigint                                           AS hot,
        coalesce(max(s.last_day), 0)::integer                                     AS last_day,
-       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
+       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_day_hot,
+       a.retain_days,
        coalesce(max(k.from_day), 0)::integer                                     AS from_day,
        is_retention_paused(a.id)::boolean                                        AS paused
 FROM apps AS a
@@ -41,19 +41,20 @@ ORDER BY a.name
 `
 
 type StatusAppsRow struct {
-	Name       string
-	RetainDays int32
-	Hot        int64
-	LastDay    int32
-	LastHot    int64
-	FromDay    int32
-	Paused     bool
+	Name       string `json:"name"`
+	Hot        int64  `json:"hot"`
+	LastDay    int32  `json:"last_day"`
+	LastDayHot int64  `json:"last_day_hot"`
+	RetainDays int32  `json:"retain_days"`
+	FromDay    int32  `json:"from_day"`
+	Paused     bool   `json:"paused"`
 }
 
 // What is told of the service to operators alone. Nothing here reads a table of visits or visitors.
 // Each app that is not being deleted: its visits over all of its sites, the last day on which it
-// counted one, the visits of that day, the first day whose rows it keeps, and whether letting go is
-// paused for it. Days are 0 where there is none. The time of day of a visit is stored nowhere.
+// counted one, the visits of that day, for how many days it keeps rows of visits (0: for ever), the
+// first day whose rows it keeps (0: all are), and whether letting go is paused for it, since an import
+// runs, or was killed of late. Days are 0 where there is none. The time of day of a visit is stored nowhere.
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, statusApps)
 	if err != nil {
@@ -65,10 +66,10 @@ func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 		var i StatusAppsRow
 		if err := rows.Scan(
 			&i.Name,
-			&i.RetainDays,
 			&i.Hot,
 			&i.LastDay,
-			&i.LastHot,
+			&i.LastDayHot,
+			&i.RetainDays,
 			&i.FromDay,
 			&i.Paused,
 		); err != nil {
@@ -89,10 +90,9 @@ WITH named AS (
     WHERE n.relnamespace = 'footfall'::regnamespace
       AND n.relkind IN ('r', 'p', 'v')
 )
-SELECT coalesce(parent.name, n.name)::text             AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
+SELECT coalesce(parent.name, n.name)::text                            AS name,
+       sum(greatest(c.reltuples, 0))::bigint                          AS rows,
+       sum(pg_relation_size(c.oid) + pg_indexes_size(c.oid))::bigint  AS bytes
 FROM named AS n
 JOIN pg_catalog.pg_class AS c         ON c.oid = n.relation AND c.relkind = 'r'
 LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
@@ -102,13 +102,13 @@ ORDER BY sum(pg_total_relation_size(c.oid)) DESC
 `
 
 type TableSizesRow struct {
-	Name    string
-	Rows    int64
-	Heap    int64
-	Indexes int64
+	Name  string `json:"name"`
+	Rows  int64  `json:"rows"`
+	Bytes int64  `json:"bytes"`
 }
 
-// The tables of Footfall, the largest first; the days of visits as one.
+// How large the tables of Footfall are, with their indexes, the largest first; the days of visits as
+// one. Rows are as the server last estimated.
 func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
 	rows, err := q.db.Query(ctx, tableSizes)
 	if err != nil {
@@ -118,12 +118,7 @@ func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
 	var items []TableSizesRow
 	for rows.Next() {
 		var i TableSizesRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Rows,
-			&i.Heap,
-			&i.Indexes,
-		); err != nil {
+		if err := rows.Scan(&i.Name, &i.Rows, &i.Bytes); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -144,10 +139,10 @@ ORDER BY w.id
 `
 
 type WebhooksFailingRow struct {
-	ID      int32
-	App     string
-	Since   time.Time
-	Waiting int32
+	ID      int32     `json:"id"`
+	App     string    `json:"app"`
+	Since   time.Time `json:"since"`
+	Waiting int32     `json:"waiting"`
 }
 
 // Webhooks whose first call has waited for so many seconds.

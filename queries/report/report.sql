@@ -98,27 +98,27 @@ SELECT NOT EXISTS (
       AND k.from_day > @day_id::integer
 ) AS kept;
 
--- name: VisitorByRank :one
--- Who was visitor number so and so of a target.
-SELECT r.rank,
+-- name: VisitorOf :one
+-- Who was visitor number so and so of a target; or, where addresses are given, the rank and days of the
+-- visitor who is stored under one of them, the first that is there. No row if they never came, or were
+-- erased.
+SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
        coalesce(r.last_day, 0)::integer  AS last_day,
        (r.visitor IS NULL)::boolean      AS erased
 FROM report.ranks AS r
-WHERE r.app = @app
+WHERE @stored::inet[] IS NULL
+  AND r.app = @app
   AND r.target = @target
-  AND r.rank = @rank;
-
--- name: VisitorByAddress :one
--- The rank and days of a visitor of a target who is stored under one of some addresses, the first of
--- them that is there; no row if they never came, or were erased.
-SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day, false AS erased
-FROM visitors AS v
-WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
-  AND v.ip = ANY (@stored::inet[])
-ORDER BY array_position(@stored::inet[], v.ip)
-LIMIT 1;
+  AND r.rank = @rank
+UNION ALL
+(SELECT v.rank, v.ip, v.first_day, v.last_day, false
+ FROM visitors AS v
+ WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+   AND v.ip = ANY (@stored)
+ ORDER BY array_position(@stored, v.ip)
+ LIMIT 1);
 
 -- name: UniquesOf :one
 -- How many visitors came in a range of days to a target, to any of several targets, which need not

@@ -2,8 +2,9 @@
 
 -- name: StatusApps :many
 -- Each app that is not being deleted: its visits over all of its sites, the last day on which it
--- counted one, the visits of that day, the first day whose rows it keeps, and whether letting go is
--- paused for it. Days are 0 where there is none. The time of day of a visit is stored nowhere.
+-- counted one, the visits of that day, for how many days it keeps rows of visits (0: for ever), the
+-- first day whose rows it keeps (0: all are), and whether letting go is paused for it, since an import
+-- runs, or was killed of late. Days are 0 where there is none. The time of day of a visit is stored nowhere.
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s
@@ -18,10 +19,10 @@ WITH sites AS (
     WHERE s.site_id IS NULL
 )
 SELECT a.name,
-       a.retain_days,
        coalesce(sum(s.hot), 0)::bigint                                           AS hot,
        coalesce(max(s.last_day), 0)::integer                                     AS last_day,
-       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
+       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_day_hot,
+       a.retain_days,
        coalesce(max(k.from_day), 0)::integer                                     AS from_day,
        is_retention_paused(a.id)::boolean                                        AS paused
 FROM apps AS a
@@ -32,17 +33,17 @@ GROUP BY a.id, a.name, a.retain_days
 ORDER BY a.name;
 
 -- name: TableSizes :many
--- The tables of Footfall, the largest first; the days of visits as one.
+-- How large the tables of Footfall are, with their indexes, the largest first; the days of visits as
+-- one. Rows are as the server last estimated.
 WITH named AS (
     SELECT n.relname AS name, table_of(n.relname) AS relation
     FROM pg_catalog.pg_class AS n
     WHERE n.relnamespace = 'footfall'::regnamespace
       AND n.relkind IN ('r', 'p', 'v')
 )
-SELECT coalesce(parent.name, n.name)::text             AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
+SELECT coalesce(parent.name, n.name)::text                            AS name,
+       sum(greatest(c.reltuples, 0))::bigint                          AS rows,
+       sum(pg_relation_size(c.oid) + pg_indexes_size(c.oid))::bigint  AS bytes
 FROM named AS n
 JOIN pg_catalog.pg_class AS c         ON c.oid = n.relation AND c.relkind = 'r'
 LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
