@@ -36,10 +36,14 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		return err
 	}
 	err := a.inTx(ctx, func(q queries) error {
-		row, err := q.AppAdd(ctx, name)
-		if errors.Is(err, db.ErrNoRows) {
+		added, err := q.AppAdd(ctx, name)
+		if err == nil && added == 0 {
 			return visit.Errorf(visit.Invalid, "name", "there is an app %s already: change that one, or choose another name", name)
 		}
+		if err != nil {
+			return err
+		}
+		row, err := q.AppLock(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -222,11 +226,15 @@ func (a *Admin) changed(ctx context.Context, doing string, err error) error {
 
 // appOf returns an app by its name.
 func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
-	row, err := q.AppGet(ctx, name)
-	if errors.Is(err, db.ErrNoRows) {
+	apps, err := q.AppsList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == name })
+	if at < 0 {
 		return nil, app.NoApp(name)
 	}
-	return &row, err
+	return &apps[at], nil
 }
 
 // read runs f on an app that nothing is changed of.

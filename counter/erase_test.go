@@ -22,7 +22,7 @@ import (
 
 // demo is the row of the app demo.
 func (in *instance) demo(ctx context.Context) (app db.App, err error) {
-	err = in.DB.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppGet(ctx, "demo"); return err })
+	err = in.DB.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppLock(ctx, "demo"); return err })
 	return app, err
 }
 

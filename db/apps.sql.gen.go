@@ -9,41 +9,19 @@ import (
 	"context"
 )
 
-const AppAdd = `-- name: AppAdd :one
+const AppAdd = `-- name: AppAdd :execrows
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
 `
 
-// Adds an app with the settings of a new one; no row if the name is taken.
-func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
-	row := q.db.QueryRow(ctx, AppAdd, name)
-	var i App
-	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.Tz,
-		&i.Ipv6Prefix,
-		&i.Access,
-		&i.Sites,
-		&i.KeepQuery,
-		&i.CreatedAt,
-		&i.Visitor,
-		&i.SecretID,
-		&i.RespectDnt,
-		&i.Bots,
-		&i.Ignore,
-		&i.MaxRequests,
-		&i.MaxNewPages,
-		&i.DeletedAt,
-		&i.RetainDays,
-		&i.ForgetDays,
-		&i.PublicCounts,
-		&i.Tags,
-		&i.LogKey,
-	)
-	return i, err
+// Adds an app with the settings of a new one, unless the name is taken.
+func (q *Queries) AppAdd(ctx context.Context, name string) (int64, error) {
+	result, err := q.db.Exec(ctx, AppAdd, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const AppCounts = `-- name: AppCounts :one
@@ -57,42 +35,6 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 	var counts bool
 	err := row.Scan(&counts)
 	return counts, err
-}
-
-const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
-FROM apps
-WHERE name = $1
-`
-
-// One app by name; no row if there is none.
-func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
-	row := q.db.QueryRow(ctx, AppGet, name)
-	var i App
-	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.Tz,
-		&i.Ipv6Prefix,
-		&i.Access,
-		&i.Sites,
-		&i.KeepQuery,
-		&i.CreatedAt,
-		&i.Visitor,
-		&i.SecretID,
-		&i.RespectDnt,
-		&i.Bots,
-		&i.Ignore,
-		&i.MaxRequests,
-		&i.MaxNewPages,
-		&i.DeletedAt,
-		&i.RetainDays,
-		&i.ForgetDays,
-		&i.PublicCounts,
-		&i.Tags,
-		&i.LogKey,
-	)
-	return i, err
 }
 
 const AppLock = `-- name: AppLock :one

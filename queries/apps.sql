@@ -25,18 +25,11 @@ FOR UPDATE;
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts;
 
--- name: AppGet :one
--- One app by name; no row if there is none.
-SELECT *
-FROM apps
-WHERE name = @name;
-
--- name: AppAdd :one
--- Adds an app with the settings of a new one; no row if the name is taken.
+-- name: AppAdd :execrows
+-- Adds an app with the settings of a new one, unless the name is taken.
 INSERT INTO apps (name)
 VALUES (@name)
-ON CONFLICT (name) DO NOTHING
-RETURNING *;
+ON CONFLICT (name) DO NOTHING;
 
 -- name: AppSet :exec
 -- Replaces the settings of an app.
