@@ -8,23 +8,11 @@ import "bytes"
 //
 // Whatever follows is left alone: many servers are set to add something.
 func (p *Parser) common(text []byte, l *Line) error {
-	bracket := bytes.Index(text, []byte(" ["))
-	if bracket < 0 {
-		return errNoTime
+	hosted, rest, err := l.cutTime(text)
+	if err != nil {
+		return err
 	}
-	hosted, ok := l.cutClient(text[:bracket])
-	if !ok {
-		return errClient
-	}
-	rest := text[bracket+2:]
-	end := bytes.IndexByte(rest, ']')
-	if end < 0 {
-		return errNoTime
-	}
-	if l.Time, l.ahead, ok = parseCommonTime(rest[:end]); !ok {
-		return errTime
-	}
-	request, rest, ok := p.quoted(rest[end+1:])
+	request, rest, ok := p.quoted(rest)
 	if !ok {
 		return errRequest
 	}
@@ -57,6 +45,27 @@ func (p *Parser) common(text []byte, l *Line) error {
 }
 
 var space = []byte(" ")
+
+// cutTime reads what a line begins with, up to its time, and returns what follows that.
+func (l *Line) cutTime(text []byte) (hosted bool, rest []byte, err error) {
+	bracket := bytes.Index(text, []byte(" ["))
+	if bracket < 0 {
+		return false, nil, errNoTime
+	}
+	hosted, ok := l.cutClient(text[:bracket])
+	if !ok {
+		return false, nil, errClient
+	}
+	rest = text[bracket+2:]
+	end := bytes.IndexByte(rest, ']')
+	if end < 0 {
+		return false, nil, errNoTime
+	}
+	if l.Time, l.ahead, ok = parseCommonTime(rest[:end]); !ok {
+		return false, nil, errTime
+	}
+	return hosted, rest[end+1:], nil
+}
 
 // cutClient reads what stands before the time. A virtual host stands before the client, and then
 // what stands second is an address, which an identity never is.

@@ -174,7 +174,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	for _, text := range []string{commonLine, combinedLine, nginxLine, caddyLine, traefikLine, "nonsense",
 		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f HTTP/1.1" 200 1 "-" "a \"b\""`} {
 		line := []byte(text)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = p.Parse(line, &l) }), text)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = p.Parse(line, &l); p.Time(line, &l) }), text)
 	}
 }
 
@@ -232,6 +232,22 @@ func FuzzParseJSON(f *testing.F) {
 			want["request_User-Agent"] == nil {
 			require.Equal(t, agent, string([]rune(string(l.Agent))))
 		}
+	})
+}
+
+// The time alone is the one that is read of a whole line, also of one that cannot be read.
+func FuzzTime(f *testing.F) {
+	for _, text := range []string{combinedLine, "blog.example:443 " + commonLine, commonLine[:60], combinedLine + "\r", combinedLine + "\x00",
+		strings.Replace(commonLine, "Oct", "Okt", 1), strings.Replace(commonLine, "192.0.2.7", "name.example", 1), nginxLine, caddyLine,
+		nginxLine[:len(nginxLine)-1], dockerLine(combinedLine)} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var whole, alone Line
+		_ = NewParser("").Parse(text, &whole)
+		require.Equal(t, !whole.Time.IsZero(), NewParser(Caddy).Time(text, &alone))
+		require.Equal(t, whole.Time, alone.Time)
+		require.Equal(t, whole.Hour(), alone.Hour())
 	})
 }
 

@@ -132,7 +132,22 @@ func digits(text []byte) (value int, ok bool) {
 
 // moment is a moment of a natural day, if there is such a day.
 func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
-	begins := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-	ok = ok && 1 <= month && month <= 12 && begins.Day() == day // else it is one of another month
-	return begins.Add(time.Duration(seconds)*time.Second + time.Duration(nanos)), ok
+	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf[month] || month == 2 && day == 29 && !isLeap(year) {
+		return time.Time{}, false
+	}
+	if month < 3 { // years begin in March, so that the day that some have ends them
+		year, month = year-1, month+12
+	}
+	days := 365*year + floor(year, 4) - floor(year, 100) + floor(year, 400) + (153*month-457)/5 + day - daysTo1970
+	return time.Unix(int64(86400*days+seconds), int64(nanos)).UTC(), true
 }
+
+var daysOf = [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
+
+// daysTo1970 is the day of 1970-01-01, counted as moment does.
+const daysTo1970 = 719469
+
+func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
+
+// floor is a/b, rounded down also where a is -1.
+func floor(a, b int) int { return (a+b)/b - 1 }
