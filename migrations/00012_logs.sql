@@ -14,6 +14,7 @@ ALTER TABLE logs
     ADD COLUMN look         bigint  NOT NULL DEFAULT 0,
     ADD COLUMN server       text    NOT NULL DEFAULT '',
     ADD COLUMN inode        text    NOT NULL DEFAULT '',
+    ADD COLUMN state        text    NOT NULL DEFAULT '',
     ADD COLUMN told         text    NOT NULL DEFAULT '',
     ADD COLUMN after        timestamptz,
     ADD COLUMN after_lines  bytea,
@@ -45,6 +46,7 @@ COMMENT ON COLUMN logs.beginning    IS 'The keyed hash of its first line that is
 COMMENT ON COLUMN logs.look         IS 'Rises when a file with other bytes behind the counted ones takes its place: who looked before looks again.';
 COMMENT ON COLUMN logs.server       IS 'The server that wrote it, as it was told; empty: none was.';
 COMMENT ON COLUMN logs.inode        IS 'Device and inode of the file that had it last; empty: standard input.';
+COMMENT ON COLUMN logs.state        IS 'Size and time of the last change of that file, where it had nothing behind claimed: as long as it has both, it has nothing new. Empty: it had more, or had just been changed.';
 COMMENT ON COLUMN logs.told         IS 'What was told of it: another: it is another log, whatever lines it shares; counted: each of its files goes on behind what was counted; empty: neither.';
 COMMENT ON COLUMN logs.after        IS 'Lines of this second and before it are left out. Null: none are.';
 COMMENT ON COLUMN logs.after_lines  IS 'The keyed hashes, 8 bytes each, of lines of that very second which another log had counted: these alone of it are left out.';
@@ -80,6 +82,7 @@ ALTER TABLE logs
     DROP COLUMN look,
     DROP COLUMN server,
     DROP COLUMN inode,
+    DROP COLUMN state,
     DROP COLUMN told,
     DROP COLUMN after,
     DROP COLUMN after_lines,

@@ -58,48 +58,40 @@ var (
 	errTwice   = errors.New("it has the lines that were counted last at several places")
 )
 
-// findBehind finds where a file goes on behind the last lines of a log, and how many lines come
-// before: behind all of its tail or, where the file begins within that, behind what it has of it.
-func (r *run) findBehind(s *source, l *Log) (place, number int64, err error) {
-	t := tailOf(l.Tail, 0)
+// findBehind finds where a file goes on behind the last lines of a log: behind all of its tail or, where
+// the file begins within that, behind what it has of it.
+func (r *run) findBehind(s *source, of *Log) (behind place, err error) {
+	t := tailOf(of.Tail, 0)
 	t = t[max(0, len(t)-tailLines):]
-	reader, done, err := s.file.read(0)
+	l, err := s.file.lines(place{})
 	if err != nil {
-		return 0, 0, err
+		return behind, err
 	}
-	defer done()
-	var whole, parts, times int
+	defer l.close()
+	var times int
 	var recent []uint64
-	lines, parser, line, hour := lines{from: reader}, logs.NewParser(r.Rules.Format), logs.Line{}, int32(0)
-	for text, ok := lines.next(); ok && len(t) > 0; text, ok = lines.next() {
-		if parser.Parse(text, &line) == nil {
+	parser, line, hour := logs.NewParser(r.Rules.Format), logs.Line{}, int32(0)
+	for text, ok := l.next(); ok && len(t) > 0; text, ok = l.next() {
+		if parser.Time(text, &line) {
 			hour = line.Hour()
 		}
 		hash, _ := r.app.hashes.ofLine(hour, text)
 		recent = append(recent, hash)
 		recent = recent[max(0, len(recent)-len(t)):]
-		isWhole := len(recent) == len(t)
-		switch {
-		case !isWhole && int64(len(recent)) < lines.number, whole > 0 && !isWhole, !t.endsWith(recent):
-			continue
-		case isWhole:
-			whole++
-			times = whole
-		default:
-			parts++
-			times = parts
+		if (len(recent) == len(t) || int64(len(recent)) == l.number) && t.endsWith(recent) {
+			behind = l.here()
+			times++
 		}
-		place, number = lines.place, lines.number
 	}
 	switch {
-	case lines.fault != nil && !errors.Is(lines.fault, io.ErrUnexpectedEOF):
-		return 0, 0, lines.fault
+	case l.fault != nil && !errors.Is(l.fault, io.ErrUnexpectedEOF):
+		return behind, l.fault
 	case times == 0:
-		return 0, 0, errNowhere
+		return behind, errNowhere
 	case times > 1:
-		return 0, 0, errTwice
+		return behind, errTwice
 	}
-	return place, number, nil
+	return behind, nil
 }
 
 // endsWith reports whether the last lines of a tail have these hashes.

@@ -3,6 +3,7 @@ package imports
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
@@ -129,14 +130,14 @@ func TestFileThatShrinks(t *testing.T) {
 	require.NoError(t, err)
 	s := source{file: f}
 	s.begin(nil)
-	s.place, s.before.sum = int64(len(log)), s.sum
+	s.end.at = int64(len(log))
 	require.NoError(t, s.beginReading(""))
 	require.NoError(t, os.Truncate(path, 1000))
-	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{},
-		app: &settings{zone: time.UTC, hashes: newHashes(make([]byte, 32), nil)}}}
+	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}, app: &settings{zone: time.UTC}},
+		hashes: newHashes(make([]byte, 32), nil)}
 	for r.next(&s) {
 	}
-	require.Contains(t, r.summary.Problems[0], "it became shorter while it was read, after line")
+	require.Contains(t, s.problems[0], "it became shorter while it was read, after line")
 	require.Less(t, r.entries[0].Next, int64(1001))
 }
 
@@ -289,7 +290,7 @@ func TestLines(t *testing.T) {
 		text = append(text, bytes.Repeat([]byte{'y'}, r.IntN(2)*r.IntN(2*logs.LongestLine))...)
 		for _, from := range []io.Reader{bytes.NewReader(text), iotest.HalfReader(bytes.NewReader(text)),
 			iotest.DataErrReader(bytes.NewReader(text))} {
-			l := lines{from: from}
+			l := lines{from: from, sum: sha256.New()}
 			for i, n := range want {
 				line, ok := l.next()
 				require.True(t, ok)
@@ -299,6 +300,8 @@ func TestLines(t *testing.T) {
 				}
 				require.Len(t, line, n)
 				require.EqualValues(t, i+1, l.number)
+				here := sha256.Sum256(text[:l.place])
+				require.Equal(t, here[:], l.here().sum.Sum(nil))
 			}
 			_, ok := l.next()
 			require.False(t, ok)
@@ -307,7 +310,7 @@ func TestLines(t *testing.T) {
 			require.NoError(t, l.fault)
 		}
 	}
-	l := lines{from: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+	l := lines{sum: sha256.New(), from: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
 	line, ok := l.next()
 	require.True(t, ok)
 	require.Equal(t, "a", string(line))

@@ -18,8 +18,8 @@ type book interface {
 	// find returns the logs that may begin with one of some lines.
 	find(ctx context.Context, beginnings []int64) ([]Log, error)
 	get(ctx context.Context, ids []int64) ([]Log, error)
-	// samplesOfHours returns the samples of all logs but one, by their ids.
-	samplesOfHours(ctx context.Context, hours []int32, but int64) (map[int64]samples, error)
+	// samplesOfHours returns the samples of all logs, by their ids.
+	samplesOfHours(ctx context.Context, hours []int32) (map[int64]samples, error)
 	// samplesOf returns the samples of a log in some hours; nil: in all.
 	samplesOf(ctx context.Context, id int64, hours []int32) (samples, error)
 	// set writes what is known of a log, and its samples of some hours; those without lines it
@@ -66,8 +66,8 @@ func (t tables) find(ctx context.Context, beginnings []int64) ([]Log, error) {
 
 func (t tables) get(ctx context.Context, ids []int64) ([]Log, error) { return t.q.LogsGet(ctx, ids) }
 
-func (t tables) samplesOfHours(ctx context.Context, hours []int32, but int64) (map[int64]samples, error) {
-	rows, err := t.q.LogSamplesOfHours(ctx, LogSamplesOfHoursParams{AppID: t.app, Hours: hours, But: but})
+func (t tables) samplesOfHours(ctx context.Context, hours []int32) (map[int64]samples, error) {
+	rows, err := t.q.LogSamplesOfHours(ctx, LogSamplesOfHoursParams{AppID: t.app, Hours: hours})
 	found := map[int64]samples{}
 	for _, row := range rows {
 		if found[row.LogID] == nil {
@@ -101,7 +101,7 @@ func (t tables) set(ctx context.Context, l, was *Log, changed samples) (written 
 	rows, err := t.q.LogSet(ctx, LogSetParams{
 		ID: l.ID, Claimed: l.Claimed, Hash: l.Hash, Counted: l.Counted, CountedHash: l.CountedHash, Lines: l.Lines, Beginning: l.Beginning,
 		Look: l.Look, Server: l.Server, File: l.File, Inode: l.Inode, Rules: l.Rules, Told: l.Told,
-		After: l.After, AfterLines: l.AfterLines, LastAt: l.LastAt, Tail: append([]byte{}, l.Tail...),
+		State: l.State, After: l.After, AfterLines: l.AfterLines, LastAt: l.LastAt, Tail: append([]byte{}, l.Tail...),
 		WasCounted: was.Counted, WasLook: was.Look,
 	})
 	if err != nil || rows == 0 {

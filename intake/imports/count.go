@@ -5,9 +5,10 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
-	"hash"
 	"io"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"footfall/counter"
 	"footfall/db"
@@ -28,8 +29,7 @@ type read struct {
 
 // reading is a source while its lines are read for counting.
 type reading struct {
-	done   func() // nil: it is not read now
-	lines  lines
+	lines  *lines // nil: it is not read now
 	parser *logs.Parser
 	line   logs.Line // the one that counts next
 	hour   int32     // of the last line that shows one
@@ -41,16 +41,18 @@ type reading struct {
 // reader is the lines of some sources, in the order of their times.
 type reader struct {
 	*run
+	hashes   *hashes // of the goroutine that reads
 	timeline timeline
 	entries  []feed.Entry[read]
+	marks    []mark // of these
 	permit   func(context.Context) (*counter.Counting, error)
 }
 
 // countThese counts what is new in some sources.
 func (r *run) countThese(ctx context.Context, sources []*source) error {
-	d := &reader{run: r}
+	d := &reader{run: r, hashes: r.app.hashes.own()}
 	for _, s := range sources {
-		if s.position != nil && s.start < s.place {
+		if s.position != nil && s.isNew() {
 			s.line.Time = s.first
 			heap.Push(&d.timeline, s)
 		}
@@ -60,11 +62,9 @@ func (r *run) countThese(ctx context.Context, sources []*source) error {
 	}
 	err := r.count(ctx, d)
 	for _, s := range sources {
-		if s.done != nil {
-			s.endReading()
-		}
+		s.endReading()
 		if err == nil {
-			s.start = s.place
+			s.start = s.end
 		}
 	}
 	return err
@@ -72,15 +72,12 @@ func (r *run) countThese(ctx context.Context, sources []*source) error {
 
 // beginReading makes a source ready to be read for counting.
 func (s *source) beginReading(only logs.Format) error {
-	reader, done, err := s.file.read(s.start)
+	l, err := s.file.lines(s.start)
 	if err != nil {
 		return err
 	}
-	s.reading = reading{
-		done:   done,
-		lines:  lines{from: io.LimitReader(reader, s.place-s.start), place: s.start, number: s.before.lines, sum: cloned(s.before.sum)},
-		parser: logs.NewParser(only), line: s.line, after: afterOf(&s.log),
-	}
+	l.from = io.LimitReader(l.from, s.end.at-s.start.at)
+	s.reading = reading{lines: l, parser: logs.NewParser(only), line: s.line, after: afterOf(&s.log)}
 	if s.log.LastAt != nil {
 		s.latest = s.log.LastAt.Unix()
 	}
@@ -90,7 +87,9 @@ func (s *source) beginReading(only logs.Format) error {
 
 // endReading lets go what a source needed while it was read.
 func (s *source) endReading() {
-	s.done()
+	if s.lines != nil {
+		s.lines.close()
+	}
 	s.reading = reading{}
 }
 
@@ -99,7 +98,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.keepPaused(ctx); err != nil {
 		return nil, err
 	}
-	d.entries = make([]feed.Entry[read], 0, most)
+	d.entries, d.marks = make([]feed.Entry[read], 0, most), make([]mark, 0, most)
 	for len(d.entries) < most {
 		s := d.timeline.first(d.next)
 		if s == nil {
@@ -113,9 +112,9 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 
 // next reads the next line of a source that may count; false: there is none.
 func (d *reader) next(s *source) bool {
-	if s.done == nil {
+	if s.lines == nil {
 		if err := s.beginReading(d.Rules.Format); err != nil {
-			d.summary.problem(s.file.name, "%s", s.file.readProblem(err))
+			s.problem("%s", s.file.readProblem(err))
 			return false
 		}
 	}
@@ -125,15 +124,17 @@ func (d *reader) next(s *source) bool {
 	if more {
 		return true
 	}
-	if s.lines.place < s.place {
+	if s.lines.place < s.end.at {
 		why := "it became shorter while it was read"
 		if s.lines.fault != nil {
 			why = s.file.readProblem(s.lines.fault)
 		}
-		d.refuse(s, "%s, after line %d", why, s.lines.number)
+		s.refused = true
+		s.problem("%s, after line %d", why, s.lines.number)
 	}
-	if s.lines.place > s.start {
-		d.entries = append(d.entries, feed.Entry[read]{Position: s.position, Next: s.lines.place, Log: d.mark(s), Fate: feed.Passes})
+	if s.lines.place > s.start.at {
+		d.add(s, counter.Item{}, "")
+		d.entries[len(d.entries)-1].Fate = feed.Passes
 	}
 	s.endReading()
 	return false
@@ -141,9 +142,9 @@ func (d *reader) next(s *source) bool {
 
 // nextLine reads up to a line that may count.
 func (d *reader) nextLine(s *source) bool {
-	for s.lines.place < s.place {
+	for s.lines.place < s.end.at {
 		text, ok := s.lines.next()
-		if !ok && s.lines.place+s.lines.rest() == s.place { // a last line without its end
+		if !ok && s.lines.place+s.lines.rest() == s.end.at { // a last line without its end
 			text, ok = s.lines.take(int(s.lines.rest()), 0), true
 		}
 		if !ok {
@@ -156,14 +157,14 @@ func (d *reader) nextLine(s *source) bool {
 			continue
 		}
 		err := s.parser.Parse(text, &s.line)
-		d.remember(s, text, err == nil)
+		s.remember(text)
 		if err != nil {
 			d.add(s, counter.Item{}, err.Error())
 			continue
 		}
 		d.summary.Formats[s.line.Format]++
 		why := d.Rules.leavesOut(&s.line, d.app.zone)
-		if s.after.leavesOut(d.app.hashes, &s.line, text) {
+		if s.after.leavesOut(d.hashes, &s.line, text) {
 			why = CountedBefore
 		}
 		if why == "" {
@@ -174,33 +175,37 @@ func (d *reader) nextLine(s *source) bool {
 	return false
 }
 
-// remember adds a line to the tail of its log.
-func (d *reader) remember(s *source, text []byte, parsed bool) {
-	var one tailLine
-	if parsed {
+// remember adds the line that was read last to the tail of its log.
+func (s *source) remember(text []byte) {
+	one := tailLine{hash: xxhash.Sum64(text), raw: true}
+	if !s.line.Time.IsZero() {
 		s.hour, one.second = s.line.Hour(), s.line.Time.Unix()
 		s.latest = max(s.latest, one.second)
 	}
-	one.hash, _ = d.app.hashes.ofLine(s.hour, text)
+	one.hour = s.hour
 	s.tail = s.tail.add(one)
 }
 
-// mark tells what is to be kept of a log that is counted up to the line that was read last.
-func (d *reader) mark(s *source) func() db.LogMark {
-	sum, lines, tail, latest, after, hashes := cloned(s.lines.sum), s.lines.number, s.tail, s.latest, s.after, d.app.hashes
-	return func() db.LogMark { return markOf(hashes, sum, lines, tail, latest, after) }
+// mark is what is to be kept of a log that is counted up to a place.
+type mark struct {
+	*reader
+	place
+	tail   tail
+	latest int64
+	after  after
 }
 
-func markOf(h *hashes, sum hash.Hash, lines int64, t tail, latest int64, a after) db.LogMark {
-	m := db.LogMark{Hash: h.ofSum(sum), Lines: lines, Tail: append([]byte{}, t.bytes(latest)...)}
-	if latest > 0 {
-		at := time.Unix(latest, 0)
-		m.LastAt = &at
+func (m *mark) log() db.LogMark {
+	h := m.app.hashes.own()
+	l := db.LogMark{Hash: h.ofSum(m.sum), Lines: m.lines, Tail: m.tail.bytes(h, m.latest)}
+	if m.latest > 0 {
+		at := time.Unix(m.latest, 0)
+		l.LastAt = &at
 	}
-	if a.second > 0 {
-		m.AfterLines = append([]byte{}, a.but...)
+	if m.after.second > 0 {
+		l.AfterLines = append([]byte{}, m.after.but...)
 	}
-	return m
+	return l
 }
 
 // take takes the line of a source.
@@ -213,9 +218,12 @@ func (d *reader) take(s *source) {
 	d.add(s, item, wrong)
 }
 
+// add adds what was read of a source last.
 func (d *reader) add(s *source, item counter.Item, wrong string) {
+	here := s.lines.here()
+	d.marks = append(d.marks, mark{d, here, s.tail, s.latest, s.after})
 	d.entries = append(d.entries, feed.Entry[read]{
-		Of: read{item, wrong, s.file.name, s.lines.number}, Position: s.position, Next: s.lines.place, Log: d.mark(s),
+		Of: read{item, wrong, s.file.name, here.lines}, Position: s.position, Next: here.at, Log: d.marks[len(d.marks)-1].log,
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"footfall/db"
@@ -24,44 +23,88 @@ const (
 	toldCounted = "counted" // each of its files goes on behind the lines that were counted last
 )
 
-// inOrder are the files in the order in which they are decided about: first those that may go on, in
-// the order in which batches lock their logs, and of others the largest, so that a part of one is
-// compared with the whole.
-func (r *run) inOrder(ctx context.Context) ([]*source, error) {
+// decideAll decides what is to be counted of files; in a dry run without leaving a trace.
+func (r *run) decideAll(ctx context.Context, files []*source) error {
+	// Not while the book is open, which has a connection already.
+	if err := r.retry.Do(ctx, func() (err error) { r.first, err = r.firstDay(ctx); return err }); err != nil {
+		return err
+	}
+	order, err := r.inOrder(ctx, files)
+	if err != nil {
+		return err
+	}
+	if r.DryRun {
+		err := r.inBook(ctx, func(b book) error { return cmp.Or(r.decideEach(ctx, b, order), errDryRun) })
+		if errors.Is(err, errDryRun) {
+			return nil
+		}
+		return err
+	}
+	for len(order) > 0 { // several small files in a transaction
+		n, bytes := 1, order[0].file.size()
+		for ; n < len(order) && n < filesAtOnce && bytes+order[n].file.size() <= bytesAtOnce; n++ {
+			bytes += order[n].file.size()
+		}
+		if err := r.retry.Do(ctx, func() error {
+			return r.inBook(ctx, func(b book) error { return r.decideEach(ctx, b, order[:n]) })
+		}); err != nil {
+			return err
+		}
+		order = order[n:]
+	}
+	return nil
+}
+
+// So many files, and bytes of them, are looked at in a transaction.
+const (
+	filesAtOnce = 500
+	bytesAtOnce = 8 << 20
+)
+
+// inOrder are files in the order in which they are decided about: first those that may go on, in the
+// order in which batches lock their logs, and of others the largest, so that a part of one is compared
+// with the whole.
+func (r *run) inOrder(ctx context.Context, files []*source) ([]*source, error) {
+	var beginnings []int64
+	for _, s := range files {
+		s.position = nil
+		if s.fault = r.readBeginning(s); s.begins {
+			beginnings = append(beginnings, s.beginning)
+		}
+	}
 	r.twins = map[int64][]*source{}
 	for _, s := range r.sources {
-		s.position = nil
-		if err := r.readBeginning(s); err == nil && s.begins {
+		if s.begins {
 			r.twins[s.beginning] = append(r.twins[s.beginning], s)
 		}
 	}
 	mayGoOn := map[int64]int64{} // the id of a log that begins so
-	if err := r.retry.Do(ctx, func() error {
-		return r.inBook(ctx, func(b book) error {
-			known, err := b.find(ctx, slices.Collect(maps.Keys(r.twins)))
-			for _, l := range known {
-				if l.Beginning != nil {
-					mayGoOn[*l.Beginning] = l.ID
+	for some := range slices.Chunk(beginnings, filesAtOnce) {
+		if err := r.retry.Do(ctx, func() error {
+			return r.inBook(ctx, func(b book) error {
+				known, err := b.find(ctx, some)
+				for _, l := range known {
+					if l.Beginning != nil {
+						mayGoOn[*l.Beginning] = l.ID
+					}
 				}
-			}
-			return err
-		})
-	}); err != nil {
-		return nil, err
-	}
-	order := slices.Clone(r.sources)
-	slices.SortStableFunc(order, func(a, b *source) int {
-		one, other := mayGoOn[a.beginning], mayGoOn[b.beginning]
-		if one != other {
-			return cmp.Compare(uint64(one-1), uint64(other-1)) //nolint:gosec // those without a log, 0, come last
+				return err
+			})
+		}); err != nil {
+			return nil, err
 		}
-		return cmp.Compare(b.file.size(), a.file.size())
+	}
+	order := slices.Clone(files)
+	slices.SortStableFunc(order, func(a, b *source) int {
+		one, other := uint64(mayGoOn[a.beginning]-1), uint64(mayGoOn[b.beginning]-1) //nolint:gosec // 0, without a log, comes last
+		return cmp.Or(cmp.Compare(one, other), cmp.Compare(b.file.size(), a.file.size()))
 	})
 	return order, nil
 }
 
 // decideEach decides what is to be counted of files.
 func (r *run) decideEach(ctx context.Context, b book, files []*source) error {
+	r.near = neighbours{}
 	for _, s := range files { // that may have been decided about in a transaction that failed
 		s.position = nil
 	}
@@ -73,47 +116,44 @@ func (r *run) decideEach(ctx context.Context, b book, files []*source) error {
 	return nil
 }
 
-// refuse says why nothing more of a file is counted.
-func (r *run) refuse(s *source, format string, args ...any) {
-	s.position, s.refused = nil, true
-	r.summary.problem(s.file.name, format, args...)
-}
-
 // decide reads a file, and writes down what is to be counted of it.
-func (r *run) decide(ctx context.Context, b book, s *source) error {
-	s.position, s.refused, s.rest, s.shorter = nil, false, nil, nil
-	r.summary.lookAnew(s.file.name)
-	err := r.readBeginning(s)
+func (r *run) decide(ctx context.Context, b book, s *source) (err error) {
+	s.position, s.refused, s.shorter, s.problems = nil, false, nil, nil
 	var known []Log
-	if err == nil && s.begins {
-		if !slices.Contains(r.twins[s.beginning], s) {
-			r.twins[s.beginning] = append(r.twins[s.beginning], s)
-		}
-		known, err = b.find(ctx, []int64{s.beginning})
-		if err != nil {
+	if s.begins {
+		if known, err = b.find(ctx, []int64{s.beginning}); err != nil {
 			return err
 		}
 	}
+	if at := slices.IndexFunc(known, func(l Log) bool { return r.isAsItWas(s, &l) }); at >= 0 {
+		s.begin(&known[at])
+		s.size = s.file.size()
+		r.tellBefore(s)
+		return nil
+	}
+	if err = s.fault; err == nil {
+		err = r.match(s, known)
+	}
 	if err == nil {
-		err = r.look(ctx, s, known)
+		err = r.readOn(ctx, s)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		r.refuse(s, "%s: nothing of it is counted", s.file.readProblem(err))
+		s.refuse("%s: nothing of it is counted", s.file.readProblem(err))
 		return nil
-	case s.place == 0:
+	case s.end.at == 0:
 		if s.size == 0 {
-			r.summary.note(s.file.name, "it is empty")
+			s.note("it is empty")
 		}
 		return nil
 	}
-	if goOn, err := r.identify(ctx, s, known); err != nil || !goOn {
+	if goOn, err := r.identify(ctx, s); err != nil || !goOn {
 		return err
 	}
 	r.tellBefore(s)
-	if s.place > s.start {
+	if s.isNew() {
 		if goOn, err := r.weigh(ctx, b, s); err != nil || !goOn {
 			return err
 		}
@@ -124,6 +164,12 @@ func (r *run) decide(ctx context.Context, b book, s *source) error {
 	return r.decide(ctx, b, s) // somebody else has counted more of it meanwhile
 }
 
+// isAsItWas reports whether a file was not changed since it was counted to its end as a log.
+func (r *run) isAsItWas(s *source, l *Log) bool {
+	return l.State != "" && l.State == s.file.state() && l.Inode == s.file.inode() && *l.Counted == l.Claimed &&
+		(r.Server == "" || r.Server == l.Server)
+}
+
 // tellBefore tells how many lines of a file were counted before, and that other rules hold for the
 // others.
 func (r *run) tellBefore(s *source) {
@@ -131,9 +177,8 @@ func (r *run) tellBefore(s *source) {
 		s.toldBefore = true
 		r.summary.Before += s.log.Lines
 	}
-	if s.is != nil && s.start > 0 && s.log.Rules != r.Rules.String() && s.place > s.start {
-		r.summary.note(s.file.name, "up to line %d it was imported %s; what is new counts %s", s.log.Lines, rulesInWords(s.log.Rules),
-			rulesInWords(r.Rules.String()))
+	if s.is != nil && s.start.at > 0 && s.isNew() && s.log.Rules != r.Rules.String() {
+		s.note("up to line %d it was imported %s; what is new counts %s", s.log.Lines, rulesInWords(s.log.Rules), rulesInWords(r.Rules.String()))
 	}
 }
 
@@ -145,34 +190,23 @@ func rulesInWords(rules string) string {
 }
 
 // identify finds out which log a file is, beyond its bytes; false: nothing of it is to be counted.
-func (r *run) identify(ctx context.Context, s *source, known []Log) (goOn bool, err error) {
-	if s.is != nil && s.few && (s.place > s.start || r.Another) && (r.isOfAnother(s.is) || !s.hasNameOf(s.is)) {
-		if !r.Another && !r.isOfAnother(s.is) {
-			r.refuse(s, "it begins as %s, of which too few lines are counted to tell whether the two are one log: nothing more of it is counted. "+
-				"If they are, import it under that name; if not, add --another, or say with --server of which server each is", nameOf(s.is))
-			return false, nil
-		}
-		s.begin(nil)
-		if err := r.readOn(ctx, s); err != nil {
-			return false, err
-		}
-	}
-	if s.is != nil && r.isOfAnother(s.is) {
-		r.refuse(s, "it is %s: it was imported with --server %s, and belongs to no other", nameOf(s.is), s.is.Server)
+func (r *run) identify(ctx context.Context, s *source) (goOn bool, err error) {
+	switch {
+	case s.few && s.isNew():
+		s.refuse("it begins as %s, of which too few lines are counted to tell whether the two are one log: nothing more of it is counted. "+
+			"If they are, import it under that name; if not, add --another, or say with --server of which server each is", nameOf(s.is))
+		return false, nil
+	case s.is != nil && r.isOfAnother(s.is):
+		s.refuse("it is %s: it was imported with --server %s, and belongs to no other", nameOf(s.is), s.is.Server)
 		return false, nil
 	}
 	if goOn, err := r.compareTwins(s); err != nil || !goOn {
 		return false, err
 	}
-	if s.is != nil {
-		return true, nil
-	}
-	for i := range known { // a log that was begun, of which nothing is counted yet
-		if l := &known[i]; *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) &&
-			(r.ours(l.ID) == nil || slices.Contains(s.shorter, r.ours(l.ID))) {
-			if s.begin(l); !r.After.IsZero() {
-				s.log.After, s.log.AfterLines = nil, nil // which lines are left out is found anew
-			}
+	for _, short := range s.shorter {
+		if s.is == nil && short.start.at == 0 {
+			begun := short.log
+			r.beginWith(s, &begun)
 			return true, r.readOn(ctx, s)
 		}
 	}
@@ -208,34 +242,34 @@ func (r *run) compareTwins(s *source) (goOn bool, err error) {
 			continue
 		}
 		short, long := s, other
-		if s.place > other.place {
+		if s.end.at > other.end.at {
 			short, long = other, s
 		}
-		sum, err := long.file.sumTo(short.place)
+		sum, err := long.file.sumTo(short.end.at)
 		if err != nil {
 			return false, visit.Errorf(visit.Invalid, "", "%s: %s", long.file.name, long.file.readProblem(err))
 		}
-		switch same := bytes.Equal(sum.Sum(nil), short.sum.Sum(nil)); {
+		switch same := bytes.Equal(sum.Sum(nil), short.end.sum.Sum(nil)); {
 		case same && short == s:
-			r.readOnce(short, long)
+			s.isIn(long)
 			return false, nil
 		case same:
 			s.shorter = append(s.shorter, short)
 		case s.is != nil && s.is.ID == other.log.ID:
-			r.refuse(s, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on",
-				other.file.name)
-			r.refuse(other, "it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on",
-				s.file.name)
+			for one, two := range map[*source]*source{s: other, other: s} {
+				one.refuse("it and %s begin as the same log, and then differ: nothing more of either is counted. Import the one that goes on",
+					two.file.name)
+			}
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// readOnce lets go of a file with which a longer one begins that is read.
-func (r *run) readOnce(short, long *source) {
-	r.summary.note(short.file.name, "it is the same log as %s, and is read once", long.file.name)
-	short.position = nil
+// isIn lets go of a file with which a longer one begins that is read.
+func (s *source) isIn(long *source) {
+	s.note("it is the same log as %s, and is read once", long.file.name)
+	s.position = nil
 }
 
 // weigh compares what is new in a file with other logs; false: nothing of it is to be counted.
@@ -243,7 +277,7 @@ func (r *run) weigh(ctx context.Context, b book, s *source) (goOn bool, err erro
 	if goOn, err := r.checkLines(s); err != nil || !goOn {
 		return false, err
 	}
-	if s.start == 0 && r.Another {
+	if s.start.at == 0 && r.Another {
 		s.log.Told = toldAnother
 	}
 	if s.log.Told == toldAnother {
@@ -253,24 +287,24 @@ func (r *run) weigh(ctx context.Context, b book, s *source) (goOn bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if s.start == 0 {
+	if s.start.at == 0 {
 		if whole := slices.IndexFunc(alike, func(o *shared) bool { return o.isWhole(s) && !r.isOfAnother(o.log) }); whole >= 0 {
-			r.summary.Before += s.number
-			r.summary.note(s.file.name, "all of its lines were counted as %s: 0 are new", nameOf(alike[whole].log))
+			r.summary.Before += s.end.lines
+			s.note("all of its lines were counted as %s: 0 are new", nameOf(alike[whole].log))
 			return false, nil
 		}
 		if goOn, err := r.goBehind(ctx, s, alike); err != nil || !goOn {
 			return false, err
 		}
-		if s.start > 0 || s.log.After != nil { // of the lines that are left
+		if s.start.at > 0 || s.log.After != nil { // of the lines that are left
 			if alike, err = r.compare(ctx, b, s); err != nil {
 				return false, err
 			}
 		}
 	}
 	for _, o := range alike {
-		if o.log.Told != toldAnother && o.isShared(r.Server, s.start > 0 || s.log.After != nil) {
-			r.refuse(s, "%s", o.refusal(r.Server))
+		if o.log.Told != toldAnother && o.isShared(r.Server, s.start.at > 0 || s.log.After != nil) {
+			s.refuse("%s", o.refusal(r.Server))
 			return false, nil
 		}
 	}
@@ -292,37 +326,29 @@ func (r *run) goBehind(ctx context.Context, s *source, alike []*shared) (goOn bo
 		if !told || r.ours(o.log.ID) != nil || r.isOfAnother(o.log) {
 			continue
 		}
-		place, lines, err := r.findBehind(s, o.log)
+		behind, err := r.findBehind(s, o.log)
 		if errors.Is(err, errNowhere) || errors.Is(err, errTwice) {
 			why = err
 			continue
 		} else if err != nil {
 			return false, err
 		}
-		return true, r.takePlace(ctx, s, o.log, place, lines)
+		// It takes the place of the log, though it begins elsewhere.
+		s.goOn(o.log, behind)
+		s.moved = true
+		s.log.Counted, s.log.CountedHash, s.log.Lines = &behind.at, r.app.hashes.ofSum(behind.sum), behind.lines
+		s.log.Told = toldCounted
+		return true, r.readOn(ctx, s)
 	}
 	if r.AfterCounted {
 		s.log.Told = toldCounted
 	}
 	if at := slices.IndexFunc(alike, func(o *shared) bool { return o.isShared(r.Server, false) }); why != nil && at >= 0 {
-		r.refuse(s, "it shares lines with %s, but %s: nothing of it is counted. Say with --after TIME from when on it is to count",
+		s.refuse("it shares lines with %s, but %s: nothing of it is counted. Say with --after TIME from when on it is to count",
 			nameOf(alike[at].log), why)
 		return false, nil
 	}
 	return true, nil
-}
-
-// takePlace makes a file a log that is counted up to a place, though it begins elsewhere.
-func (r *run) takePlace(ctx context.Context, s *source, l *Log, place, lines int64) (err error) {
-	s.begin(l)
-	s.moved, s.start, s.place, s.number = true, place, place, lines
-	if s.sum, err = s.file.sumTo(place); err != nil {
-		return err
-	}
-	s.log.Counted, s.log.CountedHash, s.log.Lines, s.log.Told = &s.start, r.app.hashes.ofSum(s.sum), lines, toldCounted
-	err = r.readOn(ctx, s)
-	s.holds = false
-	return err
 }
 
 // checkLines refuses lines that name no host, where no site is given for them, and those that are
@@ -339,11 +365,11 @@ func (r *run) checkLines(s *source) (goOn bool, err error) {
 	from, to := visit.DayOf(s.first, r.app.zone), visit.DayOf(s.last, r.app.zone)
 	switch {
 	case max(from, to) < first:
-		r.summary.note(s.file.name, "it is passed by: it ends with %s, and of app %s the first day that can still be counted is %s",
+		s.note("it is passed by: it ends with %s, and of app %s the first day that can still be counted is %s",
 			visit.DayText(max(from, to)), r.App, visit.DayText(first))
 		return false, nil
 	case min(from, to) < first:
-		r.refuse(s, "it has visits of %s, and of app %s the first day that can still be counted is %s: nothing of it is counted. "+
+		s.refuse("it has visits of %s, and of app %s the first day that can still be counted is %s: nothing of it is counted. "+
 			"Leave out what is older with --from %d, or import all of it into an app of its own (footfall app add …-before --retain-days 0 …)",
 			visit.DayText(min(from, to)), r.App, visit.DayText(first), first)
 		return false, nil
@@ -353,46 +379,48 @@ func (r *run) checkLines(s *source) (goOn bool, err error) {
 
 // write writes down what is to be counted of a file; false: its log is not where it was.
 func (r *run) write(ctx context.Context, b book, s *source) (written bool, err error) {
-	l := &s.log
+	l, isNew := &s.log, s.isNew() || s.moved
 	changed, err := r.changed(ctx, b, s)
 	if err != nil {
 		return false, err
 	}
-	if l.ID != 0 && (s.place > s.start && (!s.holds || *l.Counted == 0 && !s.hasNameOf(l)) || s.moved && !s.holds) {
+	if l.ID != 0 && isNew && (s.moved || !s.holds || *l.Counted == 0 && !s.hasNameOf(l)) {
 		l.Look++ // whoever counts what was there before looks anew
 	}
-	if s.place > s.start || s.moved || l.Claimed <= s.place {
-		l.Claimed, l.Hash = s.place, r.app.hashes.ofSum(s.sum)
-	}
-	if s.place > s.start || l.ID == 0 {
+	if isNew {
+		l.Claimed, l.Hash = s.end.at, r.app.hashes.ofSum(s.end.sum)
 		l.Rules, l.File, l.Inode = r.Rules.String(), s.file.name, s.file.inode()
 	}
+	if l.Inode == s.file.inode() {
+		l.State = s.state
+	}
 	l.Beginning = &s.beginning
-	if s.is == nil || !s.few || s.place > s.start || s.hasNameOf(s.is) { // else it may be another one that has begun alike
+	if !s.few || isNew { // else it may be another one that has begun alike
 		l.Server = cmp.Or(l.Server, r.Server)
 	}
-	if s.is == nil || s.place > s.start || s.moved || l.Server != s.is.Server {
+	if isNew || l.Server != s.is.Server || l.State != s.is.State {
 		if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
 			return false, err
 		}
+		r.near.add(l.ID, changed)
 	}
 	for _, short := range s.shorter {
-		r.readOnce(short, s)
+		short.isIn(s)
 	}
 	s.rest, s.moved = nil, false
-	s.position = &record.Position{Position: db.Position{App: r.app.id, Log: l.ID, Look: l.Look}, Next: s.start}
-	r.progress.Total.Add(s.place - s.start)
+	s.position = &record.Position{Position: db.Position{App: r.app.id, Log: l.ID, Look: l.Look}, Next: s.start.at}
+	r.progress.Total.Add(s.end.at - s.start.at)
 	return true, nil
 }
 
 // changed are the samples of a log with the new lines of a file. Lines for which it was claimed, and
 // that are not counted, are let go: the file may have others there.
 func (r *run) changed(ctx context.Context, b book, s *source) (samples, error) {
-	if s.log.ID == 0 || s.place == s.start && !s.moved {
+	if s.log.ID == 0 || !s.isNew() && !s.moved {
 		return s.rest, nil
 	}
-	hours, all := s.rest.hours(), s.moved || s.log.Claimed > s.start
-	if all {
+	hours := s.rest.hours()
+	if s.moved || s.log.Claimed > s.start.at {
 		hours = nil
 	}
 	changed, err := b.samplesOf(ctx, s.log.ID, hours)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -236,37 +237,19 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// head is what a file begins with that is not packed: whether it was cut is told by that.
-type head struct {
-	length int64
-	sum    [32]byte
-}
-
-// see notes what a file begins with now.
-func (h *head) see(f *file) {
-	if h.length < firstBuffer {
-		h.sum, h.length = sumOf(f, firstBuffer)
+// state tells whether the file is as it was, by its size and the time of its last change; "": it is
+// standard input, or was changed so lately that another change may show the same time.
+func (f *file) state() string {
+	size := f.size()
+	stat, ok := f.info.Sys().(*syscall.Stat_t)
+	if !ok || f.name == standardInputName || time.Since(time.Unix(stat.Ctim.Unix())) < settledAfter {
+		return ""
 	}
+	return fmt.Sprintf("%d:%d.%09d", size, stat.Ctim.Sec, stat.Ctim.Nsec)
 }
 
-// differs reports whether a file begins with something else now.
-func (h *head) differs(f *file) bool {
-	sum, length := sumOf(f, h.length)
-	return length < h.length || sum != h.sum
-}
-
-func sumOf(f *file, most int64) ([32]byte, int64) {
-	sum := sha256.New()
-	n, _ := io.Copy(sum, io.NewSectionReader(f.handle, 0, most))
-	return [32]byte(sum.Sum(nil)), n
-}
-
-// is reports whether another file is the same one.
-func (f *file) is(other *file) bool {
-	mine, err := f.handle.Stat()
-	theirs, wrong := other.handle.Stat()
-	return err == nil && wrong == nil && os.SameFile(mine, theirs)
-}
+// settledAfter is more than file systems may take to show another time.
+var settledAfter = 3 * time.Second
 
 func (f *file) close() {
 	if f.handle != nil {

@@ -13,14 +13,19 @@ import (
 )
 
 // hashes makes the keyed hashes by which logs and their lines are known again. Whoever has the
-// tables, but not the key, cannot try addresses against them.
+// tables, but not the key, cannot try addresses against them. It is for one goroutine.
 type hashes struct {
 	key  []byte
 	line cipher.Block
 	// Of an app whose hashes of visitors change each day, lines are hashed with the key of the day
 	// that they show, as long as there is one. By day since 1970; nil: of other apps.
 	days map[int32]cipher.Block
+
+	hashed [aes.BlockSize]byte // last: one that is made for each line costs more than the hash
 }
+
+// own are the same for another goroutine.
+func (h hashes) own() *hashes { return &h }
 
 // newHashes makes them of the key of an app's logs and, of a daily app, of its keys of days.
 func newHashes(key []byte, days map[int32][]byte) *hashes {
@@ -69,15 +74,15 @@ func (h *hashes) ofXX(hour int32, sum uint64) (uint64, bool) {
 			return 0, false
 		}
 	}
-	return encrypted(block, sum), true
+	return h.encrypted(block, sum), true
 }
 
 // ofBeginning is the hash of the line that a log begins with, of whatever day.
-func (h *hashes) ofBeginning(sum uint64) int64 { return int64(encrypted(h.line, sum)) } //nolint:gosec // the same bits
+func (h *hashes) ofBeginning(sum uint64) int64 { return int64(h.encrypted(h.line, sum)) } //nolint:gosec // the same bits
 
-func encrypted(block cipher.Block, sum uint64) uint64 {
-	var b [aes.BlockSize]byte
-	binary.BigEndian.PutUint64(b[:], sum)
-	block.Encrypt(b[:], b[:])
-	return binary.BigEndian.Uint64(b[:])
+func (h *hashes) encrypted(block cipher.Block, sum uint64) uint64 {
+	h.hashed = [aes.BlockSize]byte{}
+	binary.BigEndian.PutUint64(h.hashed[:], sum)
+	block.Encrypt(h.hashed[:], h.hashed[:])
+	return binary.BigEndian.Uint64(h.hashed[:])
 }

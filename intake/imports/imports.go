@@ -53,21 +53,6 @@ type Progress struct {
 	Counted atomic.Int64 // visits
 }
 
-// source is a file that is imported.
-type source struct {
-	file *file
-	head head // of the file
-	seen
-	log        Log
-	shorter    []*source        // with which it begins, that are read where it is not
-	moved      bool             // it takes the place of the log, and begins elsewhere
-	position   *record.Position // nil: nothing of it is to be counted
-	refused    bool             // and somebody must look at it
-	toldBefore bool
-
-	reading
-}
-
 // run is one import.
 type run struct {
 	Options
@@ -80,6 +65,7 @@ type run struct {
 	following bool // the files, all of which were counted once
 	sources   []*source
 	twins     map[int64][]*source // those that begin alike
+	near      neighbours
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
@@ -100,89 +86,46 @@ func runOn(ctx context.Context, on service, o Options, p *Progress) (*Summary, e
 	r := &run{Options: o, service: on, summary: newSummary(), progress: p,
 		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
 	defer r.close()
+	return r.summary, r.all(ctx)
+}
+
+func (r *run) all(ctx context.Context) error {
 	if err := r.refreshed(ctx); err != nil {
-		return r.summary, err
+		return err
 	}
 	if err := r.open(); err != nil {
-		return r.summary, err
+		return err
 	}
 	if err := r.retry.Do(ctx, func() error { return r.keepPaused(ctx) }); err != nil {
-		return r.summary, err
+		return err
 	}
-	if err := r.countAll(ctx); err != nil {
-		return r.summary, err
+	if err := r.countAll(ctx, r.sources); err != nil {
+		return err
 	}
 	if !r.DryRun {
 		if err := r.retry.Do(ctx, func() error { return r.end(ctx, r.summary.Counted) }); err != nil {
-			return r.summary, err
+			return err
 		}
 	}
-	if r.Follow {
-		for _, s := range r.sources {
-			s.head.see(s.file)
-		}
-		r.following = true
-		return r.summary, r.follow(ctx)
+	if !r.Follow {
+		return nil
 	}
-	return r.summary, nil
+	r.following = true
+	return r.follow(ctx)
 }
 
-// countAll counts what is new in all files. Where another import has found other files in the place
-// of logs meanwhile, it looks at them anew.
-func (r *run) countAll(ctx context.Context) error {
+// countAll counts what is new in files. Where another import has found other files in the place of
+// logs meanwhile, it looks at them anew.
+func (r *run) countAll(ctx context.Context, files []*source) error {
 	for {
-		if err := r.decideAll(ctx); err != nil {
+		if err := r.decideAll(ctx, files); err != nil {
 			return err
 		}
-		err := r.countThese(ctx, r.sources)
-		if !errors.Is(err, record.ErrLookedAnew) {
+		if err := r.countThese(ctx, files); !errors.Is(err, record.ErrLookedAnew) {
 			return err
 		}
 	}
 }
-
-// decideAll decides what is to be counted of all files; in a dry run without leaving a trace.
-func (r *run) decideAll(ctx context.Context) error {
-	if err := r.findFirstDay(ctx); err != nil {
-		return err
-	}
-	order, err := r.inOrder(ctx)
-	if err != nil {
-		return err
-	}
-	if r.DryRun {
-		err := r.inBook(ctx, func(b book) error { return cmp.Or(r.decideEach(ctx, b, order), errDryRun) })
-		if errors.Is(err, errDryRun) {
-			return nil
-		}
-		return err
-	}
-	for len(order) > 0 { // several small files in a transaction
-		n, bytes := 1, order[0].file.size()
-		for ; n < len(order) && n < filesAtOnce && bytes+order[n].file.size() <= bytesAtOnce; n++ {
-			bytes += order[n].file.size()
-		}
-		if err := r.retry.Do(ctx, func() error {
-			return r.inBook(ctx, func(b book) error { return r.decideEach(ctx, b, order[:n]) })
-		}); err != nil {
-			return err
-		}
-		order = order[n:]
-	}
-	return nil
-}
-
-// findFirstDay finds the first day that the app still counts. Not while the book is open, which has a
-// connection already.
-func (r *run) findFirstDay(ctx context.Context) error {
-	return r.retry.Do(ctx, func() (err error) { r.first, err = r.firstDay(ctx); return err })
-}
-
-// So many files, and bytes of them, are looked at in a transaction.
-const (
-	filesAtOnce = 100
-	bytesAtOnce = 8 << 20
-)
 
 // refreshEvery is how long an import goes by the settings that the app had.
 const refreshEvery = 10 * time.Second
@@ -225,14 +168,14 @@ func (r *run) open() error {
 
 func (r *run) close() {
 	for _, s := range r.sources {
-		s.close()
+		r.letGo(s)
 	}
 }
 
-func (s *source) close() {
-	if s.done != nil {
-		s.endReading()
-	}
+// letGo closes a file, of which the summary tells from then on.
+func (r *run) letGo(s *source) {
+	s.endReading()
 	s.file.close()
 	s.position = nil
+	r.summary.Problems, r.summary.Notes = append(r.summary.Problems, s.problems...), append(r.summary.Notes, s.notes...)
 }

@@ -2,12 +2,21 @@ package imports
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"hash"
 	"io"
+	"sync"
 
 	"footfall/intake/logs"
 )
+
+// place is a place in a log, behind a whole line, and what comes before it. The zero place is its
+// beginning.
+type place struct {
+	at, lines int64
+	sum       hash.Hash // SHA-256 of the bytes before it; nil: nobody has read them
+}
 
 // firstBuffer is the size of a buffer of lines as it begins.
 const firstBuffer = 64 << 10
@@ -17,15 +26,59 @@ const firstBuffer = 64 << 10
 type lines struct {
 	from       io.Reader
 	buffer     []byte
-	start, end int   // of what is in the buffer and was not returned
-	long       int64 // bytes of a line that is too long, which are not in the buffer any more
+	line       int    // where the line begins that was returned last
+	start, end int    // of what is in the buffer and was not returned
+	long       int64  // bytes of a line that is too long, which are not in the buffer any more
+	done       func() // when no more is read
 
-	sum hash.Hash // takes all bytes that are read of lines; nil: nobody asks
+	sum    hash.Hash // SHA-256 of the bytes before what the buffer has from summed on
+	summed int
 
 	at     int64 // where the line that was returned last begins
 	place  int64 // where the next one does
 	number int64 // of the line that was returned last, from 1
 	fault  error // why nothing more can be read; nil: it is the end
+}
+
+var buffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
+
+// lines reads the lines of a file from a place on, until they are closed.
+func (f *file) lines(from place) (*lines, error) {
+	reader, done, err := f.read(from.at)
+	if err != nil {
+		return nil, err
+	}
+	l := &lines{from: reader, buffer: buffers.Get().(*[firstBuffer]byte)[:], done: done, place: from.at, number: from.lines, sum: sha256.New()}
+	if from.sum != nil {
+		l.sum = cloned(from.sum)
+	}
+	return l, nil
+}
+
+func (l *lines) close() {
+	l.done()
+	if len(l.buffer) == firstBuffer {
+		buffers.Put((*[firstBuffer]byte)(l.buffer))
+	}
+	l.buffer = nil
+}
+
+func cloned(sum hash.Hash) hash.Hash {
+	clone, _ := sum.(hash.Cloner).Clone() // of the standard library's all can
+	return clone
+}
+
+// here is the place behind the line that was returned last.
+func (l *lines) here() place { return place{l.place, l.number, cloned(l.sumTo(l.start))} }
+
+// before is the place before that line, which is not too long.
+func (l *lines) before() place { return place{l.at, l.number - 1, cloned(l.sumTo(l.line))} }
+
+// sumTo is the SHA-256 of all up to a place in the buffer.
+func (l *lines) sumTo(end int) hash.Hash {
+	l.sum.Write(l.buffer[l.summed:end])
+	l.summed = end
+	return l.sum
 }
 
 // longLine stands for every line that is too long.
@@ -40,8 +93,9 @@ func (l *lines) next() ([]byte, bool) {
 		}
 		searched = l.end - l.start
 		if searched > logs.LongestLine {
-			l.passLong()
-			l.start, l.end, searched = 0, 0, 0
+			l.long += int64(l.end - l.start)
+			l.sumTo(l.end)
+			l.line, l.start, l.end, l.summed, searched = 0, 0, 0, 0, 0
 		}
 		if !l.fill() {
 			return nil, false
@@ -49,20 +103,10 @@ func (l *lines) next() ([]byte, bool) {
 	}
 }
 
-// passLong passes what is in the buffer of a line that is too long.
-func (l *lines) passLong() {
-	if l.sum != nil {
-		l.sum.Write(l.buffer[l.start:l.end])
-	}
-	l.long += int64(l.end - l.start)
-}
-
 // take returns a line of so many bytes, whose end has so many.
 func (l *lines) take(length, end int) []byte {
 	line := l.buffer[l.start : l.start+length]
-	if l.sum != nil {
-		l.sum.Write(l.buffer[l.start : l.start+length+end])
-	}
+	l.line = l.start
 	l.start += length + end
 	l.at = l.place
 	l.place += l.long + int64(length+end)
@@ -77,8 +121,9 @@ func (l *lines) take(length, end int) []byte {
 // fill reads more into the buffer; false: there is no more.
 func (l *lines) fill() bool {
 	if l.start > 0 {
+		l.sumTo(l.start)
 		copy(l.buffer, l.buffer[l.start:l.end])
-		l.start, l.end = 0, l.end-l.start
+		l.line, l.summed, l.start, l.end = 0, 0, 0, l.end-l.start
 	}
 	if l.end == len(l.buffer) {
 		larger := make([]byte, max(firstBuffer, 2*len(l.buffer)))

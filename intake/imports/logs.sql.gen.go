@@ -135,14 +135,12 @@ SELECT log_id, hour, sample
 FROM log_samples
 WHERE app_id = $1
   AND hour = ANY ($2::integer[])
-  AND log_id <> $3
 ORDER BY log_id, hour
 `
 
 type LogSamplesOfHoursParams struct {
 	AppID int32
 	Hours []int32
-	But   int64
 }
 
 type LogSamplesOfHoursRow struct {
@@ -151,9 +149,9 @@ type LogSamplesOfHoursRow struct {
 	Sample []byte
 }
 
-// The samples of an app's logs but one in some hours.
+// The samples of an app's logs in some hours.
 func (q *Queries) LogSamplesOfHours(ctx context.Context, arg LogSamplesOfHoursParams) ([]LogSamplesOfHoursRow, error) {
-	rows, err := q.db.Query(ctx, logSamplesOfHours, arg.AppID, arg.Hours, arg.But)
+	rows, err := q.db.Query(ctx, logSamplesOfHours, arg.AppID, arg.Hours)
 	if err != nil {
 		return nil, err
 	}
@@ -210,16 +208,17 @@ SET claimed      = $1,
     server       = $8,
     file         = $9,
     inode        = $10,
-    rules        = $11,
-    told         = $12,
-    after        = $13,
-    after_lines  = $14,
-    last_at      = $15,
-    tail         = $16,
+    state        = $11,
+    rules        = $12,
+    told         = $13,
+    after        = $14,
+    after_lines  = $15,
+    last_at      = $16,
+    tail         = $17,
     used_at      = now()
-WHERE id = $17
-  AND counted IS NOT DISTINCT FROM $18
-  AND look = $19
+WHERE id = $18
+  AND counted IS NOT DISTINCT FROM $19
+  AND look = $20
 `
 
 type LogSetParams struct {
@@ -233,6 +232,7 @@ type LogSetParams struct {
 	Server      string
 	File        string
 	Inode       string
+	State       string
 	Rules       string
 	Told        string
 	After       *time.Time
@@ -258,6 +258,7 @@ func (q *Queries) LogSet(ctx context.Context, arg LogSetParams) (int64, error) {
 		arg.Server,
 		arg.File,
 		arg.Inode,
+		arg.State,
 		arg.Rules,
 		arg.Told,
 		arg.After,
@@ -275,7 +276,7 @@ func (q *Queries) LogSet(ctx context.Context, arg LogSetParams) (int64, error) {
 }
 
 const logsFind = `-- name: LogsFind :many
-SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, told, after, after_lines, last_at, tail
+SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, state, told, after, after_lines, last_at, tail
 FROM logs AS l
 WHERE l.app_id = $1
   AND l.counted IS NOT NULL
@@ -316,6 +317,7 @@ func (q *Queries) LogsFind(ctx context.Context, arg LogsFindParams) ([]Log, erro
 			&i.Look,
 			&i.Server,
 			&i.Inode,
+			&i.State,
 			&i.Told,
 			&i.After,
 			&i.AfterLines,
@@ -333,7 +335,7 @@ func (q *Queries) LogsFind(ctx context.Context, arg LogsFindParams) ([]Log, erro
 }
 
 const logsGet = `-- name: LogsGet :many
-SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, told, after, after_lines, last_at, tail
+SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, state, told, after, after_lines, last_at, tail
 FROM logs AS l
 WHERE l.id = ANY ($1::bigint[])
 ORDER BY l.id
@@ -367,6 +369,7 @@ func (q *Queries) LogsGet(ctx context.Context, ids []int64) ([]Log, error) {
 			&i.Look,
 			&i.Server,
 			&i.Inode,
+			&i.State,
 			&i.Told,
 			&i.After,
 			&i.AfterLines,

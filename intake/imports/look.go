@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"hash"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"footfall/intake/logs"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -28,111 +28,164 @@ const (
 	mostAhead = 24 * time.Hour
 )
 
-// seen is what was found in a file when it was read.
-type seen struct {
+// source is a file that is imported.
+type source struct {
+	file      *file
 	begins    bool  // it has a line that is no header
 	beginning int64 // the hash of the first one
-	is        *Log  // the log that it goes on; nil: none
-	start     int64 // the byte behind what is counted
-	few       bool  // what is counted is little
+	fault     error // why that could not be read
 
-	before      upTo        // start
-	place       int64       // where the file was read up to, in whole lines
-	sum         hash.Hash   // of the bytes before that
-	number      int64       // of lines, likewise
-	holds       bool        // what the log was claimed for is what the file has
-	rest        samples     // of the lines behind start that are to count
+	is         *Log  // the log that it goes on, as the book has it; nil: none
+	log        Log   // that it is
+	start, end place // what of it is counted, and what was read
+	few        bool  // what is counted is little, and of a file of another name
+	holds      bool  // what the log was claimed for is what the file has
+	moved      bool  // it takes the place of the log, and begins elsewhere
+
+	rest        samples     // of the lines between start and end that are to count
 	first, last time.Time   // of these, as far as they show times
 	nameless    logs.Format // the format of the first one, if it names no host
-	ahead       int64       // lines behind place that lie ahead
+	ahead       int64       // lines behind end that lie ahead
 	comes       time.Time   // when the first of these is to be counted
-	size        int64       // of the file then
+	size        int64       // of the file when it was read
+	state       string      // likewise, if there is nothing behind end
+
+	position        *record.Position // nil: nothing of it is to be counted
+	shorter         []*source        // with which it begins, that are read where it is not
+	refused         bool             // and somebody must look at it
+	toldBefore      bool
+	problems, notes []string
+	reading
 }
 
-// upTo is what comes before a byte of a file.
-type upTo struct {
-	sum   hash.Hash
-	lines int64
+// isNew reports whether something of a file is to be counted.
+func (s *source) isNew() bool { return s.end.at > s.start.at }
+
+// note tells something of a file, once, however often it is looked at.
+func (s *source) note(format string, args ...any) { s.tell(&s.notes, format, args) }
+
+// problem tells what somebody must look at.
+func (s *source) problem(format string, args ...any) { s.tell(&s.problems, format, args) }
+
+func (s *source) tell(list *[]string, format string, args []any) {
+	if text := s.file.name + ": " + fmt.Sprintf(format, args...); !slices.Contains(*list, text) {
+		*list = append(*list, text)
+	}
 }
 
-// readBeginning reads the line that a file begins with.
+// refuse says why nothing more of a file is counted.
+func (s *source) refuse(format string, args ...any) {
+	s.position, s.refused = nil, true
+	s.problem(format, args...)
+}
+
+// readBeginning reads the line that a file begins with. Where that is another one than before, the
+// file was cut.
 func (r *run) readBeginning(s *source) error {
-	reader, done, err := s.file.read(0)
+	was := s.beginning
+	s.begins, s.beginning = false, 0
+	l, err := s.file.lines(place{})
 	if err != nil {
 		return err
 	}
-	defer done()
-	l := lines{from: reader}
-	for text, ok := l.next(); ok; text, ok = l.next() {
-		if !logs.IsHeader(text) {
-			s.begins, s.beginning = true, r.app.hashes.ofBeginning(xxhash.Sum64(text))
-			return nil
-		}
+	defer l.close()
+	text, ok := l.next()
+	for ok && logs.IsHeader(text) {
+		text, ok = l.next()
 	}
-	if s.file.packed != plain && l.rest() > 0 && l.fault == nil && !logs.IsHeader(l.final()) {
-		s.begins, s.beginning = true, r.app.hashes.ofBeginning(xxhash.Sum64(l.final()))
+	if !ok {
+		text, ok = l.final(), s.file.packed != plain && l.rest() > 0 && l.fault == nil && !logs.IsHeader(l.final())
 	}
-	return l.fault
-}
-
-// look reads a file: which of some logs it is, and what is new in it.
-func (r *run) look(ctx context.Context, s *source, known []Log) error {
-	s.begin(nil)
-	s.few = false
-	if err := r.match(s, known); err != nil {
-		return err
+	if ok {
+		s.begins, s.beginning, l.fault = true, r.app.hashes.ofBeginning(xxhash.Sum64(text)), nil
 	}
-	if s.is != nil {
-		var err error
-		if s.few, err = r.isFew(s); err != nil {
-			return err
-		}
+	if s.beginning != was || s.file.packed == plain && s.file.size() < s.end.at {
+		s.begin(nil)
 	}
-	return r.readOn(ctx, s)
+	return l.fault // that comes later is told when all is read
 }
 
 // begin begins a file anew, as a log of which nothing is counted; nil: a new one.
 func (s *source) begin(is *Log) {
-	nothing := int64(0)
-	s.is, s.start, s.place, s.number, s.sum, s.log = is, 0, 0, 0, sha256.New(), Log{Counted: &nothing}
+	s.is, s.start, s.end, s.log, s.few, s.moved = is, place{}, place{}, Log{Counted: new(int64)}, false, false
 	if is != nil {
 		s.log = *is
 	}
 }
 
-// match finds the log of which most is counted that a file begins with.
+// goOn goes on with a log behind what is counted of it.
+func (s *source) goOn(is *Log, from place) {
+	s.begin(is)
+	s.start, s.end = from, from
+}
+
+// match finds the log of which most is counted that a file begins with; or, where it begins with none,
+// one that was begun with its first line, and of which nothing is counted yet.
 func (r *run) match(s *source, known []Log) error {
-	known = slices.DeleteFunc(slices.Clone(known), func(l Log) bool { return knownUpTo(&l) == 0 })
+	read, was := s.end, s.log.ID
+	s.begin(nil)
+	known = slices.Clone(known)
 	slices.SortFunc(known, func(a, b Log) int { return cmp.Compare(knownUpTo(&a), knownUpTo(&b)) })
-	reader, done, err := s.file.read(0)
+	if n := len(known) - 1; n >= 0 && known[n].ID == was && read.sum != nil && *known[n].Counted == read.at &&
+		bytes.Equal(known[n].CountedHash, r.app.hashes.ofSum(read.sum)) { // all that was read of it is counted
+		s.goOn(&known[n], read)
+		return nil
+	}
+	if err := r.matchBytes(s, known); err != nil {
+		return err
+	}
+	if s.is != nil && (r.isOfAnother(s.is) || !s.hasNameOf(s.is)) {
+		few, err := r.isFew(s)
+		if err != nil {
+			return err
+		}
+		if few && (r.Another || r.isOfAnother(s.is)) {
+			s.begin(nil)
+		}
+		s.few = few && s.is != nil
+	}
+	for i := range known {
+		if l := &known[i]; s.is == nil && *l.Counted == 0 && l.Beginning != nil && !r.isOfAnother(l) && r.ours(l.ID) == nil {
+			r.beginWith(s, l)
+		}
+	}
+	return nil
+}
+
+// beginWith makes a file a log that was begun, and of which nothing is counted yet.
+func (r *run) beginWith(s *source, l *Log) {
+	s.begin(l)
+	if !r.After.IsZero() {
+		s.log.After, s.log.AfterLines = nil, nil // which lines are left out is found anew
+	}
+}
+
+// matchBytes reads a file up to where logs are counted, in the order of these places.
+func (r *run) matchBytes(s *source, known []Log) error {
+	l, err := s.file.lines(place{})
 	if err != nil {
 		return err
 	}
-	defer done()
-	sum := sha256.New()
-	at := int64(0)
+	defer l.close()
 	for i := range known {
-		l := &known[i]
-		n, err := io.CopyN(sum, reader, knownUpTo(l)-at)
-		at += n
+		k := &known[i]
+		n, err := io.CopyBuffer(l.sum, io.LimitReader(l.from, knownUpTo(k)-l.place), l.buffer)
+		l.place += n
 		r.progress.Looked.Add(n)
-		if err != nil {
+		if err != nil || l.place < knownUpTo(k) {
 			break // it is shorter, or what is wrong with it is told when the rest is read
 		}
-		want := l.CountedHash
+		want := k.CountedHash
 		if want == nil {
-			want = l.Hash
+			want = k.Hash
 		}
-		if bytes.Equal(r.app.hashes.ofSum(sum), want) && (s.is == nil || r.isRather(s, l)) {
-			s.is, s.start, s.sum = l, *l.Counted, cloned(sum)
+		if l.place > 0 && bytes.Equal(r.app.hashes.ofSum(l.sum), want) && (s.is == nil || r.isRather(s, k)) {
+			s.goOn(k, place{*k.Counted, k.Lines, cloned(l.sum)})
 		}
 	}
-	if s.is == nil {
-		return nil
-	}
-	s.place, s.number, s.log = s.start, s.is.Lines, *s.is
-	if s.is.CountedHash == nil { // it was read up to what 0.1.0 had claimed
-		s.sum, err = s.file.sumTo(s.start)
+	if s.is != nil && s.is.CountedHash == nil { // it was read up to what 0.1.0 had claimed
+		s.start.sum, err = s.file.sumTo(s.start.at)
+		s.end = s.start
 	}
 	return err
 }
@@ -157,30 +210,30 @@ func knownUpTo(l *Log) int64 {
 	return l.Claimed
 }
 
-func cloned(sum hash.Hash) hash.Hash {
-	clone, _ := sum.(hash.Cloner).Clone() // of the standard library's all can
-	return clone
-}
-
 // isFew reports whether what is counted of a file is little.
 func (r *run) isFew(s *source) (bool, error) {
-	reader, done, err := s.file.read(0)
+	l, err := s.file.lines(place{})
 	if err != nil {
 		return false, err
 	}
-	defer done()
-	l, parser, line, visitors := lines{from: io.LimitReader(reader, s.start)}, logs.NewParser(r.Rules.Format), logs.Line{}, map[uint64]bool{}
+	defer l.close()
+	parser, line, visitors := logs.NewParser(r.Rules.Format), logs.Line{}, map[uint64]bool{}
 	n := 0
-	for text, ok := l.next(); ok && (n < fewLines || len(visitors) < fewVisitors); text, ok = l.next() {
-		if logs.IsHeader(text) {
-			continue
+	for n < fewLines || len(visitors) < fewVisitors {
+		text, ok := l.next()
+		if !ok && l.place < s.start.at {
+			return true, l.fault
+		} else if !ok || l.place > s.start.at {
+			return true, nil
 		}
-		n++
-		if parser.Parse(text, &line) == nil {
-			visitors[r.visitorOf(&line)] = true
+		if !logs.IsHeader(text) {
+			n++
+			if parser.Parse(text, &line) == nil {
+				visitors[r.visitorOf(&line)] = true
+			}
 		}
 	}
-	return n < fewLines || len(visitors) < fewVisitors, l.fault
+	return false, nil
 }
 
 // visitorOf tells whose visit a line is, as far as the app tells addresses apart.
@@ -196,48 +249,55 @@ func (r *run) visitorOf(l *logs.Line) uint64 {
 	return xxhash.Sum64(b[:])
 }
 
-// readOn reads a file on from where it was read to, up to its present end, or to a line that lies
+// readOn reads a file on from what is counted of it, up to its present end, or to a line that lies
 // ahead.
 func (r *run) readOn(ctx context.Context, s *source) error {
 	s.rest, s.first, s.last, s.nameless = samples{}, time.Time{}, time.Time{}, ""
-	s.ahead, s.comes, s.size = 0, time.Time{}, s.file.size()
-	s.before = upTo{cloned(s.sum), s.number}
-	s.holds = s.is == nil || s.is.Claimed <= s.place
-	reader, done, err := s.file.read(s.place)
+	s.ahead, s.comes, s.size, s.state = 0, time.Time{}, s.file.size(), s.file.state()
+	s.holds = s.is == nil || s.is.Claimed <= s.start.at
+	l, err := s.file.lines(s.start)
 	if err != nil {
 		return err
 	}
-	defer done()
-	l := lines{from: reader, place: s.place, number: s.number, sum: s.sum}
+	defer l.close()
 	scan := scan{run: r, source: s, parser: logs.NewParser(r.Rules.Format), after: afterOf(&s.log), latest: r.latest()}
-	for text, ok := l.next(); ok && ctx.Err() == nil; text, ok = l.next() {
-		if !scan.add(text, &l) {
-			s.ahead++
-			continue
+	each := func(text []byte) {
+		if s.ahead == 0 && scan.add(text, l.at) {
+			s.holds = s.holds || l.place == s.is.Claimed && bytes.Equal(r.app.hashes.ofSum(l.sumTo(l.start)), s.is.Hash)
+			return
 		}
-		s.place, s.number = l.place, l.number
-		if s.is != nil && l.place == s.is.Claimed {
-			s.holds = bytes.Equal(r.app.hashes.ofSum(l.sum), s.is.Hash)
+		if s.ahead++; s.ahead == 1 {
+			s.end, s.comes = l.before(), scan.line.Time
 		}
 	}
-	r.progress.Looked.Add(l.place - s.start)
+	for text, ok := l.next(); ok && ctx.Err() == nil; text, ok = l.next() {
+		each(text)
+	}
+	r.progress.Looked.Add(l.place - s.start.at)
 	if l.fault != nil && s.file.packed != plain && !errors.Is(l.fault, io.ErrUnexpectedEOF) {
 		return l.fault // what was unpacked before that was noticed may be wrong, too
 	}
 	rest := l.rest()
+	if rest > 0 && l.fault == nil && s.file.packed != plain && scan.parser.Parse(l.final(), &scan.line) == nil {
+		each(l.take(int(rest), 0))
+		rest = 0
+	}
 	switch {
 	case s.ahead > 0:
-		r.summary.note(s.file.name, "%d of its lines lie ahead of this server's clock: they are counted when their time has come", s.ahead)
+		s.note("%d of its lines lie ahead of this server's clock: they are counted when their time has come", s.ahead)
 	case l.fault != nil:
-		r.summary.problem(s.file.name, "%s after line %d: what comes before is read", s.file.readProblem(l.fault), l.number)
-	case rest > 0 && s.file.packed != plain && scan.parser.Parse(l.final(), &scan.line) == nil:
-		scan.add(l.take(int(rest), 0), &l)
-		s.place, s.number = l.place, l.number
+		s.problem("%s after line %d: what comes before is read", s.file.readProblem(l.fault), l.number)
 	case rest > 0:
-		r.summary.note(s.file.name, "its last line, of %d bytes, has no end: it is read when it has one", rest)
+		s.note("its last line, of %d bytes, has no end: it is read when it has one", rest)
 	}
-	if s.ahead > 0 || l.long > 0 { // the sum has more than the lines that count
-		s.sum, err = s.file.sumTo(s.place)
+	if s.ahead == 0 {
+		s.end = l.here()
+	}
+	if s.ahead == 0 && l.long > 0 { // the sum has more than the lines that count
+		s.end.sum, err = s.file.sumTo(l.place)
+	}
+	if s.ahead > 0 || l.fault != nil || rest > 0 || s.file.state() != s.state {
+		s.state = ""
 	}
 	return cmp.Or(ctx.Err(), err)
 }
@@ -251,32 +311,28 @@ type scan struct {
 	hour   int32
 	after  after
 	latest time.Time // that is taken for now
+	hosted bool      // it is known whether lines name a host
 }
 
-// add takes the line that was read last; false: it lies ahead, as one before it does.
-func (c *scan) add(text []byte, l *lines) bool {
-	s := c.source
-	parsed := !logs.IsHeader(text) && c.parser.Parse(text, &c.line) == nil
-	if s.ahead > 0 || parsed && c.line.Time.After(c.latest) && !c.line.Time.After(c.latest.Add(mostAhead)) {
-		if s.comes.IsZero() {
-			s.comes = c.line.Time
-		}
-		return false
-	}
-	if parsed {
-		c.hour = c.line.Hour()
-		c.see()
-	}
-	if logs.IsHeader(text) || parsed && c.after.leavesOut(c.app.hashes, &c.line, text) {
+// add takes the line that was read last; false: it lies ahead.
+func (c *scan) add(text []byte, at int64) bool {
+	if logs.IsHeader(text) {
 		return true
+	}
+	if c.parser.Time(text, &c.line) {
+		if c.line.Time.After(c.latest) && !c.line.Time.After(c.latest.Add(mostAhead)) {
+			return false
+		}
+		c.hour = c.line.Hour()
+		c.see(text)
+		if c.after.leavesOut(c.app.hashes, &c.line, text) {
+			return true
+		}
 	}
 	hash, ok := c.app.hashes.ofLine(c.hour, text)
-	if !ok {
-		return true
-	}
-	one := sampled{hash: hash, place: l.at, count: 1}
-	if sample := s.rest.of(c.hour); hash < sample.limit {
-		if parsed {
+	if sample := c.source.rest.of(c.hour); ok && hash < sample.limit {
+		one := sampled{hash: hash, place: at, count: 1}
+		if c.parser.Parse(text, &c.line) == nil {
 			one.visitor = c.visitorOf(&c.line)
 		}
 		sample.add(one)
@@ -285,13 +341,14 @@ func (c *scan) add(text []byte, l *lines) bool {
 }
 
 // see notes which times the lines show, and whether they name a host.
-func (c *scan) see() {
+func (c *scan) see(text []byte) {
 	s := c.source
-	if s.last = c.line.Time; !s.first.IsZero() {
-		return
+	if s.last = c.line.Time; s.first.IsZero() {
+		s.first = s.last
 	}
-	s.first = c.line.Time
-	if len(c.line.Host) == 0 && !bytes.HasPrefix(c.line.Target, []byte("http")) {
-		s.nameless = c.line.Format
+	if !c.hosted && c.parser.Parse(text, &c.line) == nil {
+		if c.hosted = true; len(c.line.Host) == 0 && !bytes.HasPrefix(c.line.Target, []byte("http")) {
+			s.nameless = c.line.Format
+		}
 	}
 }

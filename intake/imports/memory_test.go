@@ -229,12 +229,12 @@ func (t *transaction) get(_ context.Context, ids []int64) (found []Log, err erro
 	return found, err
 }
 
-func (t *transaction) samplesOfHours(_ context.Context, hours []int32, but int64) (map[int64]samples, error) {
+func (t *transaction) samplesOfHours(_ context.Context, hours []int32) (map[int64]samples, error) {
 	found := map[int64]samples{}
 	for _, id := range t.ids() {
 		k, _ := t.log(id)
 		for _, hour := range hours {
-			if bytes, there := k.samples[hour]; there && id != but {
+			if bytes, there := k.samples[hour]; there {
 				if found[id] == nil {
 					found[id] = samples{}
 				}

@@ -23,7 +23,7 @@ func (t *timeline) Pop() any {
 func (t *timeline) first(read func(*source) bool) *source {
 	for len(*t) > 0 {
 		s := (*t)[0]
-		if s.done != nil {
+		if s.lines != nil {
 			return s
 		}
 		t.advance(read) // up to here it stood at its first time

@@ -52,6 +52,8 @@ type Log struct {
 	Server string
 	// Device and inode of the file that had it last; empty: standard input.
 	Inode string
+	// Size and time of the last change of that file, where it had nothing behind claimed: as long as it has both, it has nothing new. Empty: it had more, or had just been changed.
+	State string
 	// What was told of it: another: it is another log, whatever lines it shares; counted: each of its files goes on behind what was counted; empty: neither.
 	Told string
 	// Lines of this second and before it are left out. Null: none are.

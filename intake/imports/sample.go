@@ -118,6 +118,8 @@ const (
 type tailLine struct {
 	hash   uint64
 	second int64 // since 1970; 0: it shows none
+	hour   int32 // of its key
+	raw    bool  // the hash is not keyed yet
 }
 
 // tail is lines that follow each other, up to the one that was counted last.
@@ -132,15 +134,18 @@ func (t tail) add(l tailLine) tail {
 }
 
 // bytes are what the table keeps of a tail whose log shows this second as its last.
-func (t tail) bytes(last int64) []byte {
+func (t tail) bytes(h *hashes, last int64) []byte {
 	from := max(0, len(t)-tailLines)
 	for i := max(0, len(t)-longestTail); i < from; i++ {
 		if t[i].second == last {
 			from = i
 		}
 	}
-	var b []byte
+	b := []byte{}
 	for _, l := range t[from:] {
+		if l.raw {
+			l.hash, _ = h.ofXX(l.hour, l.hash)
+		}
 		before := int64(math.MaxUint32)
 		if l.second > 0 {
 			before = min(last-l.second, math.MaxUint32-1)

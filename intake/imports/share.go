@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,37 +28,86 @@ type shared struct {
 	contains           bool // in these hours the log is known to have all lines of the file
 }
 
-// compare compares new lines of a file with those of all other logs, and returns those that have
-// lines of it, first the one that has most.
-func (r *run) compare(ctx context.Context, b book, s *source) ([]*shared, error) {
-	found := map[int64]*shared{}
-	for hours := range slices.Chunk(s.rest.hours(), hoursAtOnce) {
-		there, err := b.samplesOfHours(ctx, hours, s.log.ID)
+// neighbours are the logs that have sampled lines of some hours, by the hashes of these, while an import
+// has the book: many small files are looked for in what was read for the first one.
+type neighbours struct {
+	hours map[int32]bool
+	logs  map[uint64][]int64
+}
+
+// mostNeighbours bounds the hashes.
+const mostNeighbours = 1 << 20
+
+// of returns the logs that have sampled lines which a file has in some hours.
+func (n *neighbours) of(ctx context.Context, b book, hours []int32, mine samples) (ids []int64, err error) {
+	missing := slices.DeleteFunc(slices.Clone(hours), func(hour int32) bool { return n.hours[hour] })
+	if len(missing) > 0 {
+		if n.logs == nil || len(n.logs) > mostNeighbours {
+			n.hours, n.logs, missing = map[int32]bool{}, map[uint64][]int64{}, hours
+		}
+		for _, hour := range missing {
+			n.hours[hour] = true
+		}
+		there, err := b.samplesOfHours(ctx, missing)
 		if err != nil {
 			return nil, err
 		}
 		for id, theirs := range there {
-			o := found[id]
-			if o == nil {
-				o = &shared{visitors: map[uint64]bool{}, contains: true}
-				found[id] = o
+			n.add(id, theirs)
+		}
+	}
+	for _, hour := range hours {
+		for _, l := range mine[hour].lines {
+			ids = append(ids, n.logs[l.hash]...)
+		}
+	}
+	return ids, nil
+}
+
+// add adds what a log has in the hours that were read.
+func (n *neighbours) add(id int64, theirs samples) {
+	for hour, sample := range theirs {
+		for _, l := range sample.lines {
+			if n.hours[hour] {
+				n.logs[l.hash] = append(n.logs[l.hash], id)
+			}
+		}
+	}
+}
+
+// compare compares new lines of a file with those of all other logs, and returns those that have
+// lines of it, first the one that has most.
+func (r *run) compare(ctx context.Context, b book, s *source) (found []*shared, err error) {
+	hours, ids := s.rest.hours(), []int64(nil)
+	for some := range slices.Chunk(hours, hoursAtOnce) {
+		have, err := r.near.of(ctx, b, some, s.rest)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, have...)
+	}
+	slices.Sort(ids)
+	logs, err := b.get(ctx, slices.DeleteFunc(slices.Compact(ids), func(id int64) bool { return id == s.log.ID }))
+	if err != nil {
+		return nil, err
+	}
+	for i := range logs {
+		o := &shared{log: &logs[i], visitors: map[uint64]bool{}, contains: true}
+		for some := range slices.Chunk(hours, hoursAtOnce) {
+			theirs, err := b.samplesOf(ctx, o.log.ID, some)
+			if err != nil {
+				return nil, err
 			}
 			for hour, sample := range theirs {
 				o.add(s.rest[hour], sample)
 			}
 		}
+		if o.both > 0 {
+			found = append(found, o)
+		}
 	}
-	logs, err := b.get(ctx, slices.Sorted(maps.Keys(found)))
-	if err != nil {
-		return nil, err
-	}
-	for i := range logs {
-		found[logs[i].ID].log = &logs[i]
-	}
-	maps.DeleteFunc(found, func(_ int64, o *shared) bool { return o.both == 0 || o.log == nil })
-	return slices.SortedFunc(maps.Values(found), func(a, b *shared) int {
-		return cmp.Or(cmp.Compare(b.both, a.both), cmp.Compare(a.log.ID, b.log.ID))
-	}), nil
+	slices.SortStableFunc(found, func(a, b *shared) int { return cmp.Compare(b.both, a.both) })
+	return found, nil
 }
 
 // add compares samples of an hour.

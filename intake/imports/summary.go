@@ -1,9 +1,6 @@
 package imports
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"footfall/intake/logs"
@@ -65,20 +62,4 @@ func (s *Summary) visit(site string, day int32) {
 		s.From = day
 	}
 	s.To = max(s.To, day)
-}
-
-func (s *Summary) problem(file, format string, args ...any) { tell(&s.Problems, file, format, args) }
-
-// lookAnew takes back what was wrong with a file.
-func (s *Summary) lookAnew(file string) {
-	s.Problems = slices.DeleteFunc(s.Problems, func(text string) bool { return strings.HasPrefix(text, file+": ") })
-}
-
-func (s *Summary) note(file, format string, args ...any) { tell(&s.Notes, file, format, args) }
-
-// tell tells something of a file, once, however often it is looked at.
-func tell(list *[]string, file, format string, args []any) {
-	if text := file + ": " + fmt.Sprintf(format, args...); !slices.Contains(*list, text) {
-		*list = append(*list, text)
-	}
 }

@@ -55,7 +55,7 @@ BEGIN
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
         GRANT UPDATE (next, uncounted, used_at) ON positions TO footfall_app;
-        GRANT UPDATE (claimed, hash, counted, counted_hash, lines, beginning, look, server, file, inode, rules, told, after, after_lines, last_at, tail, used_at) ON logs TO footfall_app;
+        GRANT UPDATE (claimed, hash, counted, counted_hash, lines, beginning, look, server, file, inode, state, rules, told, after, after_lines, last_at, tail, used_at) ON logs TO footfall_app;
         GRANT UPDATE (sample)         ON log_samples    TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;

@@ -45,6 +45,7 @@ SET claimed      = @claimed,
     server       = @server,
     file         = @file,
     inode        = @inode,
+    state        = @state,
     rules        = @rules,
     told         = @told,
     after        = @after,
@@ -57,12 +58,11 @@ WHERE id = @id
   AND look = @was_look;
 
 -- name: LogSamplesOfHours :many
--- The samples of an app's logs but one in some hours.
+-- The samples of an app's logs in some hours.
 SELECT log_id, hour, sample
 FROM log_samples
 WHERE app_id = @app_id
   AND hour = ANY (@hours::integer[])
-  AND log_id <> @but
 ORDER BY log_id, hour;
 
 -- name: LogSamplesOf :many
