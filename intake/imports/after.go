@@ -79,7 +79,7 @@ func (r *run) findBehind(s *source, of *Log) (behind place, err error) {
 		recent = append(recent, hash)
 		recent = recent[max(0, len(recent)-len(t)):]
 		if (len(recent) == len(t) || int64(len(recent)) == l.number) && t.endsWith(recent) {
-			behind = l.here()
+			behind = l.here() // without its hash
 			times++
 		}
 	}

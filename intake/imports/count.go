@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"crypto/sha256"
+	"encoding"
 	"fmt"
 	"io"
 	"time"
@@ -45,8 +47,11 @@ type reader struct {
 	timeline timeline
 	entries  []feed.Entry[read]
 	marks    []mark // of these
+	sums     []byte // of these
 	permit   func(context.Context) (*counter.Counting, error)
 }
+
+const sumSize = 120 // of the state of a SHA-256, and a little more
 
 // countThese counts what is new in some sources.
 func (r *run) countThese(ctx context.Context, sources []*source) error {
@@ -63,8 +68,8 @@ func (r *run) countThese(ctx context.Context, sources []*source) error {
 	err := r.count(ctx, d)
 	for _, s := range sources {
 		s.endReading()
-		if err == nil {
-			s.start = s.end
+		if err == nil && s.isNew() && s.counted.at == s.end.at {
+			s.start, s.quick = s.counted, s.end.sum
 		}
 	}
 	return err
@@ -98,7 +103,8 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.keepPaused(ctx); err != nil {
 		return nil, err
 	}
-	d.entries, d.marks = make([]feed.Entry[read], 0, most), make([]mark, 0, most)
+	// Some of the visits will be left out, and the feed adds as many.
+	d.entries, d.marks, d.sums = make([]feed.Entry[read], 0, most+most/8), make([]mark, 0, most), make([]byte, 0, sumSize*most)
 	for len(d.entries) < most {
 		s := d.timeline.first(d.next)
 		if s == nil {
@@ -132,7 +138,7 @@ func (d *reader) next(s *source) bool {
 		s.refused = true
 		s.problem("%s, after line %d", why, s.lines.number)
 	}
-	if s.lines.place > s.start.at {
+	if s.counted = s.lines.here(); s.counted.at > s.start.at {
 		d.add(s, counter.Item{}, "")
 		d.entries[len(d.entries)-1].Fate = feed.Passes
 	}
@@ -183,21 +189,24 @@ func (s *source) remember(text []byte) {
 		s.latest = max(s.latest, one.second)
 	}
 	one.hour = s.hour
-	s.tail = s.tail.add(one)
+	s.tail = s.tail.add(one, s.latest)
 }
 
-// mark is what is to be kept of a log that is counted up to a place.
+// mark is what is to be kept of a log that is counted up to a line. There is one of each visit, of which
+// few are asked for.
 type mark struct {
 	*reader
-	place
+	sum    []byte // the state of the SHA-256 of the bytes before it
+	number int64  // of the line
 	tail   tail
 	latest int64
 	after  after
 }
 
 func (m *mark) log() db.LogMark {
-	h := m.app.hashes.own()
-	l := db.LogMark{Hash: h.ofSum(m.sum), Lines: m.lines, Tail: m.tail.bytes(h, m.latest)}
+	h, sum := m.app.hashes.own(), sha256.New()
+	_ = sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.sum) // it is its own
+	l := db.LogMark{Hash: h.ofSum(sum), Lines: m.number, Tail: m.tail.bytes(h, m.latest)}
 	if m.latest > 0 {
 		at := time.Unix(m.latest, 0)
 		l.LastAt = &at
@@ -220,10 +229,11 @@ func (d *reader) take(s *source) {
 
 // add adds what was read of a source last.
 func (d *reader) add(s *source, item counter.Item, wrong string) {
-	here := s.lines.here()
-	d.marks = append(d.marks, mark{d, here, s.tail, s.latest, s.after})
+	from := len(d.sums)
+	d.sums, _ = s.lines.sumTo(s.lines.start).(encoding.BinaryAppender).AppendBinary(d.sums)
+	d.marks = append(d.marks, mark{d, d.sums[from:], s.lines.number, s.tail, s.latest, s.after})
 	d.entries = append(d.entries, feed.Entry[read]{
-		Of: read{item, wrong, s.file.name, here.lines}, Position: s.position, Next: here.at, Log: d.marks[len(d.marks)-1].log,
+		Of: read{item, wrong, s.file.name, s.lines.number}, Position: s.position, Next: s.lines.place, Log: d.marks[len(d.marks)-1].log,
 	})
 }
 

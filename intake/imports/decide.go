@@ -105,6 +105,7 @@ func (r *run) inOrder(ctx context.Context, files []*source) ([]*source, error) {
 // decideEach decides what is to be counted of files.
 func (r *run) decideEach(ctx context.Context, b book, files []*source) error {
 	r.near = neighbours{}
+	defer func() { r.near = neighbours{} }()
 	for _, s := range files { // that may have been decided about in a transaction that failed
 		s.position = nil
 	}
@@ -245,8 +246,8 @@ func (r *run) compareTwins(s *source) (goOn bool, err error) {
 		if s.end.at > other.end.at {
 			short, long = other, s
 		}
-		sum, err := long.file.sumTo(short.end.at)
-		if err != nil {
+		sum := r.app.hashes.quick()
+		if err := long.file.sumTo(sum, short.end.at); err != nil {
 			return false, visit.Errorf(visit.Invalid, "", "%s: %s", long.file.name, long.file.readProblem(err))
 		}
 		switch same := bytes.Equal(sum.Sum(nil), short.end.sum.Sum(nil)); {
@@ -334,10 +335,11 @@ func (r *run) goBehind(ctx context.Context, s *source, alike []*shared) (goOn bo
 			return false, err
 		}
 		// It takes the place of the log, though it begins elsewhere.
-		s.goOn(o.log, behind)
+		if err := r.goOnAt(s, o.log, behind); err != nil {
+			return false, err
+		}
 		s.moved = true
-		s.log.Counted, s.log.CountedHash, s.log.Lines = &behind.at, r.app.hashes.ofSum(behind.sum), behind.lines
-		s.log.Told = toldCounted
+		s.log.Counted, s.log.Lines, s.log.Told = &behind.at, behind.lines, toldCounted
 		return true, r.readOn(ctx, s)
 	}
 	if r.AfterCounted {
@@ -389,6 +391,9 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 	}
 	if isNew {
 		l.Claimed, l.Hash = s.end.at, r.app.hashes.ofSum(s.end.sum)
+		if s.start.at > 0 { // of a log of 0.1.0, and where a file takes the place, another one is there
+			l.CountedHash = r.app.hashes.ofSum(s.start.sum)
+		}
 		l.Rules, l.File, l.Inode = r.Rules.String(), s.file.name, s.file.inode()
 	}
 	if l.Inode == s.file.inode() {
@@ -402,7 +407,7 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 		if written, err := b.set(ctx, l, s.is, changed); err != nil || !written {
 			return false, err
 		}
-		r.near.add(l.ID, changed)
+		r.near.wrote(l.ID, changed)
 	}
 	for _, short := range s.shorter {
 		short.isIn(s)

@@ -3,10 +3,8 @@ package imports
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"math"
@@ -185,16 +183,15 @@ func (f *file) leave() {
 	}
 }
 
-// sumTo is the SHA-256 of what the file has before a byte.
-func (f *file) sumTo(place int64) (hash.Hash, error) {
+// sumTo writes what the file has before a byte.
+func (f *file) sumTo(to io.Writer, place int64) error {
 	reader, done, err := f.read(0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer done()
-	sum := sha256.New()
-	_, err = io.CopyN(sum, reader, place)
-	return sum, err
+	_, err = io.CopyN(to, reader, place)
+	return err
 }
 
 // size is how many bytes the file has, packed as it is.

@@ -2,11 +2,12 @@ package imports
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"hash"
 	"io"
 	"sync"
+
+	"github.com/cespare/xxhash/v2"
 
 	"footfall/intake/logs"
 )
@@ -15,7 +16,7 @@ import (
 // beginning.
 type place struct {
 	at, lines int64
-	sum       hash.Hash // SHA-256 of the bytes before it; nil: nobody has read them
+	sum       hash.Hash // of the bytes before it; nil: nobody asks
 }
 
 // firstBuffer is the size of a buffer of lines as it begins.
@@ -31,7 +32,7 @@ type lines struct {
 	long       int64  // bytes of a line that is too long, which are not in the buffer any more
 	done       func() // when no more is read
 
-	sum    hash.Hash // SHA-256 of the bytes before what the buffer has from summed on
+	sum    hash.Hash // of the bytes before what the buffer has from summed on; nil: nobody asks
 	summed int
 
 	at     int64 // where the line that was returned last begins
@@ -48,10 +49,7 @@ func (f *file) lines(from place) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lines{from: reader, buffer: buffers.Get().(*[firstBuffer]byte)[:], done: done, place: from.at, number: from.lines, sum: sha256.New()}
-	if from.sum != nil {
-		l.sum = cloned(from.sum)
-	}
+	l := &lines{from: reader, buffer: buffers.Get().(*[firstBuffer]byte)[:], done: done, place: from.at, number: from.lines, sum: cloned(from.sum)}
 	return l, nil
 }
 
@@ -64,8 +62,15 @@ func (l *lines) close() {
 }
 
 func cloned(sum hash.Hash) hash.Hash {
-	clone, _ := sum.(hash.Cloner).Clone() // of the standard library's all can
-	return clone
+	switch sum := sum.(type) {
+	case *xxhash.Digest:
+		clone := *sum
+		return &clone
+	case hash.Cloner: // of the standard library's all are
+		clone, _ := sum.Clone()
+		return clone
+	}
+	return nil
 }
 
 // here is the place behind the line that was returned last.
@@ -74,9 +79,11 @@ func (l *lines) here() place { return place{l.place, l.number, cloned(l.sumTo(l.
 // before is the place before that line, which is not too long.
 func (l *lines) before() place { return place{l.at, l.number - 1, cloned(l.sumTo(l.line))} }
 
-// sumTo is the SHA-256 of all up to a place in the buffer.
+// sumTo is the hash of all up to a place in the buffer.
 func (l *lines) sumTo(end int) hash.Hash {
-	l.sum.Write(l.buffer[l.summed:end])
+	if l.sum != nil {
+		l.sum.Write(l.buffer[l.summed:end])
+	}
 	l.summed = end
 	return l.sum
 }

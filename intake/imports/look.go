@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/netip"
 	"slices"
@@ -35,12 +37,15 @@ type source struct {
 	beginning int64 // the hash of the first one
 	fault     error // why that could not be read
 
-	is         *Log  // the log that it goes on, as the book has it; nil: none
-	log        Log   // that it is
-	start, end place // what of it is counted, and what was read
-	few        bool  // what is counted is little, and of a file of another name
-	holds      bool  // what the log was claimed for is what the file has
-	moved      bool  // it takes the place of the log, and begins elsewhere
+	is      *Log      // the log that it goes on, as the book has it; nil: none
+	log     Log       // that it is
+	start   place     // behind what of it is counted, with its SHA-256
+	quick   hash.Hash // of the same
+	end     place     // behind what was read, with the quick hash
+	counted place     // behind what was read for counting
+	few     bool      // what is counted is little, and of a file of another name
+	holds   bool      // what the log was claimed for is what the file has
+	moved   bool      // it takes the place of the log, and begins elsewhere
 
 	rest        samples     // of the lines between start and end that are to count
 	first, last time.Time   // of these, as far as they show times
@@ -107,28 +112,28 @@ func (r *run) readBeginning(s *source) error {
 
 // begin begins a file anew, as a log of which nothing is counted; nil: a new one.
 func (s *source) begin(is *Log) {
-	s.is, s.start, s.end, s.log, s.few, s.moved = is, place{}, place{}, Log{Counted: new(int64)}, false, false
+	s.is, s.start, s.quick, s.end, s.log, s.few, s.moved = is, place{}, nil, place{}, Log{Counted: new(int64)}, false, false
 	if is != nil {
 		s.log = *is
 	}
 }
 
 // goOn goes on with a log behind what is counted of it.
-func (s *source) goOn(is *Log, from place) {
+func (s *source) goOn(is *Log, from place, quick hash.Hash) {
 	s.begin(is)
-	s.start, s.end = from, from
+	s.start, s.quick, s.end = from, quick, place{from.at, from.lines, quick}
 }
 
 // match finds the log of which most is counted that a file begins with; or, where it begins with none,
 // one that was begun with its first line, and of which nothing is counted yet.
 func (r *run) match(s *source, known []Log) error {
-	read, was := s.end, s.log.ID
+	read, quick, was := s.start, s.quick, s.log.ID
 	s.begin(nil)
 	known = slices.Clone(known)
 	slices.SortFunc(known, func(a, b Log) int { return cmp.Compare(knownUpTo(&a), knownUpTo(&b)) })
-	if n := len(known) - 1; n >= 0 && known[n].ID == was && read.sum != nil && *known[n].Counted == read.at &&
-		bytes.Equal(known[n].CountedHash, r.app.hashes.ofSum(read.sum)) { // all that was read of it is counted
-		s.goOn(&known[n], read)
+	if n := len(known) - 1; n >= 0 && known[n].ID == was && read.at > 0 && s.counted.at == read.at && *known[n].Counted == read.at &&
+		bytes.Equal(known[n].CountedHash, r.app.hashes.ofSum(read.sum)) { // this import has counted it, to where it was read
+		s.goOn(&known[n], read, quick)
 		return nil
 	}
 	if err := r.matchBytes(s, known); err != nil {
@@ -167,9 +172,11 @@ func (r *run) matchBytes(s *source, known []Log) error {
 		return err
 	}
 	defer l.close()
+	sum, quick := sha256.New(), r.app.hashes.quick()
+	both := io.MultiWriter(sum, quick)
 	for i := range known {
 		k := &known[i]
-		n, err := io.CopyBuffer(l.sum, io.LimitReader(l.from, knownUpTo(k)-l.place), l.buffer)
+		n, err := io.CopyBuffer(both, io.LimitReader(l.from, knownUpTo(k)-l.place), l.buffer)
 		l.place += n
 		r.progress.Looked.Add(n)
 		if err != nil || l.place < knownUpTo(k) {
@@ -179,14 +186,21 @@ func (r *run) matchBytes(s *source, known []Log) error {
 		if want == nil {
 			want = k.Hash
 		}
-		if l.place > 0 && bytes.Equal(r.app.hashes.ofSum(l.sum), want) && (s.is == nil || r.isRather(s, k)) {
-			s.goOn(k, place{*k.Counted, k.Lines, cloned(l.sum)})
+		if l.place > 0 && bytes.Equal(r.app.hashes.ofSum(sum), want) && (s.is == nil || r.isRather(s, k)) {
+			s.goOn(k, place{*k.Counted, k.Lines, cloned(sum)}, cloned(quick))
 		}
 	}
 	if s.is != nil && s.is.CountedHash == nil { // it was read up to what 0.1.0 had claimed
-		s.start.sum, err = s.file.sumTo(s.start.at)
-		s.end = s.start
+		return r.goOnAt(s, s.is, s.start)
 	}
+	return nil
+}
+
+// goOnAt is goOn for a place that another log has.
+func (r *run) goOnAt(s *source, is *Log, at place) error {
+	sum, quick := sha256.New(), r.app.hashes.quick()
+	err := s.file.sumTo(io.MultiWriter(sum, quick), at.at)
+	s.goOn(is, place{at.at, at.lines, sum}, quick)
 	return err
 }
 
@@ -238,15 +252,15 @@ func (r *run) isFew(s *source) (bool, error) {
 
 // visitorOf tells whose visit a line is, as far as the app tells addresses apart.
 func (r *run) visitorOf(l *logs.Line) uint64 {
-	address, err := netip.ParseAddr(string(l.Client))
-	if err == nil {
-		address, err = visit.NetworkOf(address, r.app.prefix)
+	if bytes.IndexByte(l.Client, ':') >= 0 {
+		if address, err := netip.ParseAddr(string(l.Client)); err == nil {
+			if address, err = visit.NetworkOf(address, r.app.prefix); err == nil {
+				b := address.As16()
+				return xxhash.Sum64(b[:])
+			}
+		}
 	}
-	if err != nil {
-		return xxhash.Sum64(l.Client)
-	}
-	b := address.As16()
-	return xxhash.Sum64(b[:])
+	return xxhash.Sum64(l.Client)
 }
 
 // readOn reads a file on from what is counted of it, up to its present end, or to a line that lies
@@ -255,7 +269,10 @@ func (r *run) readOn(ctx context.Context, s *source) error {
 	s.rest, s.first, s.last, s.nameless = samples{}, time.Time{}, time.Time{}, ""
 	s.ahead, s.comes, s.size, s.state = 0, time.Time{}, s.file.size(), s.file.state()
 	s.holds = s.is == nil || s.is.Claimed <= s.start.at
-	l, err := s.file.lines(s.start)
+	if s.quick == nil {
+		s.start.sum, s.quick = sha256.New(), r.app.hashes.quick()
+	}
+	l, err := s.file.lines(place{s.start.at, s.start.lines, s.quick})
 	if err != nil {
 		return err
 	}
@@ -294,7 +311,8 @@ func (r *run) readOn(ctx context.Context, s *source) error {
 		s.end = l.here()
 	}
 	if s.ahead == 0 && l.long > 0 { // the sum has more than the lines that count
-		s.end.sum, err = s.file.sumTo(l.place)
+		s.end.sum = r.app.hashes.quick()
+		err = s.file.sumTo(s.end.sum, l.place)
 	}
 	if s.ahead > 0 || l.fault != nil || rest > 0 || s.file.state() != s.state {
 		s.state = ""
@@ -331,11 +349,7 @@ func (c *scan) add(text []byte, at int64) bool {
 	}
 	hash, ok := c.app.hashes.ofLine(c.hour, text)
 	if sample := c.source.rest.of(c.hour); ok && hash < sample.limit {
-		one := sampled{hash: hash, place: at, count: 1}
-		if c.parser.Parse(text, &c.line) == nil {
-			one.visitor = c.visitorOf(&c.line)
-		}
-		sample.add(one)
+		sample.add(sampled{hash: hash, place: at, count: 1, visitor: c.visitorOf(&c.line)})
 	}
 	return true
 }

@@ -420,7 +420,14 @@ func (i *imported) move(entries []feed.Entry[read], moves map[*record.Position]i
 	return true
 }
 
-// hashOf is the keyed hash of a log that has these bytes.
+// claimOf is the hash of a log that was read, and has these bytes.
+func (w *world) claimOf(content []byte) []byte {
+	sum := w.hashes.quick()
+	_, _ = sum.Write(content)
+	return w.hashes.ofSum(sum)
+}
+
+// hashOf is the keyed hash of a log of which these bytes are counted.
 func (w *world) hashOf(content []byte) []byte {
 	sum := sha256.Sum256(content)
 	return w.hashes.ofBytes(sum[:])

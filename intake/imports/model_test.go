@@ -284,7 +284,7 @@ func (i *imported) paperOf(l *Log) *paper {
 	for _, path := range append([]string{l.File}, i.paths()...) {
 		p := i.files[path]
 		if p != nil && slices.Contains(i.paths(), path) && int(l.Claimed) <= len(p.content) &&
-			bytes.Equal(l.Hash, w.hashOf(p.content[:l.Claimed])) {
+			bytes.Equal(l.Hash, w.claimOf(p.content[:l.Claimed])) {
 			return p
 		}
 	}

@@ -125,24 +125,30 @@ type tailLine struct {
 // tail is lines that follow each other, up to the one that was counted last.
 type tail []tailLine
 
-// add adds a line.
-func (t tail) add(l tailLine) tail {
-	if len(t) >= 2*longestTail {
-		t = slices.Clone(t[len(t)-longestTail:]) // those of before stay as they are with whoever has them
+// add adds a line. last is the latest second of all lines. Marks of before keep the lines that they have.
+func (t tail) add(l tailLine, last int64) tail {
+	if len(t) == cap(t) {
+		t = append(make(tail, 0, len(t.since(last))+longestTail), t.since(last)...)
 	}
 	return append(t, l)
 }
 
-// bytes are what the table keeps of a tail whose log shows this second as its last.
-func (t tail) bytes(h *hashes, last int64) []byte {
+// since are the lines that are kept, where this is the latest second.
+func (t tail) since(last int64) tail {
+	t = t[max(0, len(t)-longestTail):]
 	from := max(0, len(t)-tailLines)
-	for i := max(0, len(t)-longestTail); i < from; i++ {
-		if t[i].second == last {
-			from = i
+	for i, l := range t[:from] {
+		if l.second == last {
+			return t[i:]
 		}
 	}
+	return t[from:]
+}
+
+// bytes are what the table keeps of a tail whose log shows this second as its last.
+func (t tail) bytes(h *hashes, last int64) []byte {
 	b := []byte{}
-	for _, l := range t[from:] {
+	for _, l := range t.since(last) {
 		if l.raw {
 			l.hash, _ = h.ofXX(l.hour, l.hash)
 		}

@@ -64,6 +64,14 @@ func (n *neighbours) of(ctx context.Context, b book, hours []int32, mine samples
 	return ids, nil
 }
 
+// wrote hears what was written of a log. Where that are many hours, the next file reads anew.
+func (n *neighbours) wrote(id int64, changed samples) {
+	if len(changed) > hoursAtOnce/10 {
+		*n = neighbours{}
+	}
+	n.add(id, changed)
+}
+
 // add adds what a log has in the hours that were read.
 func (n *neighbours) add(id int64, theirs samples) {
 	for hour, sample := range theirs {

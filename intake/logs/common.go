@@ -8,7 +8,7 @@ import "bytes"
 //
 // Whatever follows is left alone: many servers are set to add something.
 func (p *Parser) common(text []byte, l *Line) error {
-	hosted, rest, err := l.cutTime(text)
+	hosted, rest, err := p.cutTime(text, l)
 	if err != nil {
 		return err
 	}
@@ -47,21 +47,24 @@ func (p *Parser) common(text []byte, l *Line) error {
 var space = []byte(" ")
 
 // cutTime reads what a line begins with, up to its time, and returns what follows that.
-func (l *Line) cutTime(text []byte) (hosted bool, rest []byte, err error) {
-	bracket := bytes.Index(text, []byte(" ["))
-	if bracket < 0 {
+func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err error) {
+	bracket := bytes.IndexByte(text, '[')
+	if bracket == 0 || bracket > 0 && text[bracket-1] != ' ' {
+		bracket = bytes.Index(text, []byte(" [")) + 1
+	}
+	if bracket < 1 {
 		return false, nil, errNoTime
 	}
-	hosted, ok := l.cutClient(text[:bracket])
+	hosted, ok := l.cutClient(text[:bracket-1])
 	if !ok {
 		return false, nil, errClient
 	}
-	rest = text[bracket+2:]
+	rest = text[bracket+1:]
 	end := bytes.IndexByte(rest, ']')
 	if end < 0 {
 		return false, nil, errNoTime
 	}
-	if l.Time, l.ahead, ok = parseCommonTime(rest[:end]); !ok {
+	if l.Time, l.ahead, ok = p.hour.parse(rest[:end]); !ok {
 		return false, nil, errTime
 	}
 	return hosted, rest[end+1:], nil
@@ -88,16 +91,26 @@ func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 func likeAddress(text []byte) bool {
 	parted := false
 	for _, c := range text {
-		switch {
-		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F':
-		case c == '.', c == ':':
-			parted = true
-		default:
+		switch ofAddresses[c] {
+		case 0:
 			return false
+		case parts:
+			parted = true
 		}
 	}
 	return parted
 }
+
+// parts is of what parts an address, and digits and letters of addresses have 1.
+const parts = 2
+
+var ofAddresses = func() (of [256]byte) {
+	for _, c := range []byte("0123456789abcdefABCDEF") {
+		of[c] = 1
+	}
+	of['.'], of[':'] = parts, parts
+	return of
+}()
 
 // quoted reads a text in quotes, and returns what follows it.
 func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {

@@ -79,6 +79,7 @@ var (
 type Parser struct {
 	only    Format // "": any
 	scratch []byte // texts of the present line that were written with escapes
+	hour    hour   // that a line has shown
 }
 
 // NewParser makes a parser of lines of one format, or of any where it is "".
@@ -99,7 +100,7 @@ func (p *Parser) Time(text []byte, l *Line) bool {
 	if text, err := bare(text); err == nil && text[0] == '{' {
 		_ = p.json(text, l)
 	} else if err == nil {
-		_, _, _ = l.cutTime(text)
+		_, _, _ = p.cutTime(text, l)
 	}
 	return !l.Time.IsZero()
 }
