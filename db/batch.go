@@ -91,8 +91,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
-	b.queue(&q, out)
-	if err := d.commit(ctx, conn, &q); err != nil {
+	var required bool
+	b.queue(&q, out, d.options.RequireStandby, &required)
+	if err := d.commit(ctx, conn, &q, &required); err != nil {
 		return fmt.Errorf("write batch: %w", err)
 	}
 	if b.allHinted() {
@@ -101,8 +102,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// queue queues all that comes behind the beginning of the transaction.
-func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
+// queue queues all that comes behind the beginning of the transaction. required is set to whether a
+// standby is required, which unsaid decides where nobody has said so yet.
+func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
 	if len(b.IDs.Ids) > 0 {
@@ -122,7 +124,7 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 		return readSums(rows, t.IDs, out.Sums)
 	})
 	sites, days := t.SiteDays()
-	q.Queue(BatchCheck, b.Basis, sites, days)
+	q.Queue(BatchCheck, b.Basis, days, sites, unsaid).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, required) })
 	switch verdicts := func(rows pgx.Rows) error { return readVerdicts(rows, out.Verdicts) }; {
 	case b.Late:
 		q.Queue(LateVisitsRecord, b.lateArgs()...).Query(verdicts)
@@ -153,7 +155,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers)
 	q.Queue(VisitsRecord, empty.recordArgs()...)
 	q.Queue(RoomProbe)
-	if err := d.commit(ctx, conn, &q); err != nil {
+	if err := d.commitAsked(ctx, conn, &q, false); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
@@ -359,20 +361,30 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
+// commitAsked is commit for a transaction that has not asked yet whether a standby is required. One
+// without a row of batches asks in any case once more behind its COMMIT (again): say_standby did not
+// wait for it.
+func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
+	required := again
+	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&required)
+		required = required || again
+		return err
+	})
+	return d.commit(ctx, conn, q, &required)
+}
+
 // commit completes a transaction with what is queued, and returns when that is confirmed. What
-// fails is rolled back.
-func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
-	q.Queue(StandbyRequire, d.options.RequireStandby)
+// fails is rolled back. required tells, when all is done, whether a standby is.
+func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
-	q.Queue(StandbyRequire, d.options.RequireStandby).Fn = func(results pgx.BatchResults) error {
-		if _, err := results.Exec(); err != nil {
+	if err := conn.SendBatch(ctx, q).Close(); err != nil {
+		return d.explain(failed(conn, err))
+	}
+	if *required {
+		if _, err := d.requireStandby(ctx, conn); err != nil {
 			return d.alone(err)
 		}
-		return nil
-	}
-	err := conn.SendBatch(ctx, q).Close()
-	if err != nil {
-		return d.explain(failed(conn, err))
 	}
 	return d.confirm(ctx, conn)
 }

@@ -30,7 +30,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 		r := &rows[i]
 		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids, r.TagSets, r.TagPlaces)
 	}
-	switch err = d.commit(ctx, conn, &q); {
+	switch err = d.commitAsked(ctx, conn, &q, false); {
 	case err == nil:
 		return nil
 	case isAppChanged(err):

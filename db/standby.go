@@ -143,7 +143,7 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 	if err != nil {
 		return failed(conn, err)
 	}
-	return d.commit(ctx, conn, new(pgx.Batch))
+	return d.commitAsked(ctx, conn, new(pgx.Batch), true)
 }
 
 // requireStandby fails where COMMIT waits for no standby, though it should.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -277,6 +278,27 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 	exec(t, conn, `UPDATE epochs SET value = 0 WHERE name = 'standby'`)
 	require.NoError(t, strict.SayStandby(t.Context(), false, false), "it is off before anything was said")
 	assert.Equal(t, db.FaultNone, writes(strict))
+}
+
+// What is said holds for all that is acknowledged behind it: it waits for batches that run, which have
+// asked before.
+func TestStandbyIsRequiredBehindBatches(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	tx, err := dbtest.Connect(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), db.BatchBegin, pgtype.UUID{Bytes: batchID(), Valid: true})
+	require.NoError(t, err)
+	said := async(t, func() error { return d.SayStandby(t.Context(), true, true) })
+	eventually(t, func() bool {
+		return len(said) > 0 || query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE relation = 'batches'::regclass AND NOT granted`) > 0
+	}, "it to wait")
+	require.Empty(t, said, "said beside a batch that runs")
+	behind := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, receive(t, said, "the end of saying"))
+	assert.Equal(t, db.FaultRefused, receive(t, behind, "a batch that came later"))
 }
 
 // A primary that stood still, was replaced, and goes on, is left, also where the URL names it first;

@@ -13,7 +13,8 @@ import (
 )
 
 const BasisGet = `-- name: BasisGet :one
-SELECT basis()::text AS basis
+SELECT b.basis::text AS basis
+FROM bases AS b
 `
 
 // What an instance may remember rests on this; it is read before anything is remembered.
@@ -74,22 +75,53 @@ func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	return err
 }
 
-const BatchCheck = `-- name: BatchCheck :exec
-SELECT require_basis($1), require_days($2::bigint[], $3::integer[])
+const BatchCheck = `-- name: BatchCheck :one
+SELECT CASE WHEN $1::text <> '' AND b.basis IS DISTINCT FROM $1
+            THEN require_basis($1)
+       END AS basis_holds,
+       CASE WHEN latest_day() < ANY ($2::integer[])
+              OR EXISTS (
+                  SELECT
+                  FROM (SELECT unnest($3::bigint[]) AS site_id, unnest($2::integer[]) AS day_id) AS t
+                  CROSS JOIN LATERAL (SELECT FROM days AS d WHERE d.page_id = t.site_id AND d.day_id > t.day_id LIMIT 1) AS l
+              )
+            THEN require_days($3, $2)
+       END AS days_hold,
+       CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), $4::boolean)
+            THEN require_standby() IS NOT NULL
+            ELSE false
+       END::boolean AS required
+FROM bases AS b
 `
 
 type BatchCheckParams struct {
-	Basis string
-	Sites []int64
-	Days  []int32
+	Basis  string
+	Days   []int32
+	Sites  []int64
+	Unsaid bool
+}
+
+type BatchCheckRow struct {
+	BasisHolds interface{}
+	DaysHold   interface{}
+	Required   bool
 }
 
 // Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
 // has none), with FF002 when a site of the batch has been counted on a later day than the batch has
-// for it, and with FF003 when such a day has come nowhere yet.
-func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) error {
-	_, err := q.db.Exec(ctx, BatchCheck, arg.Basis, arg.Sites, arg.Days)
-	return err
+// for it, with FF003 when such a day has come nowhere yet, and with FF009 as StandbyRequire does,
+// whose answer is returned. Functions are called to tell what is wrong alone: their calls would take
+// most of the time.
+func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) (BatchCheckRow, error) {
+	row := q.db.QueryRow(ctx, BatchCheck,
+		arg.Basis,
+		arg.Days,
+		arg.Sites,
+		arg.Unsaid,
+	)
+	var i BatchCheckRow
+	err := row.Scan(&i.BasisHolds, &i.DaysHold, &i.Required)
+	return i, err
 }
 
 const BatchCommit = `-- name: BatchCommit :exec

@@ -81,13 +81,31 @@ RETURNING page_id, hot, pv, uv;
 
 -- name: BasisGet :one
 -- What an instance may remember rests on this; it is read before anything is remembered.
-SELECT basis()::text AS basis;
+SELECT b.basis::text AS basis
+FROM bases AS b;
 
--- name: BatchCheck :exec
+-- name: BatchCheck :one
 -- Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
 -- has none), with FF002 when a site of the batch has been counted on a later day than the batch has
--- for it, and with FF003 when such a day has come nowhere yet.
-SELECT require_basis(@basis), require_days(@sites::bigint[], @days::integer[]);
+-- for it, with FF003 when such a day has come nowhere yet, and with FF009 as StandbyRequire does,
+-- whose answer is returned. Functions are called to tell what is wrong alone: their calls would take
+-- most of the time.
+SELECT CASE WHEN @basis::text <> '' AND b.basis IS DISTINCT FROM @basis
+            THEN require_basis(@basis)
+       END AS basis_holds,
+       CASE WHEN latest_day() < ANY (@days::integer[])
+              OR EXISTS (
+                  SELECT
+                  FROM (SELECT unnest(@sites::bigint[]) AS site_id, unnest(@days::integer[]) AS day_id) AS t
+                  CROSS JOIN LATERAL (SELECT FROM days AS d WHERE d.page_id = t.site_id AND d.day_id > t.day_id LIMIT 1) AS l
+              )
+            THEN require_days(@sites, @days)
+       END AS days_hold,
+       CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), @unsaid::boolean)
+            THEN require_standby() IS NOT NULL
+            ELSE false
+       END::boolean AS required
+FROM bases AS b;
 
 -- name: SitesLastDays :many
 -- The last day on which each of some sites was counted.

@@ -21,17 +21,24 @@ $$;
 
 COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 where COMMIT waits for no synchronous standby.';
 
--- The service may say so, too: a manager starts it with --require-standby.
+-- The service may say so, too: a manager starts it with --require-standby. A batch asks once whether one
+-- is required, after it has written its row of batches. So this waits for those that run, and no
+-- batch that found that none was commits later than this.
 CREATE FUNCTION say_standby(required boolean) RETURNS void
-LANGUAGE sql
+LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-BEGIN ATOMIC
+AS $$
+BEGIN
+    IF required AND NOT EXISTS (SELECT FROM epochs AS e WHERE e.name = 'standby' AND e.value % 2 = 1) THEN
+        EXECUTE format('LOCK TABLE ONLY %s IN SHARE MODE', table_of('batches'));
+    END IF;
     UPDATE epochs AS e
     SET value = e.value + CASE WHEN e.value = 0 AND NOT required THEN 2 ELSE 1 END
     WHERE e.name = 'standby'
       AND (e.value = 0 OR (e.value % 2 = 1) <> required);
-END;
+END
+$$;
 
 COMMENT ON FUNCTION say_standby(boolean) IS 'Says whether COMMIT must wait for a synchronous standby, for all that write here from now on.';
 
