@@ -151,13 +151,13 @@ bench: build-bench ## every contender on every workload, in one process; the fig
 	bin/bench --json bin/bench.json
 
 .PHONY: bench-http
-bench-http: build-bench ## those of the service through HTTP, loaded by wrk; the figures in bin/bench-http.json, too
-	@scripts/install-deps postgres wrk
+bench-http: build-bench ## those of the service over HTTP; the figures in bin/bench-http.json, too
+	@scripts/install-deps postgres
 	bin/bench --http --json bin/bench-http.json
 
 .PHONY: bench-quick
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
-	@scripts/install-deps postgres wrk
+	@scripts/install-deps postgres
 	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
 	bin/bench --http --quick --workloads returning --contenders batched+both,inbox,calls
 	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
@@ -202,12 +202,12 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg,
+# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, PgBouncer, librsvg,
 # Redis, promtool and, from npm, what pages load: axe-core, clients of busuanzi, themes.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk pgbouncer librsvg redis nginx promtool
+	@scripts/install-deps gcc pgbouncer librsvg redis nginx promtool
 	@scripts/fetch-npm >/dev/null
 	@scripts/fetch-themes >/dev/null

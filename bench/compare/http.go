@@ -16,7 +16,7 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures
+// visitProcess starts the contender, visits it as often as it can, and reads its figures
 // before it ends. It returns what judges the tables then.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, address string, r *Turn) (_ func(standing) Errors, err error) {
 	p, err := bench.Start(ctx, cmp.Or(of.program, c.Footfall), func(addr, admin string) []string {
@@ -47,7 +47,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 		}
 		return m, f, err
 	})
-	return func(s standing) Errors { return judgeSent(sent, r.Visits, c.Connections, s) }, err
+	return func(s standing) Errors { return judgeSent(sent, s) }, err
 }
 
 // drain waits until what was accepted is counted, and returns how many visits a second that were.
@@ -73,23 +73,21 @@ func (c *comparison) send(ctx context.Context, of contender, t task, p *bench.Pr
 	if of.Name == inbox {
 		query = "&answer=later"
 	}
-	return load.Job{
-		URL: p.URL, Dir: c.scripts, Name: t.Name, Visits: t.sequence, Ends: ends(query), Connections: c.Connections, Duration: c.Duration,
-	}.Run(ctx)
+	return load.Visits(ctx, p.URL, t.sequence, ends(query), c.Connections, c.Duration)
 }
 
 // ends are those of the requests, in turns, which take reading time whoever looks at them: all name
 // a browser and a language, and half of them a page that led to this one, of few sites mostly.
-func ends(query string) (all []string) {
+func ends(query string) (all []load.End) {
 	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
 	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same each time
 	for n := range 240 {
-		end := query
+		end := load.End{Query: query}
 		if n%2 == 0 {
-			end += fmt.Sprintf("&referrer=https://source-%d.example/", sources.Uint64())
+			end.Query += fmt.Sprintf("&referrer=https://source-%d.example/", sources.Uint64())
 		}
-		end += "\tUser-Agent: " + strings.ReplaceAll(generate.Agents[n%6], "140", strconv.Itoa(90+n%53)) + "\tAccept-Language: " +
-			languages[n%len(languages)]
+		agent := strings.ReplaceAll(generate.Agents[n%6], "140", strconv.Itoa(90+n%53))
+		end.Headers = "User-Agent: " + agent + "\r\nAccept-Language: " + languages[n%len(languages)] + "\r\n"
 		all = append(all, end)
 	}
 	return all

@@ -105,37 +105,26 @@ func TestJudgeSent(t *testing.T) {
 		delete(s.ranks[page], load.Address(2))
 	}
 	for name, c := range map[string]struct {
-		answered int
-		change   func(*standing)
-		want     Errors
+		change func(*standing)
+		want   Errors
 	}{
-		"all is well":             {4, func(*standing) {}, Errors{}},
-		"all, unheard":            {3, func(*standing) {}, Errors{}},
-		"one was on the way":      {3, missing, Errors{}},
-		"an answered one is lost": {4, missing, Errors{UV: 2, PV: 2, Hot: 2}},
-		"a visitor twice":         {4, func(s *standing) { s.sums[site] = load.Sums{PV: 4, UV: 4, Hot: 4} }, Errors{UV: 1, PV: 1, Ranks: 1}},
-		"a visitor not seen": {4, func(s *standing) {
+		"all is well":     {func(*standing) {}, Errors{}},
+		"one is lost":     {missing, Errors{UV: 2, PV: 2, Hot: 2}},
+		"a visitor twice": {func(s *standing) { s.sums[site] = load.Sums{PV: 4, UV: 4, Hot: 4} }, Errors{UV: 1, PV: 1, Ranks: 1}},
+		"a visitor not seen": {func(s *standing) {
 			s.sums[page] = load.Sums{PV: 2, UV: 1, Hot: 2}
 			delete(s.ranks[page], load.Address(2))
 		}, Errors{UV: 1}},
-		"a day not counted":    {4, func(s *standing) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
-		"a visit at nobody's":  {4, func(s *standing) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
-		"two with one rank":    {4, func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
-		"a rank that none has": {4, func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
+		"a day not counted":    {func(s *standing) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
+		"a visit at nobody's":  {func(s *standing) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
+		"two with one rank":    {func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
+		"a rank that none has": {func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := faultless()
 			c.change(&s)
-			assert.Equal(t, c.want, judgeSent(sentVisits(), c.answered, 16, s))
+			assert.Equal(t, c.want, judgeSent(sentVisits(), s))
 		})
 	}
-}
-
-// No more can have been on the way than there are connections, whatever wrk says.
-func TestJudgeSentBelievesNoMoreThanConnections(t *testing.T) {
-	t.Parallel()
-	v := judgeSent(sentVisits(), 0, 2, newStanding())
-	assert.EqualValues(t, 4, v.Hot)
-	assert.EqualValues(t, 2, v.UV)
 }

@@ -11,7 +11,7 @@ import (
 // Report is what Run measured: every contender on every workload, several times.
 type Report struct {
 	Machine    string  `json:"machine"`
-	HTTP       bool    `json:"http"`    // wrk against a process for each contender; else in one process
+	HTTP       bool    `json:"http"`    // a process for each contender; else all in one
 	Command    string  `json:"command"` // that repeats it
 	Clients    int     `json:"clients"` // who visit at once; over HTTP: connections
 	Rounds     int     `json:"rounds"`
@@ -226,7 +226,7 @@ func (r *Report) way() string {
 	}
 	how := fmt.Sprintf("all in one process, %d clients at once", r.Clients)
 	if r.HTTP {
-		how = fmt.Sprintf("wrk on the same machine, %d connections, each contender a process of its own", r.Clients)
+		how = fmt.Sprintf("over HTTP on the same machine, %d connections, each contender a process of its own", r.Clients)
 	}
 	return fmt.Sprintf("%s; %s; seed %d", how, repeats, r.Seed)
 }

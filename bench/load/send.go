@@ -2,20 +2,13 @@ package load
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	_ "embed" // visits.lua
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +19,8 @@ import (
 )
 
 // Together lets so many clients do number 0, 1, 2 and so on, each the next one when its last is
-// done, until all are done, the first has failed, or ctx has ended. begin makes what a client does;
-// its ctx ends when Together returns.
+// done, until all are done, the first has failed, or ctx has ended. begin makes what a client does; its
+// ctx ends when Together returns. A client that returns io.EOF does no more.
 func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -37,7 +30,11 @@ func Together(ctx context.Context, clients, all int, begin func(ctx context.Cont
 		group.Go(func() {
 			do := begin(ctx)
 			for n := int(next.Add(1)) - 1; n < all && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
-				if err := do(n); err != nil {
+				err := do(n)
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil {
 					cancel(err)
 				}
 			}
@@ -47,28 +44,36 @@ func Together(ctx context.Context, clients, all int, begin func(ctx context.Cont
 	return context.Cause(ctx)
 }
 
-// Steady sends requests at a fixed rate, whatever becomes of those before, and times each from when
-// it was due: what waits behind slow answers has waited, too, as visitors do who know nothing of
-// each other. Each must be answered 200 or 202, else it all ends.
-type Steady struct {
+// Clients send requests over some connections. Each must be answered 200 or 202, else it all ends.
+type Clients struct {
 	URL         string
 	Requests    int
 	Request     func(n int) []byte // is a request as it is written; called by many at once
-	PerSecond   float64
-	Connections int // are used in turns; no more requests are under way at a time
+	Connections int                // are used in turns; no more requests are under way at a time
+	// PerSecond is a fixed rate, whatever becomes of the requests before. Each is timed from when it
+	// was due: what waits behind slow answers has waited, too, as visitors do who know nothing of each
+	// other. 0: each connection sends its next one as soon as the last is answered.
+	PerSecond float64
+	For       time.Duration // after which no more are sent; 0: all are
 
 	Waits []time.Duration // has one for each request; 0: it was not answered
 }
 
 // Send returns when all requests have been answered, or the first has failed, or ctx has ended.
-func (s *Steady) Send(ctx context.Context) error {
+func (s *Clients) Send(ctx context.Context) error {
 	s.Waits = make([]time.Duration, s.Requests)
 	begin := time.Now()
 	return Together(ctx, s.Connections, s.Requests, func(ctx context.Context) func(int) error {
 		var conn net.Conn // is made when it is needed
 		var answers *bufio.Reader
 		return func(n int) (err error) {
-			due := begin.Add(time.Duration(float64(n) / s.PerSecond * float64(time.Second)))
+			due := time.Now()
+			if s.For > 0 && due.Sub(begin) >= s.For {
+				return io.EOF
+			}
+			if s.PerSecond > 0 {
+				due = begin.Add(time.Duration(float64(n) / s.PerSecond * float64(time.Second)))
+			}
 			if wait := time.Until(due); wait > 0 {
 				if err := pause.For(ctx, wait); err != nil {
 					return err
@@ -84,7 +89,7 @@ func (s *Steady) Send(ctx context.Context) error {
 			status, err := exchange(conn, answers, s.Request(n))
 			switch {
 			case err != nil:
-				return fmt.Errorf("visit %d was not answered: %w", n, err)
+				return fmt.Errorf("visit %d was not answered: %s", n, err.Error()) // not %w: io.EOF is one
 			case status != http.StatusOK && status != http.StatusAccepted:
 				return fmt.Errorf("visit %d was answered %d", n, status)
 			}
@@ -112,10 +117,41 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 // hostOf is host and port of a URL.
 func hostOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// VisitRequest is a visit to a page, as it is written: query begins with &, and headers have no ends.
-func VisitRequest(url, app, page, query string, headers ...string) []byte {
-	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n",
-		app, page, query, hostOf(url), strings.Join(append(headers, ""), "\r\n"))
+// VisitRequest is a visit to a page, as it is written: query begins with &, and headers are lines.
+func VisitRequest(url, app, page, query, headers string) []byte {
+	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", app, page, query, hostOf(url), headers)
+}
+
+// Visits sends those of a sequence for as long as d, one after the other on each of some connections,
+// with ends of the requests in turns. A proxy names the visitors. It returns the visits that were sent.
+func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
+	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
+		end := ends[n%len(ends)]
+		return VisitRequest(url, App, PageURI(int(sequence[n].Page)), end.Query,
+			end.Headers+"X-Forwarded-For: "+Address(int(sequence[n].Visitor)).String()+"\r\n")
+	}}
+	began := time.Now()
+	if err := s.Send(ctx); err != nil {
+		return Measure{}, nil, err
+	}
+	took := time.Since(began)
+	if took < d {
+		return Measure{}, nil, usedUp(len(sequence))
+	}
+	var sent []Arrival
+	var waits []time.Duration
+	for n, wait := range s.Waits {
+		if wait > 0 {
+			sent, waits = append(sent, sequence[n]), append(waits, wait)
+		}
+	}
+	return MeasureOf(waits, took), sent, nil
+}
+
+// End is what a request of a visit ends with.
+type End struct {
+	Query   string // begins with &
+	Headers string // lines of them
 }
 
 // callVisits is how many visits one call has.
@@ -124,7 +160,7 @@ const callVisits = 1000
 // Calls sends the visits of a sequence in calls of many each, one after the other, for as long as
 // d. Times are those of calls. It returns the visits that were sent.
 func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration) (Measure, []Arrival, error) {
-	var bodies [][]byte // made before, as wrk's are
+	var bodies [][]byte // made before
 	for call := range slices.Chunk(sequence, callVisits) {
 		body := []byte{'['}
 		for _, a := range call {
@@ -152,43 +188,6 @@ func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration)
 	return m, visits, nil
 }
 
-//go:embed visits.lua
-var visitsLua []byte
-
-// Threads is how many threads of wrk share a sequence; they take its visits in turns.
-const Threads = 2
-
-// Job is what one run of wrk is to do.
-type Job struct {
-	URL         string
-	Dir         string // of what wrk reads; kept from one run to the next
-	Name        string // of the visits, which are written into it once
-	Visits      []Arrival
-	Ends        []string // of the requests in turns: what the query ends with, and behind tabs headers beside Host; default: none
-	Connections int      // Threads at least
-	Duration    time.Duration
-}
-
-func (j Job) file(name string) string { return filepath.Join(j.Dir, name) }
-
-// write puts what wrk is to do into files: the visits into one for each thread, a line each.
-func (j Job) write() error {
-	err := errors.Join(os.WriteFile(j.file("visits.lua"), visitsLua, 0o600),
-		os.WriteFile(j.file("ends"), []byte(strings.Join(j.Ends, "\n")+"\n"), 0o600))
-	for thread := range Threads {
-		file := j.file(fmt.Sprintf("%s.%d", j.Name, thread+1))
-		if _, missing := os.Stat(file); missing == nil {
-			continue
-		}
-		var lines bytes.Buffer
-		for n := thread; n < len(j.Visits); n += Threads {
-			fmt.Fprintf(&lines, "%s\t%s\n", PageURI(int(j.Visits[n].Page)), Address(int(j.Visits[n].Visitor)))
-		}
-		err = errors.Join(err, os.WriteFile(file, lines.Bytes(), 0o600))
-	}
-	return err
-}
-
 // Measure is how quickly requests were answered.
 type Measure struct {
 	Requests  int     `json:"requests"`
@@ -214,74 +213,6 @@ func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	return m
 }
 
-// Run loads a service, and returns the visits that were sent, too. Any error that wrk saw is an
-// error here: what is not answered must not count as fast.
-func (j Job) Run(ctx context.Context) (Measure, []Arrival, error) {
-	ctx, cancel := context.WithTimeout(ctx, j.Duration+time.Minute)
-	defer cancel()
-	if err := j.write(); err != nil {
-		return Measure{}, nil, fmt.Errorf("wrk: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
-		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(j.Connections),
-		"-d", fmt.Sprintf("%ds", int(j.Duration.Seconds())), "--timeout", "30s", "--latency",
-		"-s", j.file("visits.lua"), j.URL, "--", j.file(j.Name), j.file("ends"))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if errors.Is(err, exec.ErrNotFound) {
-		return Measure{}, nil, errors.New("wrk is missing: install it with scripts/install-deps wrk, or the system's package manager")
-	}
-	if err != nil {
-		return Measure{}, nil, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(stderr.String()))
-	}
-	m, sent, err := readWrk(string(out), j.Connections)
-	return m, sentOf(j.Visits, sent), err
-}
-
-// readWrk reads the line that visits.lua writes at the end of a run: what was measured, and how many
-// visits each thread sent. Some of the last were not answered, one on each connection at most.
-func readWrk(out string, connections int) (m Measure, sent []int, err error) {
-	_, line, _ := strings.Cut(out, "\nresult ")
-	var result struct {
-		Requests, Errors, Ended int
-		Us, P50, P99            float64
-		Sent                    []int
-	}
-	if err := json.Unmarshal([]byte(line), &result); err != nil {
-		return m, nil, fmt.Errorf("wrk did not end as it should: %w:\n%s", err, out)
-	}
-	unanswered := -result.Requests
-	for _, n := range result.Sent {
-		unanswered += n
-	}
-	switch {
-	case result.Errors != 0:
-		err = fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
-	case result.Ended != 0:
-		err = usedUp(result.Requests)
-	case result.Requests == 0 || result.Us == 0 || result.P99 == 0:
-		err = errors.New("wrk got no answer at all")
-	case len(result.Sent) != Threads || slices.Contains(result.Sent, 0):
-		err = fmt.Errorf("not every thread of wrk sent visits: %s", line)
-	case unanswered < 0 || unanswered > connections:
-		err = fmt.Errorf("wrk sent visits over %d connections, and %d got no answer, which cannot be", connections, unanswered)
-	}
-	m = Measure{Requests: result.Requests, PerSecond: float64(result.Requests) / result.Us * 1e6, P50Ms: result.P50 / 1000,
-		P99Ms: result.P99 / 1000}
-	return m, result.Sent, err
-}
-
 func usedUp(visits int) error {
 	return fmt.Errorf("the %d visits that were prepared are used up before the time is", visits)
-}
-
-// sentOf are the visits of a sequence that wrk sent, so many by each thread.
-func sentOf(sequence []Arrival, by []int) (sent []Arrival) {
-	for n, a := range sequence {
-		if len(by) == Threads && n/Threads < by[n%Threads] {
-			sent = append(sent, a)
-		}
-	}
-	return sent
 }

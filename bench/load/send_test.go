@@ -13,7 +13,7 @@ import (
 )
 
 // What comes behind a slow answer has waited from when it was due.
-func TestSteady(t *testing.T) {
+func TestClients(t *testing.T) {
 	t.Parallel()
 	const slow = 50 * time.Millisecond
 	var came atomic.Int64
@@ -27,7 +27,7 @@ func TestSteady(t *testing.T) {
 		fmt.Fprintln(w, "an answer with a body")
 	}))
 	defer server.Close()
-	s := Steady{URL: server.URL, Requests: 7, PerSecond: 1000, Connections: 1, Request: func(n int) []byte {
+	s := Clients{URL: server.URL, Requests: 7, PerSecond: 1000, Connections: 1, Request: func(n int) []byte {
 		return fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost: here\r\n\r\n", n)
 	}}
 	require.NoError(t, s.Send(t.Context()))

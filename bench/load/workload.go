@@ -1,5 +1,5 @@
-// Package load is the visits that benchmarks send: the same for all who are compared, with the
-// truth of what must be counted, and wrk, which sends them over HTTP.
+// Package load is the visits that benchmarks send, the same for all who are compared, with the truth
+// of what must be counted, and who sends them over HTTP.
 package load
 
 import (

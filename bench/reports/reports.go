@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -132,7 +131,7 @@ func (r *asking) prepare(ctx context.Context) error {
 // another one, and a quarter by new visitors.
 func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) error {
 	return r.serving(ctx, func(p *bench.Process) error {
-		s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
+		s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
 			// hardly any waits for another
 			Request: func(n int) []byte {
 				v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
@@ -189,7 +188,7 @@ func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (e
 
 // visit is the request of a visit, which one of a hundred pages led to.
 func (r *asking) visit(p *bench.Process, ip, uri string, n int) []byte {
-	return load.VisitRequest(p.URL, r.app, uri, fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100))
+	return load.VisitRequest(p.URL, r.app, uri, fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100), "")
 }
 
 // questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
@@ -269,7 +268,7 @@ func (r *asking) measureRates(ctx context.Context) error {
 	return r.serving(ctx, func(p *bench.Process) error {
 		first, visits := rand.Int32(), 500*r.Runs
 		for _, who := range []string{"new visitors", "the same once more"} {
-			s := &load.Steady{URL: p.URL, Requests: visits, PerSecond: math.Inf(1), Connections: 64, Request: func(n int) []byte {
+			s := &load.Clients{URL: p.URL, Requests: visits, Connections: 64, Request: func(n int) []byte {
 				page := r.came[n*7919%len(r.came)] // as often as it is visited
 				return r.visit(p, load.Address(int(first)+n).String(), page.Uri, n)
 			}}
