@@ -34,7 +34,7 @@ func TestIDsOfBatchesGo(t *testing.T) {
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)
 	d := dbtest.Open(t, url, db.Options{})
-	for at := 0; at < turn; at += 7 {
+	for at := 0; at < turn; at += dbtest.LongOrShort(7, 28) {
 		set(4*turn + at)
 		b := visitBatch("192.0.2.1", 1)
 		require.Equal(t, db.FaultNone, write(t, d, b))
@@ -85,7 +85,7 @@ func TestAbandonedBatchComesLate(t *testing.T) {
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)
 	d := dbtest.Open(t, url, db.Options{})
-	for at := 0; at < turn; at += 7 {
+	for at := 0; at < turn; at += dbtest.LongOrShort(7, 28) {
 		for _, late := range []int{1, stay / 2, stay - 1} {
 			set(4*turn + at)
 			b := visitBatch("192.0.2.1", 1)
