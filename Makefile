@@ -160,9 +160,10 @@ bench-quick: build-bench ## all of it, briefly: shows that it works, measures li
 	@scripts/install-deps postgres
 	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
 	bin/bench --http --quick --workloads returning --contenders batched+both,inbox,calls
+	rm -rf /tmp/footfall-bench
 	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
 	bin/bench reports --quick --data /tmp/footfall-bench
-	rm -r /tmp/footfall-bench
+	rm -rf /tmp/footfall-bench
 	bin/bench structures --keys 100000
 
 .PHONY: screenshots

@@ -51,9 +51,11 @@ type Instance struct {
 	Since   *time.Time `json:"since"`   // when it connected to watch the apps
 }
 
-// App is what an app has counted and keeps, and Table how large a table is; queries/status says more.
+// The rows of queries/status/status.sql, which says what they have.
 type (
-	App   = StatusAppsRow
+	// App is what an app has counted and keeps.
+	App = StatusAppsRow
+	// Table is how large a table is.
 	Table = TableSizesRow
 )
 

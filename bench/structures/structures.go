@@ -1,6 +1,7 @@
 // Package structures compares what can tell whether a key was seen before: the classic benchmark of
-// a hash set, Bloom filters, a bitmap of hashes, buckets and HyperLogLog, over the keys ip_0, ip_1, … ip_(n-1). Each is checked for and added once, in that order, so whatever is said to be there
-// already is a false positive.
+// a hash set, Bloom filters, a bitmap of hashes, buckets and HyperLogLog, over the keys ip_0, ip_1, …
+// ip_(n-1). Each is checked for and added once, in that order, so whatever is said to be there already
+// is a false positive.
 package structures
 
 import (
@@ -57,7 +58,8 @@ func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*
 		}
 		report.Rows = append(report.Rows, row)
 	}
-	return report, report.check()
+	err := report.check()
+	return report, err
 }
 
 // measure feeds all keys to the contender, in chunks so that a moment's disturbance does not count.
