@@ -67,7 +67,7 @@ func deleteAll(ctx context.Context, q queries, row *db.App) error {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
-		q.AppDelete)
+		q.AppOffsetsDelete, q.AppDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

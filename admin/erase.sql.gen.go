@@ -63,8 +63,6 @@ WITH named AS (
     DELETE FROM retention_pauses WHERE app_id = $1
 ), tallied AS (
     DELETE FROM page_tallies WHERE app_id = $1
-), added AS (
-    DELETE FROM offsets WHERE app_id = $1
 ), opened AS (
     DELETE FROM keys WHERE app_id = $1
 ), linked AS (
@@ -78,7 +76,7 @@ WHERE a.id = $1
 
 // Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
 // top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
-// offsets, keys, links and notes, revoked ones included.
+// keys, links and notes, revoked ones included.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
 	return err
@@ -102,6 +100,18 @@ func (q *Queries) AppKeptFrom(ctx context.Context, appID int32) (int32, error) {
 	var from_day int32
 	err := row.Scan(&from_day)
 	return from_day, err
+}
+
+const AppOffsetsDelete = `-- name: AppOffsetsDelete :exec
+DELETE FROM offsets
+WHERE app_id = $1
+`
+
+// Deletes the offsets of an app. A statement of its own, which comes before AppDelete: all who change
+// offsets raise their epoch first, and then that of apps.
+func (q *Queries) AppOffsetsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppOffsetsDelete, appID)
+	return err
 }
 
 const AppPeopleDelete = `-- name: AppPeopleDelete :exec

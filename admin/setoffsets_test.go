@@ -1,12 +1,14 @@
 package admin_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
+	"footfall/db/dbtest"
 )
 
 // Where an offset is wrong none is set, and all faults are listed.
@@ -68,4 +70,25 @@ func TestOffsetsAreChecked(t *testing.T) {
 	}
 	_, err = c.Admin.SetOffsets(ctx, "shop", many, false)
 	require.ErrorContains(t, err, "and 150 more")
+}
+
+// Who deletes an app, with its offsets, keys and links, waits for who changes offsets before they
+// raise the epoch of apps, and so holds nothing that the other one takes next.
+func TestDeletedAppWaitsForOffsets(t *testing.T) {
+	c := newCommands(t)
+	_, err := c.Admin.SetOffsets(t.Context(), "shop", []admin.Offset{{URI: "shop.example/a", Hot: 3, PV: 2, UV: 1}}, false)
+	require.NoError(t, err)
+	changing, err := c.Conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = changing.Exec(t.Context(), `UPDATE epochs SET value = value + 1 WHERE name = 'offsets'`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- c.Admin.DeleteApp(context.Background(), "shop") }()
+	require.Eventually(t, func() bool {
+		return c.One(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, dbtest.Patience, dbtest.Tick)
+	_, err = changing.Exec(t.Context(), `SELECT FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
+	require.NoError(t, err)
+	require.NoError(t, changing.Commit(t.Context()))
+	require.NoError(t, <-deleted)
 }

@@ -486,10 +486,16 @@ WHERE p.app_id = @app_id;
 DELETE FROM people
 WHERE app_id = @app_id;
 
+-- name: AppOffsetsDelete :exec
+-- Deletes the offsets of an app. A statement of its own, which comes before AppDelete: all who change
+-- offsets raise their epoch first, and then that of apps.
+DELETE FROM offsets
+WHERE app_id = @app_id;
+
 -- name: AppDelete :exec
 -- Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
 -- top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
--- offsets, keys, links and notes, revoked ones included.
+-- keys, links and notes, revoked ones included.
 WITH named AS (
     DELETE FROM tags WHERE app_id = @id
 ), listed AS (
@@ -500,8 +506,6 @@ WITH named AS (
     DELETE FROM retention_pauses WHERE app_id = @id
 ), tallied AS (
     DELETE FROM page_tallies WHERE app_id = @id
-), added AS (
-    DELETE FROM offsets WHERE app_id = @id
 ), opened AS (
     DELETE FROM keys WHERE app_id = @id
 ), linked AS (
