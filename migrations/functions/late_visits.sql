@@ -182,6 +182,217 @@ $$;
 
 COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
 
+-- What is known of visitors of targets, in their order; NULL of those who never came. The arrays are
+-- one table, in each of the functions below.
+CREATE FUNCTION find_late_visitors(pages bigint[], ips inet[], OUT ranks bigint[], OUT firsts integer[], OUT lasts integer[])
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    SELECT array_agg(v.rank ORDER BY a.place), array_agg(v.first_day ORDER BY a.place), array_agg(v.last_day ORDER BY a.place)
+    INTO ranks, firsts, lasts
+    FROM (SELECT unnest(pages) AS page_id, unnest(ips) AS ip, generate_subscripts(pages, 1) AS place) AS a
+    LEFT JOIN LATERAL (
+        SELECT w.rank, w.first_day, w.last_day
+        FROM visitors AS w
+        WHERE w.page_id = a.page_id
+          AND w.ip BETWEEN a.ip AND a.ip
+        ORDER BY w.page_id, w.ip
+        LIMIT 1
+    ) AS v ON true;
+END
+$$;
+
+COMMENT ON FUNCTION find_late_visitors(bigint[], inet[]) IS 'Rank, first day and last day of each visitor at a target.';
+
+CREATE FUNCTION decide_late_visits(
+    pages bigint[], ips inet[], at_days integer[], lasts integer[],
+    INOUT ranks bigint[], OUT next_days integer[], OUT previous_days integer[], OUT newcomers boolean[], OUT counts boolean[]
+)
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    late record; -- those that are not after the last day of their visitor
+BEGIN
+    SELECT n.found_places AS places, n.next_days, n.previous_days
+    INTO late
+    FROM (
+        SELECT array_agg(f.place) AS places, array_agg(f.page_id) AS pages, array_agg(f.ip) AS ips, array_agg(f.day_id) AS days, array_agg(f.last_day) AS last_days
+        FROM (
+            SELECT generate_subscripts(pages, 1) AS place, unnest(pages) AS page_id, unnest(ips) AS ip, unnest(at_days) AS day_id, unnest(lasts) AS last_day
+        ) AS f
+        WHERE f.last_day >= f.day_id
+    ) AS w
+    CROSS JOIN LATERAL days_after(w.places, w.pages, w.ips, w.days, w.last_days) AS n;
+
+    SELECT array_agg(d.rank ORDER BY d.place), array_agg(d.next_day ORDER BY d.place), array_agg(d.previous_day ORDER BY d.place),
+           array_agg(d.newcomer ORDER BY d.place), array_agg(d.next_day IS DISTINCT FROM d.day_id ORDER BY d.place)
+    INTO ranks, next_days, previous_days, newcomers, counts
+    FROM (
+        SELECT f.place, f.day_id, l.next_day, coalesce(l.previous_day, f.last_day, 0) AS previous_day, f.rank IS NULL AS newcomer,
+               coalesce(f.rank, (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id)
+                                + row_number() OVER (PARTITION BY f.page_id, f.rank IS NULL ORDER BY f.place)) AS rank
+        FROM (
+            SELECT generate_subscripts(pages, 1) AS place, unnest(pages) AS page_id, unnest(at_days) AS day_id, unnest(ranks) AS rank, unnest(lasts) AS last_day
+        ) AS f
+        LEFT JOIN (
+            SELECT unnest(late.places) AS place, unnest(late.next_days) AS next_day, unnest(late.previous_days) AS previous_day
+        ) AS l ON l.place = f.place
+    ) AS d;
+END
+$$;
+
+COMMENT ON FUNCTION decide_late_visits(bigint[], inet[], integer[], integer[], bigint[]) IS 'What visits are, of visitors with the ranks and last days that are given: the rank, the day from theirs on on which the visitor came (NULL: none), the one before (0: none), whether it is the first of all, and whether it is the first of its day.';
+
+CREATE FUNCTION write_late_visits(
+    pages bigint[], ips inet[], at_days integer[], firsts integer[], lasts integer[],
+    ranks bigint[], next_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]
+) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    WITH decided AS MATERIALIZED (
+        SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(at_days) AS day_id, unnest(firsts) AS first_day, unnest(lasts) AS last_day,
+               unnest(ranks) AS rank, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day, unnest(newcomers) AS newcomer,
+               unnest(counts) AS counted
+    ), came AS (
+        INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+        SELECT d.page_id, d.ip, d.rank, d.day_id, d.day_id
+        FROM decided AS d
+        WHERE d.newcomer
+        ORDER BY d.page_id, d.ip
+    ), returned AS (
+        INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
+        SELECT d.page_id, d.ip, d.rank, least(d.first_day, d.day_id), greatest(d.last_day, d.day_id)
+        FROM decided AS d
+        WHERE d.day_id < d.first_day
+           OR d.day_id > d.last_day
+        ORDER BY d.page_id, d.ip
+        ON CONFLICT (page_id, ip) DO UPDATE
+            SET first_day = excluded.first_day,
+                last_day  = excluded.last_day
+    ), visited AS (
+        INSERT INTO visits (page_id, day_id, previous_day, ip)
+        SELECT d.page_id, d.day_id, d.previous_day, d.ip
+        FROM decided AS d
+        WHERE d.counted
+        ORDER BY d.day_id, d.page_id, d.ip
+    )
+    INSERT INTO visits AS v (page_id, day_id, previous_day, ip)
+    SELECT d.page_id, d.next_day, d.day_id, d.ip
+    FROM decided AS d
+    WHERE d.next_day > d.day_id
+    ORDER BY d.next_day, d.page_id, d.ip
+    ON CONFLICT (page_id, day_id, ip) DO UPDATE
+        SET previous_day = excluded.previous_day;
+END
+$$;
+
+COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[]) IS 'Writes visits, as decide_late_visits has decided, and their visitors, and links the visits after them to them.';
+
+CREATE FUNCTION add_late_hot(targets bigint[], sites bigint[], target_days integer[], hots bigint[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT t.page_id, nullif(t.site_id, 0), t.day_id, t.hot, 0, 0
+    FROM unnest(targets, sites, target_days, hots) AS t (page_id, site_id, day_id, hot)
+    ORDER BY t.page_id, t.day_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot = d.hot + excluded.hot;
+END
+$$;
+
+COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of days of targets: target, site (0: it is one), day and how many.';
+
+-- What is inserted has to pass the checks before the conflict is found, so hot is as much as pv.
+CREATE FUNCTION add_late_visits(pages bigint[], at_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    INSERT INTO days AS d (page_id, day_id, hot, pv, new_visitors)
+    SELECT n.page_id, n.day_id, count(*), count(*), count(*) FILTER (WHERE n.previous_day = 0)
+    FROM (SELECT unnest(pages) AS page_id, unnest(at_days) AS day_id, unnest(previous_days) AS previous_day, unnest(counts) AS counted) AS n
+    WHERE n.counted
+    GROUP BY n.page_id, n.day_id
+    ORDER BY n.page_id, n.day_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET pv           = d.pv + excluded.pv,
+            new_visitors = d.new_visitors + excluded.new_visitors;
+
+    INSERT INTO counters AS c (page_id, hot, pv, uv)
+    SELECT n.page_id, count(*), count(*), sum(n.newcomer::integer)
+    FROM (SELECT unnest(pages) AS page_id, unnest(newcomers) AS newcomer, unnest(counts) AS counted) AS n
+    WHERE n.counted
+    GROUP BY n.page_id
+    ON CONFLICT (page_id) DO UPDATE
+        SET pv = c.pv + excluded.pv,
+            uv = c.uv + excluded.uv;
+END
+$$;
+
+COMMENT ON FUNCTION add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]) IS 'Adds visits that count to pv and uv of their targets, and to their days.';
+
+CREATE FUNCTION link_late_returns(pages bigint[], at_days integer[], next_days integer[], previous_days integer[], counts boolean[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    changes record;
+BEGIN
+    SELECT array_agg(c.page_id) AS pages, array_agg(c.day_id) AS days, array_agg(c.previous_day) AS previous, array_agg(c.n) AS added
+    INTO changes
+    FROM (
+        SELECT d.page_id, l.day_id, l.previous_day, sum(l.n)::bigint AS n
+        FROM (
+            SELECT unnest(pages) AS page_id, unnest(at_days) AS day_id, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day,
+                   unnest(counts) AS counted
+        ) AS d
+        CROSS JOIN LATERAL (VALUES (d.day_id, d.previous_day, 1), (d.next_day, d.day_id, 1), (d.next_day, d.previous_day, -1)) AS l (day_id, previous_day, n)
+        WHERE d.counted
+          AND l.day_id > 0
+          AND l.previous_day > 0
+        GROUP BY d.page_id, l.day_id, l.previous_day
+    ) AS c
+    WHERE c.n <> 0;
+    IF changes.pages IS NOT NULL THEN
+        PERFORM relink_returns(changes.pages, changes.days, changes.previous, changes.added);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets by visits that count: of their own day, and of the next one of their visitor.';
+
+-- What is inserted has to pass the check on days before the conflict is found.
+CREATE FUNCTION move_late_newcomers(INOUT pages bigint[], at_days integer[], INOUT next_days integer[], previous_days integer[])
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    WITH moved AS (
+        INSERT INTO days AS d (page_id, day_id, hot, pv, new_visitors)
+        SELECT m.page_id, m.next_day, count(*), count(*), count(*)
+        FROM (SELECT unnest(pages) AS page_id, unnest(at_days) AS day_id, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day) AS m
+        WHERE m.next_day > m.day_id
+          AND m.previous_day = 0
+        GROUP BY m.page_id, m.next_day
+        ORDER BY m.page_id, m.next_day
+        ON CONFLICT (page_id, day_id) DO UPDATE
+            SET new_visitors = d.new_visitors - excluded.new_visitors
+        RETURNING d.page_id, d.day_id
+    )
+    SELECT array_agg(m.page_id), array_agg(m.day_id)
+    INTO pages, next_days
+    FROM moved AS m;
+END
+$$;
+
+COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Takes visitors who turn out to have come before from the new ones of the day that was their first, and returns the targets and days where there were some.';
+
 -- Decides what each visit is, and writes it down, as VisitsRecord does for visits of a site's last
 -- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order
 -- of arrival; and for each (target, day) the site (0: it is one) and how many visits there are. Hot
@@ -203,199 +414,44 @@ SET enable_nestloop = off -- what comes as arrays is joined with itself, and not
 AS $$
 #variable_conflict use_column
 DECLARE
-    closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
-    -- The visits of a turn, and what is known of their visitors.
-    places   integer[];
-    of_pages bigint[];
-    of_ips   inet[];
-    at_days  integer[];
-    ranks    bigint[];
-    firsts   integer[];
-    lasts    integer[];
-    -- Of those that are not after the last day of their visitor: the day from then on, and the one
-    -- before.
-    late_places   integer[];
-    next_days     integer[];
-    previous_days integer[];
-    -- What is returned.
-    done_places integer[];
-    done_ranks  bigint[];
-    newcomers   boolean[];
-    counts      boolean[];
+    closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
+    v        record; -- the visits of a turn
+    known    record; -- of their visitors
+    decided  record;
+    moved    record; -- days whose new visitors came before
     -- The same of all turns, for tag_news.
     tag_places integer[] := '{}';
-    verdicts    integer[] := '{}';
-    -- Visits that were not there, of closed days.
-    new_pages bigint[];
-    new_days  integer[];
-    new_ips   inet[];
-    -- Returns that change.
-    link_pages    bigint[];
-    link_days     integer[];
-    link_previous integer[];
-    link_changes  bigint[];
-    -- Days whose new visitors turn out to have come before.
-    moved_pages    bigint[];
-    moved_days     integer[];
-    moved_visitors bigint[];
+    verdicts   integer[] := '{}';
     -- Targets and days of which lists of top pages may be wrong now.
     changed_pages bigint[]  := '{}';
     changed_days  integer[] := '{}';
 BEGIN
-    FOR nth IN 1 .. (SELECT coalesce(max(t.turn), 1) FROM unnest(turns) AS t (turn)) LOOP
-        SELECT array_agg(a.place), array_agg(a.page_id), array_agg(a.ip), array_agg(a.day_id),
-               array_agg(v.rank), array_agg(v.first_day), array_agg(v.last_day)
-        INTO places, of_pages, of_ips, at_days, ranks, firsts, lasts
+    PERFORM add_late_hot(targets, sites, target_days, hots);
+    FOR nth IN 1 .. (SELECT coalesce(max(t.turn), 0) FROM unnest(turns) AS t (turn)) LOOP
+        SELECT array_agg(a.place) AS places, array_agg(a.page_id) AS pages, array_agg(a.ip) AS ips, array_agg(a.day_id) AS days
+        INTO v
         FROM (
             SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(day_ids) AS day_id, unnest(turns) AS turn, generate_subscripts(turns, 1) AS place
         ) AS a
-        LEFT JOIN LATERAL (
-            SELECT w.rank, w.first_day, w.last_day
-            FROM visitors AS w
-            WHERE w.page_id = a.page_id
-              AND w.ip BETWEEN a.ip AND a.ip
-            ORDER BY w.page_id, w.ip
-            LIMIT 1
-        ) AS v ON true
         WHERE a.turn = nth;
-
-        SELECT n.found_places, n.next_days, n.previous_days
-        INTO late_places, next_days, previous_days
-        FROM (
-            SELECT array_agg(f.place) AS places, array_agg(f.page_id) AS pages, array_agg(f.ip) AS ips, array_agg(f.day_id) AS days, array_agg(f.last_day) AS last_days
-            FROM (
-                SELECT unnest(places) AS place, unnest(of_pages) AS page_id, unnest(of_ips) AS ip, unnest(at_days) AS day_id, unnest(lasts) AS last_day
-            ) AS f
-            WHERE f.last_day >= f.day_id
-        ) AS w
-        CROSS JOIN LATERAL days_after(w.places, w.pages, w.ips, w.days, w.last_days) AS n;
-
-        WITH found AS MATERIALIZED (
-            SELECT unnest(places) AS place, unnest(of_pages) AS page_id, unnest(of_ips) AS ip, unnest(at_days) AS day_id,
-                   unnest(ranks) AS rank, unnest(firsts) AS first_day, unnest(lasts) AS last_day
-        ), late AS (
-            SELECT unnest(late_places) AS place, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day
-        ), decided AS MATERIALIZED (
-            SELECT f.place, f.page_id, f.ip, f.day_id, f.rank, f.first_day, f.last_day, l.next_day,
-                   coalesce(l.previous_day, f.last_day) AS previous_day, false AS newcomer, l.next_day IS DISTINCT FROM f.day_id AS counted
-            FROM found AS f
-            LEFT JOIN late AS l ON l.place = f.place
-            WHERE f.rank IS NOT NULL
-            UNION ALL
-            SELECT f.place, f.page_id, f.ip, f.day_id,
-                   (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id) + row_number() OVER (PARTITION BY f.page_id ORDER BY f.place),
-                   NULL, NULL, NULL, 0, true, true
-            FROM found AS f
-            WHERE f.rank IS NULL
-        ), newcomers AS (
-            INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-            SELECT d.page_id, d.ip, d.rank, d.day_id, d.day_id
-            FROM decided AS d
-            WHERE d.newcomer
-            ORDER BY d.page_id, d.ip
-        ), returned AS (
-            INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
-            SELECT d.page_id, d.ip, d.rank, least(d.first_day, d.day_id), greatest(d.last_day, d.day_id)
-            FROM decided AS d
-            WHERE d.day_id < d.first_day
-               OR d.day_id > d.last_day
-            ORDER BY d.page_id, d.ip
-            ON CONFLICT (page_id, ip) DO UPDATE
-                SET first_day = excluded.first_day,
-                    last_day  = excluded.last_day
-        ), visited AS (
-            INSERT INTO visits (page_id, day_id, previous_day, ip)
-            SELECT d.page_id, d.day_id, d.previous_day, d.ip
-            FROM decided AS d
-            WHERE d.counted
-            ORDER BY d.day_id, d.page_id, d.ip
-        ), relinked AS (
-            INSERT INTO visits AS v (page_id, day_id, previous_day, ip)
-            SELECT d.page_id, d.next_day, d.day_id, d.ip
-            FROM decided AS d
-            WHERE d.next_day > d.day_id
-            ORDER BY d.next_day, d.page_id, d.ip
-            ON CONFLICT (page_id, day_id, ip) DO UPDATE
-                SET previous_day = excluded.previous_day
-        ), dated AS (
-            INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
-            SELECT n.page_id, nullif(max(n.site_id), 0), n.day_id, sum(n.hot), sum(n.pv), sum(n.new_visitors)
-            FROM (
-                SELECT t.page_id, t.site_id, t.day_id, t.hot, 0 AS pv, 0 AS new_visitors
-                FROM (SELECT unnest(targets) AS page_id, unnest(sites) AS site_id, unnest(target_days) AS day_id, unnest(hots) AS hot) AS t
-                WHERE nth = 1
-                UNION ALL
-                SELECT d.page_id, 0, d.day_id, (nth > 1)::integer, 1, (d.previous_day = 0)::integer -- to pass the check on days
-                FROM decided AS d
-                WHERE d.counted
-            ) AS n
-            GROUP BY n.page_id, n.day_id
-            ORDER BY n.page_id, n.day_id
-            ON CONFLICT (page_id, day_id) DO UPDATE
-                SET hot          = CASE WHEN nth = 1 THEN d.hot + excluded.hot ELSE d.hot END,
-                    pv           = d.pv + excluded.pv,
-                    new_visitors = d.new_visitors + excluded.new_visitors
-        ), summed AS (
-            INSERT INTO counters AS c (page_id, hot, pv, uv)
-            SELECT d.page_id, count(*), count(*), sum(d.newcomer::integer)
-            FROM decided AS d
-            WHERE d.counted
-            GROUP BY d.page_id
-            ON CONFLICT (page_id) DO UPDATE
-                SET pv = c.pv + excluded.pv,
-                    uv = c.uv + excluded.uv
-        ), changes AS (
-            SELECT c.page_id, c.day_id, c.previous_day, sum(c.n)::bigint AS n
-            FROM (
-                SELECT d.page_id, d.day_id, d.previous_day, 1 AS n
-                FROM decided AS d
-                WHERE d.counted
-                  AND d.previous_day > 0
-                UNION ALL
-                SELECT d.page_id, d.next_day, l.previous_day, l.n
-                FROM decided AS d
-                CROSS JOIN LATERAL (VALUES (d.day_id, 1), (d.previous_day, -1)) AS l (previous_day, n)
-                WHERE d.next_day > d.day_id
-                  AND l.previous_day > 0
-            ) AS c
-            GROUP BY c.page_id, c.day_id, c.previous_day
-        ), moved AS (
-            SELECT d.page_id, d.next_day AS day_id, count(*) AS n
-            FROM decided AS d
-            WHERE d.next_day > d.day_id
-              AND d.previous_day = 0
-            GROUP BY d.page_id, d.next_day
-        )
-        SELECT v.*, a.*, c.*, m.*
-        INTO done_places, done_ranks, newcomers, counts, new_pages, new_days, new_ips,
-             link_pages, link_days, link_previous, link_changes, moved_pages, moved_days, moved_visitors
-        FROM (SELECT array_agg(d.place), array_agg(d.rank), array_agg(d.newcomer), array_agg(d.counted) FROM decided AS d) AS v
-        CROSS JOIN (SELECT array_agg(d.page_id), array_agg(d.day_id), array_agg(d.ip)
-                    FROM decided AS d WHERE d.counted AND d.day_id = ANY (closed)) AS a
-        CROSS JOIN (SELECT array_agg(c.page_id), array_agg(c.day_id), array_agg(c.previous_day), array_agg(c.n)
-                    FROM changes AS c WHERE c.n <> 0) AS c
-        CROSS JOIN (SELECT array_agg(m.page_id), array_agg(m.day_id), array_agg(m.n)
-                    FROM moved AS m) AS m;
-
-        -- What is inserted has to pass the check on days before the conflict is found.
-        INSERT INTO days AS d (page_id, day_id, hot, pv, new_visitors)
-        SELECT m.page_id, m.day_id, m.n, m.n, m.n
-        FROM unnest(moved_pages, moved_days, moved_visitors) AS m (page_id, day_id, n)
-        ORDER BY m.page_id, m.day_id
-        ON CONFLICT (page_id, day_id) DO UPDATE
-            SET new_visitors = d.new_visitors - excluded.new_visitors;
-
-        IF link_pages IS NOT NULL THEN
-            PERFORM relink_returns(link_pages, link_days, link_previous, link_changes);
-        END IF;
-        IF new_pages IS NOT NULL THEN
-            PERFORM add_to_sketches(new_pages, new_days, new_ips);
-        END IF;
-        changed_pages := changed_pages || moved_pages;
-        changed_days := changed_days || moved_days;
-        tag_places := tag_places || done_places;
-        verdicts := verdicts || ARRAY(SELECT d.counted::integer + d.newcomer::integer FROM unnest(counts, newcomers) WITH ORDINALITY AS d (counted, newcomer, nth) ORDER BY d.nth);
-        RETURN QUERY SELECT unnest(done_places), unnest(done_ranks), unnest(newcomers), unnest(counts);
+        SELECT * INTO known FROM find_late_visitors(v.pages, v.ips);
+        SELECT * INTO decided FROM decide_late_visits(v.pages, v.ips, v.days, known.lasts, known.ranks);
+        PERFORM write_late_visits(v.pages, v.ips, v.days, known.firsts, known.lasts,
+                                  decided.ranks, decided.next_days, decided.previous_days, decided.newcomers, decided.counts);
+        PERFORM add_late_visits(v.pages, v.days, decided.previous_days, decided.newcomers, decided.counts);
+        PERFORM link_late_returns(v.pages, v.days, decided.next_days, decided.previous_days, decided.counts);
+        PERFORM add_to_sketches(array_agg(s.page_id), array_agg(s.day_id), array_agg(s.ip))
+        FROM unnest(v.pages, v.days, v.ips, decided.counts) AS s (page_id, day_id, ip, counted)
+        WHERE s.counted
+          AND s.day_id = ANY (closed)
+        HAVING count(*) > 0;
+        SELECT * INTO moved FROM move_late_newcomers(v.pages, v.days, decided.next_days, decided.previous_days);
+        changed_pages := changed_pages || moved.pages;
+        changed_days := changed_days || moved.next_days;
+        tag_places := tag_places || v.places;
+        verdicts := verdicts || ARRAY(SELECT d.counted::integer + d.newcomer::integer
+                                      FROM unnest(decided.counts, decided.newcomers) WITH ORDINALITY AS d (counted, newcomer, nth) ORDER BY d.nth);
+        RETURN QUERY SELECT unnest(v.places), unnest(decided.ranks), unnest(decided.newcomers), unnest(decided.counts);
     END LOOP;
 
     INSERT INTO tag_news (verdicts, tags)
@@ -418,5 +474,9 @@ $$;
 COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
 
 REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
-    relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]),
+    relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]), find_late_visitors(bigint[], inet[]),
+    decide_late_visits(bigint[], inet[], integer[], integer[], bigint[]),
+    write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[]),
+    add_late_hot(bigint[], bigint[], integer[], bigint[]), add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]), link_late_returns(bigint[], integer[], integer[], integer[], boolean[]),
+    move_late_newcomers(bigint[], integer[], integer[], integer[]),
     record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) FROM PUBLIC;
