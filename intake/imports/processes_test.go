@@ -305,7 +305,7 @@ func TestModelOnPostgres(t *testing.T) {
 		seeds = []uint64{uint64(seed)} //nolint:gosec // it is not negative
 	}
 	url := dbtest.Made(t, "model", time.Now(), func(tables *db.DB) {
-		for n := range max(200, cases) {
+		for n := range seeds {
 			require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), fmt.Sprintf("case%d", n+1),
 				app.Settings{Sites: []string{"blog.example"}}))
 		}
