@@ -115,6 +115,7 @@ SELECT current_setting('server_version')::text             AS version,
        current_database()::text                           AS database,
        pg_database_size(current_database())::bigint       AS bytes,
        current_setting('synchronous_standby_names')::text AS waits_for,
+       coalesce(current_setting('huge_pages_status', true), nullif(current_setting('huge_pages'), 'try'), 'unknown')::text AS huge_pages,
        pg_is_in_recovery()                                AS is_standby
 `
 
@@ -123,11 +124,14 @@ type StatusServerRow struct {
 	Database  string
 	Bytes     int64
 	WaitsFor  string
+	HugePages string
 	IsStandby bool
 }
 
 // How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
-// The server, the database on it, its standbys for which COMMIT waits, and whether it is one itself.
+// The server, the database on it, its standbys for which COMMIT waits, whether it is one itself, and
+// whether its memory is in huge pages: from PostgreSQL 17 on it tells, before that only where it must
+// be so or must not be.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow
@@ -136,6 +140,7 @@ func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 		&i.Database,
 		&i.Bytes,
 		&i.WaitsFor,
+		&i.HugePages,
 		&i.IsStandby,
 	)
 	return i, err

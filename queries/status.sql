@@ -1,11 +1,14 @@
 -- How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
 
 -- name: StatusServer :one
--- The server, the database on it, its standbys for which COMMIT waits, and whether it is one itself.
+-- The server, the database on it, its standbys for which COMMIT waits, whether it is one itself, and
+-- whether its memory is in huge pages: from PostgreSQL 17 on it tells, before that only where it must
+-- be so or must not be.
 SELECT current_setting('server_version')::text             AS version,
        current_database()::text                           AS database,
        pg_database_size(current_database())::bigint       AS bytes,
        current_setting('synchronous_standby_names')::text AS waits_for,
+       coalesce(current_setting('huge_pages_status', true), nullif(current_setting('huge_pages'), 'try'), 'unknown')::text AS huge_pages,
        pg_is_in_recovery()                                AS is_standby;
 
 -- name: CommitsWait :one

@@ -33,6 +33,7 @@ type Server struct {
 	Version     string  `json:"version"`
 	Database    string  `json:"database"`
 	Bytes       int64   `json:"bytes"`
+	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether its memory is in them
 	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
 	Standby     bool    `json:"standby_required"`     // nothing is counted or changed where COMMIT waits for no synchronous standby
 }
@@ -177,7 +178,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 
 func (f *facts) status() *Status {
 	s := &Status{
-		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds(), f.standby.Required},
+		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.server.HugePages, f.ahead.Seconds(), f.standby.Required},
 		Disk:      f.disk,
 		Instances: []Instance{}, Apps: append([]App{}, f.apps...), Tables: append([]Table{}, f.tables...), Warnings: f.warnings(),
 		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},

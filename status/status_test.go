@@ -77,6 +77,7 @@ func TestRead(t *testing.T) {
 	assert.Equal(t, []App{{"blog", 3, today, 3, 35, 0, true}, {"shop", 0, 0, 0, 35, 0, false}}, s.Apps)
 	assert.Equal(t, Visits{2, visit.LastDays(2, today).From, today}, s.Visits)
 	assert.Positive(t, s.Server.Bytes)
+	assert.Contains(t, []string{"on", "off", "unknown"}, s.Server.HugePages)
 	assert.True(t, slices.ContainsFunc(s.Tables, func(of Table) bool { return of.Name == "visits" && of.Bytes > 0 }), s.Tables)
 	assert.Equal(t, Daily{}, s.Daily)
 

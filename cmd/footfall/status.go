@@ -53,6 +53,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if s.Disk != nil {
 		fmt.Fprintf(out, "; %s of the disk are free", size(s.Disk.Free))
 	}
+	fmt.Fprintf(out, "; huge pages: %s", s.Server.HugePages)
 	if s.Server.Standby {
 		fmt.Fprint(out, "; a synchronous standby is required")
 	}
