@@ -164,7 +164,7 @@ func (p *onPostgres) process(i *imported, e errandOf) {
 	text, err := json.Marshal(e)
 	must(err)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), errand+"="+string(text))
+	cmd.Env = append(os.Environ(), errand+"="+string(text), "GOGC=off", "GOMAXPROCS=1") // it is short
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, _ := cmd.Output()
@@ -296,7 +296,7 @@ func (p *onPostgres) refusedCountNothing(all []*imported, was []int) {
 // Cases of the model on PostgreSQL, with processes that are killed.
 func TestModelOnPostgres(t *testing.T) {
 	t.Parallel()
-	cases := dbtest.FromEnv(t, "FOOTFALL_MODEL_PROCESSES", dbtest.LongOrShort(200, 50))
+	cases := dbtest.FromEnv(t, "FOOTFALL_MODEL_PROCESSES", 200)
 	seeds := make([]uint64, cases)
 	for n := range seeds {
 		seeds[n] = uint64(n + 1) //nolint:gosec // it is not negative
@@ -314,7 +314,7 @@ func TestModelOnPostgres(t *testing.T) {
 	c, err := counter.Open(t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	dir, killed, next, imports, refused := t.TempDir(), atomic.Int64{}, atomic.Int64{}, atomic.Int64{}, atomic.Int64{}
+	dir, killed, next, imports, refused := quickDir(t), atomic.Int64{}, atomic.Int64{}, atomic.Int64{}, atomic.Int64{}
 	var workers sync.WaitGroup
 	for range 3 {
 		conn := dbtest.Connect(t, url)
@@ -325,7 +325,7 @@ func TestModelOnPostgres(t *testing.T) {
 				w := newWorld(seeds[n], folder)
 				w.start = time.Now().Add(-26 * time.Hour).Unix()
 				w.now, w.clock, w.behind, w.many, w.paths = w.start, w.start, 0, min(w.many, 40), true
-				w.kill, w.traced = 50, true
+				w.kill, w.traced = 35, true
 				p := &onPostgres{world: w, t: t, url: url, app: fmt.Sprintf("case%d", n+1), counter: c, conn: conn, killed: &killed}
 				w.runAll = p.runAll
 				g, err := c.AuthorizeOperator(context.Background(), p.app)

@@ -3,7 +3,9 @@ package imports
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db/dbtest"
 )
 
@@ -230,6 +233,32 @@ func TestRule(t *testing.T) {
 				{"two is another", []string{"two"}, another, 10 + len(b), ""},
 			}
 		},
+		"two servers begin alike": func(d *desk) []step {
+			d.file("one", text(a[:5]))
+			d.file("two", text(a[:5], b))
+			web2 := func(o *Options) { o.Server, o.Another = "web2", true }
+			return []step{
+				{"one", []string{"one"}, server("web1"), 5, ""},
+				{"two: all that is known of the one is in it", []string{"two"}, server("web2"), 5, "if you know that it is another log, add --another"},
+				{"two, told", []string{"two"}, web2, 10 + len(b), ""},
+				{"both go on", []string{"two"}, server("web2"), 10 + len(b), ""},
+			}
+		},
+		"lines that only tell of others, and then others": func(d *desk) []step {
+			head := []string{"#Version: 1.0\n", "#Fields: date time\n"}
+			d.file("1", text(head))
+			d.file("2", text(head, b))
+			return []step{{"nothing yet", []string{"1"}, nil, 0, ""}, {"another file", []string{"2"}, nil, len(b), ""}}
+		},
+		"a window whose place is not known": func(d *desk) []step {
+			d.file("window", text(a[3:6]))
+			d.file("later", text(a[2:6], a[3:6], b))
+			told := func(o *Options) { o.AfterCounted = true }
+			return []step{
+				{"first", []string{"window"}, told, 3, ""},
+				{"later", []string{"later"}, told, 3, "it has the lines that were counted last at several places"},
+			}
+		},
 		"two that go on differently": func(d *desk) []step {
 			d.file("one", text(a))
 			d.file("two", text(a, b))
@@ -380,4 +409,98 @@ func TestAfterHoldsOverAnEnd(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be counted")
 	d.exec(`ALTER TABLE footfall.counters DROP CONSTRAINT no_more`)
 	d.follow(step{"again", []string{"b"}, func(o *Options) { o.After = last }, len(a) + len(b) + 2 + len(written(2, 4800, 5400)), ""})
+}
+
+// What was wrong with a file is not told of it any more when it is looked at anew, and counts.
+func TestNothingIsToldThatIsNotTrueAnyMore(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := written(1, 0, 1200), written(2, 3600, 4800)
+	d.file("cat", text(b, a))
+	d.follow(step{"cat", []string{"cat"}, nil, len(a) + len(b), ""})
+	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
+	d.exec(`CREATE CONSTRAINT TRIGGER no_room AFTER INSERT ON footfall.logs DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION footfall.no_room()`)
+	more := written(3, 7200, 9000)
+	o := d.options(d.file("a", text(a)), d.file("more", text(more)))
+	o.Rules.Site = "blog.example"
+	d.file("a", text(a, written(1, 1200, 1260))) // of which more than a part is there
+	o.Notice = func(string, error) {             // what was found is taken back
+		d.exec(`DROP TRIGGER IF EXISTS no_room ON footfall.logs`)
+		d.exec(`DELETE FROM footfall.logs`) // as if the log was forgotten meanwhile
+	}
+	s, err := d.run(o)
+	require.NoError(t, err)
+	require.Empty(t, s.Problems)
+	require.Equal(t, 2*len(a)+len(b)+len(written(1, 1200, 1260))+len(more), d.total())
+}
+
+// staged is the service, which does not count before it may.
+type staged struct {
+	*database
+	decided chan struct{}
+	counts  chan struct{}
+}
+
+func (s *staged) count(ctx context.Context, r *reader) error {
+	s.decided <- struct{}{}
+	<-s.counts
+	return s.database.count(ctx, r)
+}
+
+// A log that an import has begun, and of which it has counted nothing yet, does not become another
+// file's without its hearing of it: which of the two it is cannot be told by a few lines.
+func TestLogThatIsBegunIsTakenOverAloud(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := written(1, 0, 1200), written(2, 3600, 4800)
+	files := []string{d.file("one", text(a[:5])), d.file("two", text(a[:5], b))}
+	type ending struct {
+		summary *Summary
+		err     error
+	}
+	var imports []*staged
+	var ended []chan ending
+	for _, file := range files {
+		own := *d // as a process of its own has
+		own.open()
+		s := &staged{&database{counter: own.counter, name: "blog", pause: counter.NewPause()}, make(chan struct{}, 10), make(chan struct{})}
+		end := make(chan ending, 1)
+		imports, ended = append(imports, s), append(ended, end)
+		go func() { got, err := runOn(t.Context(), s, own.options(file), &Progress{}); end <- ending{got, err} }()
+		<-s.decided
+	}
+	close(imports[0].counts)
+	one := <-ended[0]
+	close(imports[1].counts)
+	two := <-ended[1]
+	require.NoError(t, errors.Join(one.err, two.err))
+	require.Empty(t, one.summary.Problems)
+	require.Contains(t, strings.Join(two.summary.Problems, "\n"), "it begins as "+files[0]+", of which too few lines are counted")
+	require.Equal(t, 5, d.total())
+}
+
+// Samples of two parts of a log are together the sample of all of it.
+func TestSamplesOfParts(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(46, 46))
+	for _, n := range []int{10, 300, 1000} {
+		whole, parts := samples{}.of(0), [2]*sample{samples{}.of(0), samples{}.of(0)}
+		var had []uint64
+		for i := range int64(n) {
+			l, part := sampled{hash: r.Uint64N(1 << 40), place: i, count: 1}, 0
+			if i%8 == 7 { // lines that are in the other part, too
+				l.hash, part = had[r.IntN(len(had))], 1
+			} else {
+				had = append(had, l.hash)
+			}
+			whole.add(l)
+			parts[part].add(l)
+		}
+		for _, p := range [][2]*sample{parts, {parts[1], parts[0]}} {
+			both := sampleOf(p[0].bytes())
+			both.merge(p[1])
+			require.Equal(t, whole.bytes(), both.bytes(), n)
+		}
+	}
 }
