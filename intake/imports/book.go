@@ -94,7 +94,7 @@ func (t tables) set(ctx context.Context, l, was *Log, changed samples) (written 
 	if was == nil {
 		nothing := int64(0)
 		was = &Log{Counted: &nothing}
-		if l.ID, err = t.q.LogMake(ctx, LogMakeParams{AppID: t.app, Hash: l.Hash}); err != nil {
+		if l.ID, err = t.q.LogMake(ctx, LogMakeParams{AppID: t.app, Hash: l.Hash, Beginning: l.Beginning}); err != nil {
 			return false, err
 		}
 	}

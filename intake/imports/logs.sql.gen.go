@@ -56,19 +56,21 @@ func (q *Queries) LogKeyMake(ctx context.Context, arg LogKeyMakeParams) ([]byte,
 }
 
 const logMake = `-- name: LogMake :one
-INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted)
-VALUES ($1, 0, 0, $2, '', '', 0)
+INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, beginning)
+VALUES ($1, 0, 0, $2, '', '', 0, $3)
 RETURNING id
 `
 
 type LogMakeParams struct {
-	AppID int32
-	Hash  []byte
+	AppID     int32
+	Hash      []byte
+	Beginning *int64
 }
 
-// Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says.
+// Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says;
+// not its first line, since LogsFind reads whatever was there without one in this transaction.
 func (q *Queries) LogMake(ctx context.Context, arg LogMakeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, logMake, arg.AppID, arg.Hash)
+	row := q.db.QueryRow(ctx, logMake, arg.AppID, arg.Hash, arg.Beginning)
 	var id int64
 	err := row.Scan(&id)
 	return id, err

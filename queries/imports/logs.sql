@@ -26,9 +26,10 @@ WHERE l.id = ANY (@ids::bigint[])
 ORDER BY l.id;
 
 -- name: LogMake :one
--- Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says.
-INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted)
-VALUES (@app_id, 0, 0, @hash, '', '', 0)
+-- Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says;
+-- not its first line, since LogsFind reads whatever was there without one in this transaction.
+INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, beginning)
+VALUES (@app_id, 0, 0, @hash, '', '', 0, @beginning)
 RETURNING id;
 
 -- name: LogSet :execrows
