@@ -109,28 +109,65 @@ func (r *run) decideEach(ctx context.Context, b book, files []*source) error {
 	for _, s := range files { // that may have been decided about in a transaction that failed
 		s.position = nil
 	}
+	if err := r.find(ctx, b, files); err != nil {
+		return err
+	}
 	for _, s := range files {
-		if err := r.decide(ctx, b, s); err != nil {
-			return err
+		for {
+			done, err := r.decide(ctx, b, s)
+			if err == nil && !done { // somebody else has counted more of it meanwhile
+				err = r.find(ctx, b, files)
+			}
+			if err != nil {
+				return err
+			} else if done {
+				break
+			}
 		}
 	}
 	return nil
 }
 
-// decide reads a file, and writes down what is to be counted of it.
-func (r *run) decide(ctx context.Context, b book, s *source) (err error) {
+// find finds the logs that may begin as files do.
+func (r *run) find(ctx context.Context, b book, files []*source) error {
+	var beginnings []int64
+	for _, s := range files {
+		if s.begins {
+			beginnings = append(beginnings, s.beginning)
+		}
+	}
+	found, err := b.find(ctx, beginnings)
+	r.known = map[int64][]Log{}
+	for _, l := range found {
+		r.knows(&l)
+	}
+	return err
+}
+
+// knows adds a log as it is now.
+func (r *run) knows(l *Log) {
+	key := int64(0)
+	if l.Beginning != nil {
+		key = *l.Beginning
+	}
+	for _, key := range []int64{0, key} {
+		r.known[key] = slices.DeleteFunc(r.known[key], func(had Log) bool { return had.ID == l.ID })
+	}
+	r.known[key] = append(r.known[key], *l)
+}
+
+// decide reads a file, and writes down what is to be counted of it; false: its log is not where it was.
+func (r *run) decide(ctx context.Context, b book, s *source) (done bool, err error) {
 	s.position, s.refused, s.shorter, s.problems = nil, false, nil, nil
 	var known []Log
 	if s.begins {
-		if known, err = b.find(ctx, []int64{s.beginning}); err != nil {
-			return err
-		}
+		known = slices.Concat(r.known[0], r.known[s.beginning])
 	}
 	if at := slices.IndexFunc(known, func(l Log) bool { return r.isAsItWas(s, &l) }); at >= 0 {
 		s.begin(&known[at])
 		s.size = s.file.size()
 		r.tellBefore(s)
-		return nil
+		return true, nil
 	}
 	if err = s.fault; err == nil {
 		err = r.match(s, known)
@@ -140,29 +177,26 @@ func (r *run) decide(ctx context.Context, b book, s *source) (err error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return false, ctx.Err()
 	case err != nil:
 		s.refuse("%s: nothing of it is counted", s.file.readProblem(err))
-		return nil
+		return true, nil
 	case s.end.at == 0:
 		if s.size == 0 {
 			s.note("it is empty")
 		}
-		return nil
+		return true, nil
 	}
 	if goOn, err := r.identify(ctx, s); err != nil || !goOn {
-		return err
+		return true, err
 	}
 	r.tellBefore(s)
 	if s.isNew() {
 		if goOn, err := r.weigh(ctx, b, s); err != nil || !goOn {
-			return err
+			return true, err
 		}
 	}
-	if written, err := r.write(ctx, b, s); err != nil || written {
-		return err
-	}
-	return r.decide(ctx, b, s) // somebody else has counted more of it meanwhile
+	return r.write(ctx, b, s)
 }
 
 // isAsItWas reports whether a file was not changed since it was counted to its end as a log.
@@ -408,6 +442,7 @@ func (r *run) write(ctx context.Context, b book, s *source) (written bool, err e
 			return false, err
 		}
 		r.near.wrote(l.ID, changed)
+		r.knows(l)
 	}
 	for _, short := range s.shorter {
 		short.isIn(s)

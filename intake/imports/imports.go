@@ -65,6 +65,7 @@ type run struct {
 	following bool // the files, all of which were counted once
 	sources   []*source
 	twins     map[int64][]*source // those that begin alike
+	known     map[int64][]Log     // while the book is open: logs that may begin as its files do, by their first line; 0: it is not known
 	near      neighbours
 	summary   *Summary
 	progress  *Progress

@@ -49,7 +49,8 @@ func (f *file) lines(from place) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lines{from: reader, buffer: buffers.Get().(*[firstBuffer]byte)[:], done: done, place: from.at, number: from.lines, sum: cloned(from.sum)}
+	l := &lines{from: reader, done: done, place: from.at, number: from.lines, sum: cloned(from.sum)}
+	l.buffer = buffers.Get().(*[firstBuffer]byte)[:]
 	return l, nil
 }
 

@@ -504,3 +504,34 @@ func TestSamplesOfParts(t *testing.T) {
 		}
 	}
 }
+
+// A file that was counted to its end is not read again until it is changed; also where it is as long then.
+// It runs alone, since settledAfter is everybody's.
+func TestFileThatWasNotChanged(t *testing.T) {
+	was := settledAfter
+	settledAfter = 0
+	defer func() { settledAfter = was }()
+	d := newDesk(t)
+	a := text(written(1, 0, 1200))
+	path := d.file("access.log", a)
+	looked := func(counts int) bool {
+		p := &Progress{}
+		s, err := Run(t.Context(), d.counter, d.options(path), p)
+		require.NoError(t, err)
+		require.Empty(t, s.Problems)
+		require.EqualValues(t, counts, s.Counted)
+		return p.Looked.Load() > 0
+	}
+	require.True(t, looked(bytes.Count(a, []byte("\n"))))
+	require.False(t, looked(0))
+	require.NoError(t, os.Chmod(path, 0o640)) // which changes its state, and nothing of it
+	require.True(t, looked(0))
+	require.False(t, looked(0))
+	more := asked("10.1.9.9", "/more", 1300)
+	path = d.file("access.log", append(bytes.Clone(a), more...))
+	require.True(t, looked(1))
+	require.False(t, looked(0))
+	other := bytes.ReplaceAll(append(bytes.Clone(a), more...), []byte("10.1."), []byte("10.3."))
+	path = d.file("access.log", other)
+	require.True(t, looked(bytes.Count(other, []byte("\n"))))
+}
