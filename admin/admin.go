@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,10 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	return a.changed(ctx, "add app "+name, err)
 }
 
-// SetApp changes an app's settings.
+// SetApp changes an app's settings. Without filters its rows of visits lose their tags.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
-	return a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
+	var set db.App
+	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
 		was := *row
 		if err := s.Apply(row, a.secret); err != nil {
 			return err
@@ -76,8 +78,38 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
+		if was.Filters != row.Filters { // no batch writes tags that was made before
+			if err := q.BasisRaise(ctx); err != nil {
+				return err
+			}
+		}
+		set = *row
 		return setApp(ctx, q, row)
 	})
+	if s.Filters == nil || set.Filters || err != nil && !errors.Is(err, db.ErrInstancesBehind) {
+		return err
+	}
+	return cmp.Or(wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, set.ID)), err)
+}
+
+// emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
+const emptiedAtOnce = 5000
+
+// emptyTags takes the tags out of all rows of an app's visits.
+func (a *Admin) emptyTags(ctx context.Context, app int32) error {
+	var days []SiteDaysRow
+	err := a.inTx(ctx, func(q queries) (err error) { days, err = q.SiteDays(ctx, app); return err })
+	for i := 0; i < len(days) && err == nil; {
+		var emptied int64
+		err = a.inTx(ctx, func(q queries) (err error) {
+			emptied, err = q.VisitTagsEmpty(ctx, VisitTagsEmptyParams{Site: days[i].Site, Day: days[i].Day, Most: emptiedAtOnce})
+			return err
+		})
+		if emptied < emptiedAtOnce {
+			i++
+		}
+	}
+	return err
 }
 
 func setApp(ctx context.Context, q queries, row *db.App) error {
@@ -85,7 +117,7 @@ func setApp(ctx context.Context, q queries, row *db.App) error {
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
-		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags,
+		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags, Filters: row.Filters,
 	})
 }
 

@@ -633,6 +633,42 @@ func (q *Queries) PersonTags(ctx context.Context, arg PersonTagsParams) ([]Perso
 	return items, nil
 }
 
+const SiteDays = `-- name: SiteDays :many
+SELECT d.page_id AS site, d.day_id AS day
+FROM pages AS p
+JOIN days AS d ON d.page_id = p.id
+WHERE p.app_id = $1
+  AND p.site_id IS NULL
+  AND d.day_id >= coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = $1), 0)
+ORDER BY d.day_id, d.page_id
+`
+
+type SiteDaysRow struct {
+	Site int64
+	Day  int32
+}
+
+// The days of an app's sites whose rows of visits may be kept.
+func (q *Queries) SiteDays(ctx context.Context, appID int32) ([]SiteDaysRow, error) {
+	rows, err := q.db.Query(ctx, SiteDays, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SiteDaysRow
+	for rows.Next() {
+		var i SiteDaysRow
+		if err := rows.Scan(&i.Site, &i.Day); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SitesDaysSince = `-- name: SitesDaysSince :many
 SELECT DISTINCT d.day_id
 FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
@@ -705,6 +741,36 @@ WHERE s.id = $1
 func (q *Queries) TopsDelete(ctx context.Context, site int64) error {
 	_, err := q.db.Exec(ctx, TopsDelete, site)
 	return err
+}
+
+const VisitTagsEmpty = `-- name: VisitTagsEmpty :execrows
+UPDATE visits AS v
+SET tags = NULL
+WHERE v.page_id = $1
+  AND v.day_id = $2
+  AND v.ip = ANY (ARRAY(
+      SELECT s.ip
+      FROM visits AS s
+      WHERE s.page_id = $1
+        AND s.day_id = $2
+        AND s.tags IS NOT NULL
+      LIMIT $3
+  ))
+`
+
+type VisitTagsEmptyParams struct {
+	Site int64
+	Day  int32
+	Most int32
+}
+
+// Takes the tags out of some rows of a site on a day.
+func (q *Queries) VisitTagsEmpty(ctx context.Context, arg VisitTagsEmptyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, VisitTagsEmpty, arg.Site, arg.Day, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const VisitorErase = `-- name: VisitorErase :one

@@ -163,9 +163,30 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	model.Counted(all...)
 	require.Equal(t, model.Tags(), a.TagsOf(t))
 	a.checkTags(t)
+	a.checkFilters(t, &model, eras)
 	a.Check(t)
 	a.warnsOfNoBatch(t)
 	b.warnsOfNoBatch(t)
+}
+
+// checkFilters holds what is told under filters against the model.
+func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[string]int) {
+	t.Helper()
+	names := []string{"source", "campaign", "hour"}
+	of := map[string][]string{"source": {"google", "news.example", "(none)"}, "campaign": {"spring", "autumn", "(none)"},
+		"hour": {"22", "23", "00", "15"}, "page": {"/0", "/1", "/2", "/*"}}
+	days := []int32{20260626, 20260627, 20260628, 20260629, 20260630, 20260701}
+	for range dbtest.LongOrShort(200, 60) {
+		site, from, until := fmt.Sprintf("s%d.example", rand.IntN(2)), days[rand.IntN(3)], days[3+rand.IntN(3)]
+		conditions := desk.AnyConditions(of)
+		want := model.Where(site, eras, from, until, conditions...)
+		require.Equal(t, want, in.WhereOf(t, site, from, until, names, conditions...), "%s from %d to %d: %v", site, from, until, conditions)
+		selected := desk.Column[int64](t, in.Desk, `SELECT count(*) FROM report.visitors_where('demo', $1, $2, $3, $4)`,
+			site, from, until, conditions)
+		require.Contains(t, want, fmt.Sprint("numbers ", desk.Column[string](t, in.Desk, `
+			SELECT count(DISTINCT rank) || ' ' || count(*) FILTER (WHERE is_new) FROM report.visitors_where('demo', $1, $2, $3, $4)`,
+			site, from, until, conditions)[0], " ", selected[0]))
+	}
 }
 
 // checkTags holds the sums by tag against the other sums.

@@ -38,7 +38,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -71,6 +71,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.PublicCounts,
 		&i.Tags,
 		&i.LogKey,
+		&i.Filters,
 	)
 	return i, err
 }
@@ -92,8 +93,9 @@ SET tz            = $1,
     retain_days   = $13,
     forget_days   = $14,
     public_counts = $15,
-    tags          = $16
-WHERE id = $17
+    tags          = $16,
+    filters       = $17
+WHERE id = $18
 `
 
 type AppSetParams struct {
@@ -113,6 +115,7 @@ type AppSetParams struct {
 	ForgetDays   int32
 	PublicCounts string
 	Tags         []string
+	Filters      bool
 	ID           int32
 }
 
@@ -135,6 +138,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.ForgetDays,
 		arg.PublicCounts,
 		arg.Tags,
+		arg.Filters,
 		arg.ID,
 	)
 	return err
@@ -188,7 +192,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters
 FROM apps
 ORDER BY name
 `
@@ -226,6 +230,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.PublicCounts,
 			&i.Tags,
 			&i.LogKey,
+			&i.Filters,
 		); err != nil {
 			return nil, err
 		}
@@ -298,4 +303,43 @@ func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const AppsUnfiltered = `-- name: AppsUnfiltered :many
+SELECT id
+FROM apps
+WHERE NOT filters
+`
+
+// The apps whose rows of visits get no tags.
+func (q *Queries) AppsUnfiltered(ctx context.Context) ([]int32, error) {
+	rows, err := q.db.Query(ctx, AppsUnfiltered)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var id int32
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const BasisRaise = `-- name: BasisRaise :exec
+UPDATE epochs
+SET value = value + 1
+WHERE name = 'erasures'
+`
+
+// Makes instances read anew what they go by: no batch commits that was made before.
+func (q *Queries) BasisRaise(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, BasisRaise)
+	return err
 }

@@ -54,7 +54,8 @@ type PairColumns struct {
 	Targets  []int64
 	Visitors []netip.Addr
 	Days     []int32
-	Hinted   []bool // the visitor is surely new to the target: they need not be looked up
+	Hinted   []bool   // the visitor is surely new to the target: they need not be looked up
+	TagSets  []string // of sites, by TagSet; "": not known
 
 	Tags PackedTags
 }
@@ -183,7 +184,7 @@ func (b *Batch) rows() DayColumns {
 // recordArgs are the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
 	p, r := &b.Pairs, b.rows()
-	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
+	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, p.TagSets, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
 // allHinted reports whether nobody is to be looked up, and nothing to be decided.
@@ -206,12 +207,14 @@ func (b *Batch) newArgs() []any {
 		later   int64
 		place   int32 // of the target, from 1
 		day     int32
+		tags    string
 	}
 	rows, later := make([]newcomer, len(p.Targets)), slices.Clone(t.Newcomers)
 	for i, target := range p.Targets {
 		place := b.placeOf(i)
 		later[place]--
-		rows[i] = newcomer{p.Visitors[i], target, later[place], int32(place) + 1, p.Days[i]} //nolint:gosec // a batch is far smaller
+		nth := int32(place) + 1 //nolint:gosec // a batch is far smaller
+		rows[i] = newcomer{p.Visitors[i], target, later[place], nth, p.Days[i], p.TagSets[i]}
 	}
 	slices.SortFunc(rows, func(x, y newcomer) int {
 		if x.place != y.place {
@@ -220,13 +223,13 @@ func (b *Batch) newArgs() []any {
 		return x.visitor.Compare(y.visitor)
 	})
 	targets, visitors, days := make([]int64, len(rows)), make([]netip.Addr, len(rows)), make([]int32, len(rows))
-	places := make([]int32, len(rows))
+	places, sets := make([]int32, len(rows)), make([]string, len(rows))
 	later = later[:0]
 	for i, row := range rows {
-		targets[i], visitors[i], days[i], places[i] = row.target, row.visitor, row.day, row.place
+		targets[i], visitors[i], days[i], places[i], sets[i] = row.target, row.visitor, row.day, row.place, row.tags
 		later = append(later, row.later)
 	}
-	return []any{targets, visitors, days, places, later, t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
+	return []any{targets, visitors, days, places, later, t.IDs, sets, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
 }
 
 // rankNewcomers says of all pairs what NewVisitorsRecord has made of them.
@@ -253,7 +256,7 @@ func (b *Batch) lateArgs() []any {
 		seen[of]++
 		turns[i] = seen[of]
 	}
-	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
+	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed, p.TagSets}
 }
 
 // Basis returns the version of everything that callers may keep in memory of the tables; an

@@ -138,6 +138,14 @@ func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques
 }
 
+// Refused is what a function of the schema has said that refused what it was asked for; "": none did.
+func Refused(err error) string {
+	if pg := answerOf(err); pg.Code == "22023" {
+		return pg.Message
+	}
+	return ""
+}
+
 // functionsMadeAgain reports whether a statement was prepared with functions that a migration has
 // made again since. It does nothing then, and finds the new ones when it is sent again.
 func functionsMadeAgain(err error) bool {

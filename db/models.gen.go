@@ -52,6 +52,8 @@ type App struct {
 	Tags []string
 	// Of an app whose visitors are addresses: the random key of the hashes by which its logs are known. Null: it has imported none, or its hashes are keyed with the secret.
 	LogKey []byte
+	// Rows of visits have tags, by which reports can be filtered.
+	Filters bool
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

@@ -208,17 +208,25 @@ func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]
 	return nil
 }
 
-// AppsWithPeople returns the apps of whose visitors some may stand for others.
-func (d *DB) AppsWithPeople(ctx context.Context) (apps map[int32]bool, err error) {
-	err = d.look(ctx, "find apps with people", func(q *Queries) error {
-		ids, err := q.PeopleApps(ctx)
-		apps = make(map[int32]bool, len(ids))
-		for _, id := range ids {
-			apps[id] = true
+// AppsOfNote returns the apps of whose visitors some may stand for others, and those whose rows of
+// visits get no tags.
+func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]bool, err error) {
+	withPeople, unfiltered = map[int32]bool{}, map[int32]bool{}
+	err = d.look(ctx, "find apps with people, and without filters", func(q *Queries) error {
+		people, err := q.PeopleApps(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range people {
+			withPeople[id] = true
+		}
+		off, err := q.AppsUnfiltered(ctx)
+		for _, id := range off {
+			unfiltered[id] = true
 		}
 		return err
 	})
-	return apps, err
+	return withPeople, unfiltered, err
 }
 
 // Persons returns for whom some ids of an app stand. None is used by that: rows of the period before

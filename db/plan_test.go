@@ -116,7 +116,8 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.VisitsRecord)
 	b := largeBatch()
 	var plan string
-	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s, NULL)",
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf(
+		"EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, NULL, %s, %s, %s, %s, NULL)",
 		pgx.Identifier{prepared}.Sanitize(), array(b.Pairs.Targets, "bigint"), array(b.Pairs.Visitors, "inet"), array(b.Pairs.Days, "integer"),
 		array(b.Pairs.Hinted, "boolean"),
 		array(b.Targets.IDs, "bigint"), array(b.Targets.Sites, "bigint"), array(b.Targets.Days, "integer"), array(b.Targets.Hot, "bigint")),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // Tag is a tag of an app: a name and a value.
@@ -32,6 +33,18 @@ func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 		p = binary.AppendVarint(p, int64(tag))
 	}
 	t.packed, t.day = p, day
+}
+
+// TagSet writes ids of tags as rows of visits have them.
+func TagSet(tags []int32) string {
+	text := append(make([]byte, 0, 8*len(tags)+2), '{')
+	for i, tag := range tags {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(tag), 10)
+	}
+	return string(append(text, '}'))
 }
 
 // Clear takes all tags out.

@@ -255,7 +255,7 @@ SELECT l.place::integer    AS place,
        l.counted::boolean  AS counted
 FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
                         $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[],
-                        $9::bytea) AS l
+                        $9::bytea, $10::text[]) AS l
 `
 
 type LateVisitsRecordParams struct {
@@ -268,6 +268,7 @@ type LateVisitsRecordParams struct {
 	TargetDays []int32
 	Hots       []int64
 	Tags       []byte
+	TagSets    []string
 }
 
 type LateVisitsRecordRow struct {
@@ -291,6 +292,7 @@ func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordPara
 		arg.TargetDays,
 		arg.Hots,
 		arg.Tags,
+		arg.TagSets,
 	)
 	if err != nil {
 		return nil, err
@@ -320,27 +322,28 @@ WITH last_ranks AS MATERIALIZED (
     SELECT array_agg((SELECT c.uv FROM counters AS c WHERE c.page_id = t.page_id) ORDER BY t.page_id) AS uvs
     FROM (SELECT unnest($6::bigint[]) AS page_id) AS t
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, previous_day, ip)
-    SELECT unnest($1::bigint[]) AS page_id,
-           unnest($3::integer[]) AS day_id,
+    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+    SELECT unnest($1::bigint[])                          AS page_id,
+           unnest($3::integer[])                          AS day_id,
            0,
-           unnest($2::inet[])     AS ip
+           unnest($2::inet[])                              AS ip,
+           nullif(unnest($7::text[]), '')::integer[] AS tags
 ), dated AS (
     INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
     SELECT unnest($6::bigint[])          AS page_id,
-           nullif(unnest($7::bigint[]), 0) AS site_id,
-           unnest($8::integer[])     AS day_id,
-           unnest($9::bigint[])             AS hot,
-           unnest($10::bigint[])        AS pv,
-           unnest($10::bigint[])        AS new_visitors
+           nullif(unnest($8::bigint[]), 0) AS site_id,
+           unnest($9::integer[])     AS day_id,
+           unnest($10::bigint[])             AS hot,
+           unnest($11::bigint[])        AS pv,
+           unnest($11::bigint[])        AS new_visitors
     ON CONFLICT (page_id, day_id) DO UPDATE
         SET hot          = d.hot + excluded.hot,
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
 ), tagged AS (
     INSERT INTO tag_news (tags)
-    SELECT $11::bytea
-    WHERE octet_length($11) > 0
+    SELECT $12::bytea
+    WHERE octet_length($12) > 0
 )
 INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
@@ -360,6 +363,7 @@ type NewVisitorsRecordParams struct {
 	Places     []int32
 	Later      []int64
 	Targets    []int64
+	TagSets    []string
 	Sites      []int64
 	TargetDays []int32
 	Hots       []int64
@@ -369,7 +373,7 @@ type NewVisitorsRecordParams struct {
 
 // What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
 // them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
-// one table, a row for each pair, in the order of the keys: the last two columns are the place of
+// one table, with tag_sets, a row for each pair, in the order of the keys: the last two columns are the place of
 // its target among the targets (from 1), and how many newcomers came to the target after it. The
 // other five are a table of the targets, in order of id. tags are those of the pairs. Where a hint was
 // wrong, an insert fails on the key of visitors or visits.
@@ -383,6 +387,7 @@ func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordPa
 		arg.Places,
 		arg.Later,
 		arg.Targets,
+		arg.TagSets,
 		arg.Sites,
 		arg.TargetDays,
 		arg.Hots,
@@ -590,9 +595,10 @@ WITH asked AS (
            unnest($2::inet[])                       AS ip,
            unnest($3::integer[])                   AS day_id,
            unnest($4::boolean[])                 AS hinted,
+           unnest($5::text[])                  AS tags,
            generate_subscripts($1::bigint[], 1)   AS place
 ), found AS MATERIALIZED (
-    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, v.rank, v.last_day
+    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, a.tags, v.rank, v.last_day
     FROM asked AS a
     LEFT JOIN LATERAL (
         SELECT known.rank, known.last_day
@@ -606,7 +612,7 @@ WITH asked AS (
 ), decided AS MATERIALIZED (
     -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of
     -- arrival. Those who were hinted are in uv already.
-    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
+    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.tags, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
            CASE
@@ -632,8 +638,8 @@ WITH asked AS (
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, previous_day, ip)
-    SELECT page_id, day_id, coalesce(last_day, 0), ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+    SELECT page_id, day_id, coalesce(last_day, 0), ip, nullif(tags, '')::integer[]
     FROM decided
     WHERE counted
     ORDER BY page_id, ip
@@ -641,10 +647,10 @@ WITH asked AS (
     INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
     SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(new_visitors)
     FROM (
-        SELECT unnest($5::bigint[])     AS page_id,
-               unnest($6::bigint[])       AS site_id,
-               unnest($7::integer[]) AS day_id,
-               unnest($8::bigint[])        AS hot,
+        SELECT unnest($6::bigint[])     AS page_id,
+               unnest($7::bigint[])       AS site_id,
+               unnest($8::integer[]) AS day_id,
+               unnest($9::bigint[])        AS hot,
                0 AS pv,
                0 AS new_visitors
         UNION ALL
@@ -680,9 +686,9 @@ WITH asked AS (
             uv = c.uv + excluded.uv
 ), tagged AS (
     INSERT INTO tag_news (verdicts, tags)
-    SELECT array_agg(counted::integer + newcomer::integer ORDER BY place), $9::bytea
+    SELECT array_agg(counted::integer + newcomer::integer ORDER BY place), $10::bytea
     FROM decided
-    WHERE octet_length($9) > 0
+    WHERE octet_length($10) > 0
     HAVING bool_or(counted)
 )
 SELECT place::integer    AS place,
@@ -697,6 +703,7 @@ type VisitsRecordParams struct {
 	Ips        []netip.Addr
 	Days       []int32
 	Hinted     []bool
+	TagSets    []string
 	Targets    []int64
 	Sites      []int64
 	TargetDays []int32
@@ -711,12 +718,13 @@ type VisitsRecordRow struct {
 	Counted  bool
 }
 
-// Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
-// table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
+// Decides what each (target, visitor) of the batch is, and writes it down. The first five arrays are
+// one table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 // visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
-// an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
-// a row for each target of the batch: its site (0: it is one), the day, and its visits. tags are
-// those of the pairs, as tag_news has them. Returns for each row of the first: its place in the
+// an insert fails on the key of visitors or visits. tag_sets are the tags of pairs at sites, each as
+// the text of an array; ”: not known, as of pairs at pages. The next four arrays are a table of
+// their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
+// tags are those of all pairs, as tag_news has them. Returns for each row of the first: its place in the
 // arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether this
 // visit was its first on the day.
 //
@@ -732,6 +740,7 @@ func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]V
 		arg.Ips,
 		arg.Days,
 		arg.Hinted,
+		arg.TagSets,
 		arg.Targets,
 		arg.Sites,
 		arg.TargetDays,

@@ -85,11 +85,13 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 
 	body := e.get(site).body
 	assert.Contains(t, body, "add up to the daily visitors, exactly")
-	to := regexp.MustCompile(`<a href="([^"]*#pages)"><bdi>google`).FindStringSubmatch(body)
+	of := regexp.MustCompile(`<a href="([^"]*)"><bdi>google`).FindStringSubmatch(body)
+	require.NotNil(t, of)
+	under := e.get(html.UnescapeString(of[1])).body
+	assert.Equal(t, []string{"google 2 2", "(none) 0 0"}[:1], e.tagsOn(html.UnescapeString(of[1]), "from"))
+	assert.Contains(t, under, `aria-current="true"><bdi>google`, "what was clicked stays marked")
+	to := regexp.MustCompile(`<a href="([^"]*#pages)">Pages to which it brought visitors`).FindStringSubmatch(under)
 	require.NotNil(t, to)
-	for _, of := range []string{body, e.get(site + "&page=/home").body} {
-		assert.Contains(t, of, to[0])
-	}
 	brought := e.get(strings.TrimSuffix(html.UnescapeString(to[1]), "#pages")).body
 	assert.Contains(t, brought, "Pages to which <bdi>google</bdi> brought visitors")
 	assert.Equal(t, []string{"hhui.top/home"}, pagesOn(brought))

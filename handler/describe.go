@@ -79,6 +79,7 @@ func describeRows(list string, columns []string) object {
 	for _, name := range []string{"string", "integer", "boolean"} {
 		types[name], types[name+"s"] = object{"type": name}, object{"type": "array", "items": object{"type": name}}
 	}
+	types["known"] = object{"type": []any{"integer", "null"}, "description": "null: not known, under a filter."}
 	properties, names := object{}, []any{}
 	for _, column := range columns {
 		name, is, _ := strings.Cut(column, ":")

@@ -101,9 +101,13 @@ func (d document) faults(where string, schema, value any) (faults []string) {
 		case "type":
 			kinds := map[string]bool{"boolean": value == true || value == false, "integer": number == float64(int64(number)) && isA[float64](value),
 				"number": isA[float64](value), "string": isA[string](value), "array": isA[[]any](value), "object": isA[map[string]any](value)}
-			fault(kinds[is.(string)], word)
+			if some, several := is.([]any); several {
+				fault(value == nil || kinds[some[0].(string)], word) // or null
+			} else {
+				fault(kinds[is.(string)], word)
+			}
 		case "minimum":
-			fault(number >= is.(float64), word)
+			fault(value == nil || number >= is.(float64), word)
 		case "maximum":
 			fault(number <= is.(float64), word)
 		case "minLength":
@@ -455,6 +459,12 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 			page, nil, "", 200},
 		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
+		{"GET /api/apps/{app}/days", "site=hhui.top&where=returning&where=new", nil, "", 200},
+		{"GET /api/apps/{app}/chart", "site=hhui.top&period=week&from=20190629&where=page:/home", nil, "", 200},
+		{"GET /api/apps/{app}/pages", "site=hhui.top&where=new", nil, "", 200},
+		{"GET /api/apps/{app}/numbers", "site=hhui.top&where=new", nil, "", 200},
+		{"GET /api/apps/{app}/uniques", "site=hhui.top&where=new", nil, "", 200},
+		{"GET /api/apps/{app}/tags", "site=hhui.top&where=new", nil, "", 200},
 		{"GET /api/apps/{app}/who-came", "uri=" + page + "&from=20190629&to=20190630&limit=1", named, "", 200},
 		{"GET /api/apps/{app}/who-came", "site=hhui.top&limit=all&after=20190629-192.168.0.1", named, "", 200},
 	})

@@ -123,13 +123,14 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 func (q *question) look(k report.Report) report.Look {
 	l := report.Look{
 		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
-		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
+		Where: q.params["where"],
+		By:    q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
 		Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")},
 	}
 	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
 	switch {
-	case k.Repeats != nil:
+	case takes("prefix"):
 		l.Targets, l.Prefix = q.targets(), q.prefix()
 		q.checkGroup(l)
 	case takes("uri") || takes("value"):
@@ -163,6 +164,9 @@ func (q *question) look(k report.Report) report.Look {
 	}
 	if !takes("limit") {
 		l.N = 0
+	}
+	if q.err == nil {
+		q.fail(l.CheckWhere())
 	}
 	return l
 }

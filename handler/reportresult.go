@@ -24,7 +24,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 		return err
 	}
 	if format == csvFormat {
-		body = csvOf(made.List)
+		body = csvOf(made.Told())
 	}
 	if made.Next != "" {
 		query := c.Request().URL.Query()

@@ -49,8 +49,21 @@ SET tz            = @tz,
     retain_days   = @retain_days,
     forget_days   = @forget_days,
     public_counts = @public_counts,
-    tags          = @tags
+    tags          = @tags,
+    filters       = @filters
 WHERE id = @id;
+
+-- name: AppsUnfiltered :many
+-- The apps whose rows of visits get no tags.
+SELECT id
+FROM apps
+WHERE NOT filters;
+
+-- name: BasisRaise :exec
+-- Makes instances read anew what they go by: no batch commits that was made before.
+UPDATE epochs
+SET value = value + 1
+WHERE name = 'erasures';
 
 -- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who
 -- changes apps waits until nobody holds an older one; an instance that dies lets go by itself.

@@ -120,12 +120,13 @@ CROSS JOIN LATERAL (
 ) AS d;
 
 -- name: VisitsRecord :many
--- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
--- table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
+-- Decides what each (target, visitor) of the batch is, and writes it down. The first five arrays are
+-- one table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 -- visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
--- an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
--- a row for each target of the batch: its site (0: it is one), the day, and its visits. tags are
--- those of the pairs, as tag_news has them. Returns for each row of the first: its place in the
+-- an insert fails on the key of visitors or visits. tag_sets are the tags of pairs at sites, each as
+-- the text of an array; '': not known, as of pairs at pages. The next four arrays are a table of
+-- their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
+-- tags are those of all pairs, as tag_news has them. Returns for each row of the first: its place in the
 -- arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether this
 -- visit was its first on the day.
 --
@@ -140,9 +141,10 @@ WITH asked AS (
            unnest(@ips::inet[])                       AS ip,
            unnest(@days::integer[])                   AS day_id,
            unnest(@hinted::boolean[])                 AS hinted,
+           unnest(@tag_sets::text[])                  AS tags,
            generate_subscripts(@pages::bigint[], 1)   AS place
 ), found AS MATERIALIZED (
-    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, v.rank, v.last_day
+    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, a.tags, v.rank, v.last_day
     FROM asked AS a
     LEFT JOIN LATERAL (
         SELECT known.rank, known.last_day
@@ -156,7 +158,7 @@ WITH asked AS (
 ), decided AS MATERIALIZED (
     -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of
     -- arrival. Those who were hinted are in uv already.
-    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
+    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.tags, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
            CASE
@@ -182,8 +184,8 @@ WITH asked AS (
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, previous_day, ip)
-    SELECT page_id, day_id, coalesce(last_day, 0), ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+    SELECT page_id, day_id, coalesce(last_day, 0), ip, nullif(tags, '')::integer[]
     FROM decided
     WHERE counted
     ORDER BY page_id, ip
@@ -244,7 +246,7 @@ FROM decided;
 -- name: NewVisitorsRecord :exec
 -- What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
 -- them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
--- one table, a row for each pair, in the order of the keys: the last two columns are the place of
+-- one table, with tag_sets, a row for each pair, in the order of the keys: the last two columns are the place of
 -- its target among the targets (from 1), and how many newcomers came to the target after it. The
 -- other five are a table of the targets, in order of id. tags are those of the pairs. Where a hint was
 -- wrong, an insert fails on the key of visitors or visits.
@@ -254,11 +256,12 @@ WITH last_ranks AS MATERIALIZED (
     SELECT array_agg((SELECT c.uv FROM counters AS c WHERE c.page_id = t.page_id) ORDER BY t.page_id) AS uvs
     FROM (SELECT unnest(@targets::bigint[]) AS page_id) AS t
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, previous_day, ip)
-    SELECT unnest(@pages::bigint[]) AS page_id,
-           unnest(@days::integer[]) AS day_id,
+    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+    SELECT unnest(@pages::bigint[])                          AS page_id,
+           unnest(@days::integer[])                          AS day_id,
            0,
-           unnest(@ips::inet[])     AS ip
+           unnest(@ips::inet[])                              AS ip,
+           nullif(unnest(@tag_sets::text[]), '')::integer[] AS tags
 ), dated AS (
     INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
     SELECT unnest(@targets::bigint[])          AS page_id,
@@ -320,7 +323,7 @@ SELECT l.place::integer    AS place,
        l.counted::boolean  AS counted
 FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns::integer[],
                         @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[],
-                        @tags::bytea) AS l;
+                        @tags::bytea, @tag_sets::text[]) AS l;
 
 -- name: FirstPossibleDay :one
 -- The first day of which an app takes visits; 0: any.

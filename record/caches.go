@@ -65,13 +65,13 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	people, err := c.db.AppsWithPeople(ctx)
+	people, unfiltered, err := c.db.AppsOfNote(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.made++
 	now := &generation{
-		number: c.made, basis: basis, people: people,
+		number: c.made, basis: basis, people: people, unfiltered: unfiltered,
 		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
 	c.current.Store(now)

@@ -117,6 +117,7 @@ func (d *draft) clear(basis string) {
 	t, p := &d.batch.Targets, &d.batch.Pairs
 	t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers = t.IDs[:0], t.Sites[:0], t.Days[:0], t.Hot[:0], t.Newcomers[:0]
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
+	p.TagSets = p.TagSets[:0]
 	p.Tags.Clear()
 	d.batch.PastDays.Apps, d.batch.PastDays.Days = d.batch.PastDays.Apps[:0], d.batch.PastDays.Days[:0]
 	r := &d.batch.Rows
@@ -194,6 +195,11 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 		}
 	}
 	d.send(t, e, hint)
+	set := ""
+	if t == &e.site && !g.unfiltered[e.App] {
+		set = db.TagSet(t.tags)
+	}
+	d.batch.Pairs.TagSets = append(d.batch.Pairs.TagSets, set)
 	return at
 }
 

@@ -13,11 +13,12 @@ import (
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
-	people  map[int32]bool // apps that have some
 	targets *targetIDs
 	tags    *tagIDs
 	memory  *memory // nil: none
 	filter  *filter // nil: none; the next generation may have the same
+
+	people, unfiltered map[int32]bool // apps that have people, and those whose rows of visits have no tags
 }
 
 // lookUp sets what the caches hold of an entry: the ids of its targets, and what they hold of its

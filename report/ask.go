@@ -36,7 +36,8 @@ type Look struct {
 	In       visit.Range
 	Before   int
 	Compared visit.Range
-	OfSite   bool // nothing is shown that was noted of all sites of the app
+	Where    []string // conditions that hold for visitors of a site; none: all are asked for
+	OfSite   bool     // nothing is shown that was noted of all sites of the app
 
 	Targets     []string     // several, in place of Target
 	Prefix      string       // of their URIs, in place of Target
@@ -44,6 +45,7 @@ type Look struct {
 	Find        string       // part of the paths of pages
 	Period      string       // of a chart: day, week or month
 	Name, Value string       // of a tag
+	Names       []string     // of several
 	Day         int32        // of visitors
 	Rank        int64        // of a visitor; 0: it is one of Stored
 	Stored      []netip.Addr // as whom a visitor may be stored
@@ -79,15 +81,18 @@ type Rows struct {
 // Reports are all there are.
 var Reports = []Report{
 	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: placeOfName},
-	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit"), Read: readPages, place: placeOfPage},
-	{Name: "days", Takes: words("uri site from to after limit"), Read: readDays, place: placeOfDay},
-	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit"), Read: readTags},
+	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
+		Read: readPages, place: placeOfPage},
+	{Name: "days", Takes: words("uri site from to after limit where"), Repeats: words("where"), Read: readDays, place: placeOfDay},
+	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), Read: readTags},
 	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: placeOfVisitor},
 	{Name: "ranks", Takes: words("uri site rank ip visitor offsets"), Read: readRanks},
-	{Name: "uniques", Takes: words("uri site prefix from to"), Repeats: words("uri site"), Read: readUniques},
-	{Name: "numbers", Takes: words("uri site from to days_before compared_to"), Read: panel("numbers", (*Reader).Numbers)},
+	{Name: "uniques", Takes: words("uri site prefix from to where"), Repeats: words("uri site where"), Read: readUniques},
+	{Name: "numbers", Takes: words("uri site from to days_before compared_to where"), Repeats: words("where"),
+		Read: panel("numbers", (*Reader).Numbers)},
 	{Name: "totals", Takes: words("uri site"), Read: panel("totals", (*Reader).Totals)},
-	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to"), Read: readChart},
+	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to where"), Repeats: words("where"),
+		Read: readChart},
 	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
 	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
 	{Name: "tag-pages", Takes: words("site name value from to"), Read: panel("pages", (*Reader).TagPages)},
@@ -130,6 +135,9 @@ func (k Report) Query(l Look) url.Values {
 	if l.In != visit.AllDays {
 		number("from", int(l.In.From))
 		number("to", int(l.In.To))
+	}
+	if len(l.Where) > 0 {
+		q["where"] = l.Where
 	}
 	put("order", l.By)
 	put("find", l.Find)
@@ -204,6 +212,9 @@ func (at Place) cursor(by string) string {
 // not change while they are read.
 func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
+	case len(l.Where) > 0:
+		pages, err := from.TopPages(ctx, l)
+		return pagesOf(listing(l, "pages", pages.Rows, nil)), err
 	case l.N > 0 && l.By == "uri":
 		pages, err := from.PagesAfter(ctx, l, l.N+1)
 		return pagesOf(listing(l, "pages", pages, func(p Page) string { return p.URI })), err
@@ -257,7 +268,7 @@ func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	if l.After.Day > 0 {
 		l.In.From = max(l.In.From, l.After.Day+1)
 	}
-	days, err := from.Days(ctx, l.App, l.Target, l.In, l.N+1)
+	days, err := from.DaysWhere(ctx, l)
 	made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
 	made.Of = asked
 	return made, err

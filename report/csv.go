@@ -46,6 +46,12 @@ func csv(header []string, rows [][]any) string {
 }
 
 func csvField(value any) string {
+	if number, is := value.(*int64); is {
+		if number == nil {
+			return ""
+		}
+		value = *number
+	}
 	switch v := value.(type) {
 	case nil:
 		return ""

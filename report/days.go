@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,15 @@ func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n
 	return ask(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
+// DaysWhere is Days of a look, and tells whether there are more: it reads one more.
+func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
+	if l.N++; len(l.Where) == 0 {
+		return r.Days(ctx, l.App, l.Target, l.In, l.N)
+	}
+	some, err := ask(ctx, r, "days under a filter", (*Queries).DaysWhere, l)
+	return convert(some, func(d DaysWhereRow) Day { return Day(d) }), err
+}
+
 // FirstDay returns the first day on which a target was counted, imports and late visits included; 0:
 // it never was.
 func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error) {
@@ -37,10 +47,10 @@ type dayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
 	visit.Range        // of days
-	Days        []Day  `json:"days"` // including those on which nobody came
+	Days        days   `json:"days"` // including those on which nobody came
 	PV          int64  `json:"pv"`   // the sums over all days
 	NewVisitors int64  `json:"new_visitors"`
-	Hot         int64  `json:"hot"`
+	Hot         *int64 `json:"hot"` // nil: not known
 	Uniques            // of the range
 
 	period  period   // which text and drawings show
@@ -50,12 +60,14 @@ type dayByDay struct {
 // DayByDay reads the days of a target, which is "" where an app has not counted any. A range that
 // is open, as visit.AllDays is, or longer than a century, begins or ends with a day that was
 // counted.
-func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Range) (Answer, error) {
-	counted, err := r.Days(ctx, app, target, in, mostDays)
+func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
+	app, target, in := l.App, l.Target, l.In
+	l.N = mostDays - 1
+	counted, err := r.DaysWhere(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	a := dayByDay{App: app, Target: target, Range: in, Days: []Day{}}
+	a := dayByDay{App: app, Target: target, Range: in, Days: days{}}
 	if len(counted) > 0 {
 		if in.To == visit.AllDays.To {
 			a.To = counted[len(counted)-1].Day
@@ -67,15 +79,19 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 	if a.From != visit.AllDays.From && a.To != visit.AllDays.To {
 		a.Days = fillGaps(counted, a.Range)
 	}
+	hot := int64(0)
 	for _, day := range counted {
-		a.PV, a.NewVisitors, a.Hot = a.PV+day.Pv, a.NewVisitors+day.NewVisitors, a.Hot+day.Hot
+		a.PV, a.NewVisitors, hot = a.PV+day.Pv, a.NewVisitors+day.NewVisitors, hot+day.Hot
 	}
-	if a.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: a.Range}); err != nil {
+	if a.Hot = &hot; len(l.Where) > 0 {
+		a.Hot = nil
+	}
+	if a.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: a.Range, Where: l.Where}); err != nil {
 		return nil, err
 	}
 	if a.period = periodOf(len(a.Days)); a.period != daily {
 		whole := visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}
-		look := Look{App: app, Target: target, In: whole, Period: string(a.period)}
+		look := Look{App: app, Target: target, In: whole, Period: string(a.period), Where: l.Where}
 		var read Panel[Period]
 		read, err = r.Chart(ctx, look)
 		a.periods = read.Rows
@@ -97,18 +113,39 @@ func fillGaps(counted []Day, in visit.Range) []Day {
 	return days
 }
 
-func (a dayByDay) rows() ([]string, [][]any) { return table(a.Days) }
+func (a dayByDay) rows() ([]string, [][]any) { return table(withoutUnknown([]Day(a.Days))) }
 
 func (a dayByDay) text(s draw.Style) string {
 	switch {
 	case a.Target == "":
 		return say("%s: nothing was counted %s\n", a.App, a.Range)
-	case a.Hot == 0:
+	case a.PV == 0:
 		return say("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
 	}
 	return say("%s: %s\n\n", a.App, a.title()) + a.table().Text(s) +
 		say("\nin all: pv %s, new visitors %s, hot %s; uniques %s\n",
-			draw.Number(a.PV), draw.Number(a.NewVisitors), draw.Number(a.Hot), a.Uniques)
+			draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
+}
+
+// days are written without what is not known.
+type days []Day
+
+// MarshalJSON writes them.
+func (d days) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]Day(d))) }
+
+func (a dayByDay) hot() any {
+	if a.Hot == nil {
+		return told(Unknown)
+	}
+	return draw.Number(*a.Hot)
+}
+
+// told is a number in a table for people.
+func told(n int64) any {
+	if n == Unknown {
+		return "–"
+	}
+	return n
 }
 
 func (a dayByDay) title() string {
@@ -124,7 +161,7 @@ func (a dayByDay) table() draw.Table {
 		return draw.Table{
 			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
 			Rows: convert(a.Days, func(day Day) []any {
-				return []any{draw.Day(day.Day), day.Pv, day.NewVisitors, day.Hot}
+				return []any{draw.Day(day.Day), day.Pv, day.NewVisitors, told(day.Hot)}
 			}),
 		}
 	}
@@ -133,15 +170,17 @@ func (a dayByDay) table() draw.Table {
 			{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"},
 		},
 		Rows: convert(a.periods, func(p Period) []any {
-			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, p.Hot}
+			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, told(p.Hot)}
 		}),
 	}
 }
 
 func (a dayByDay) plot() (p draw.Plot) {
 	put := func(name, days string, visitors, fresh, hot int64) {
-		label := fmt.Sprintf("%s: %s, %s of them new; %s",
-			days, draw.Count(visitors, "visitor"), draw.Number(fresh), draw.Count(hot, "visit"))
+		label := fmt.Sprintf("%s: %s, %s of them new", days, draw.Count(visitors, "visitor"), draw.Number(fresh))
+		if hot != Unknown {
+			label += "; " + draw.Count(hot, "visit")
+		}
 		p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Visitors: visitors, New: fresh})
 	}
 	for _, of := range a.periods {

@@ -60,11 +60,19 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 // Numbers reads the numbers of a target in a range; below it those of the days that are compared,
 // unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
+	if len(l.Where) > 0 {
+		some, err := panelOf(ctx, r, "numbers under a filter", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l)
+		return Panel[Numbers]{convert(some.Rows, func(n PanelNumbersWhereRow) Numbers { return Numbers(n) }), some.SQL}, err
+	}
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
 
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
+	if len(l.Where) > 0 {
+		some, err := panelOf(ctx, r, "chart under a filter", PanelChartWhere, (*Queries).PanelChartWhere, l)
+		return Panel[Period]{convert(some.Rows, func(p PanelChartWhereRow) Period { return Period(p) }), some.SQL}, err
+	}
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
 }
 
@@ -128,7 +136,8 @@ func paramsOf[Params any](l Look) (p Params) {
 		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
 		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Period": l.Period, "NotesOfAll": !l.OfSite,
-		"Name": l.Name, "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
+		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": append([]string{}, l.Where...),
+		"Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
 	}
 	of := reflect.ValueOf(&p).Elem()

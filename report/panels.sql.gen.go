@@ -145,6 +145,87 @@ func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]Panel
 	return items, nil
 }
 
+const PanelChartWhere = `-- name: PanelChartWhere :many
+SELECT c.first_day::integer                AS first_day,
+       c.last_day::integer                 AS last_day,
+       CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
+       coalesce(w.new_visitors, 0)::bigint AS new_visitors,
+       coalesce(w.pv, 0)::bigint           AS pv,
+       (-1)::bigint                        AS hot,
+       0::bigint                           AS visitors_before,
+       false::boolean                      AS compared,
+       ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
+             FROM report.notes AS n
+             WHERE n.app = $1::text
+               AND n.day_id BETWEEN c.first_day AND c.last_day
+               AND (n.site = $2::text OR n.site IS NULL AND $3::boolean)
+             ORDER BY n.day_id, n.note)::text[] AS notes
+FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text) AS c
+LEFT JOIN report.days_where($1::text, $2::text, $4::integer, $5::integer, $7::text[], $6::text) AS w ON w.first_day = c.first_day
+ORDER BY c.first_day
+`
+
+type PanelChartWhereParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	NotesOfAll bool     `json:"notes_of_all"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Period     string   `json:"period"`
+	Conditions []string `json:"conditions"`
+}
+
+type PanelChartWhereRow struct {
+	FirstDay       int32    `json:"first_day"`
+	LastDay        int32    `json:"last_day"`
+	Visitors       int64    `json:"visitors"`
+	NewVisitors    int64    `json:"new_visitors"`
+	Pv             int64    `json:"pv"`
+	Hot            int64    `json:"hot"`
+	VisitorsBefore int64    `json:"visitors_before"`
+	Compared       bool     `json:"compared"`
+	Notes          []string `json:"notes"`
+}
+
+// Some visitors of a site by day, week or month.
+func (q *Queries) PanelChartWhere(ctx context.Context, arg PanelChartWhereParams) ([]PanelChartWhereRow, error) {
+	rows, err := q.db.Query(ctx, PanelChartWhere,
+		arg.App,
+		arg.Target,
+		arg.NotesOfAll,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Period,
+		arg.Conditions,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelChartWhereRow
+	for rows.Next() {
+		var i PanelChartWhereRow
+		if err := rows.Scan(
+			&i.FirstDay,
+			&i.LastDay,
+			&i.Visitors,
+			&i.NewVisitors,
+			&i.Pv,
+			&i.Hot,
+			&i.VisitorsBefore,
+			&i.Compared,
+			&i.Notes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelFirstVisits = `-- name: PanelFirstVisits :many
 SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,
@@ -263,6 +344,72 @@ func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]P
 	return items, nil
 }
 
+const PanelNumbersWhere = `-- name: PanelNumbersWhere :many
+
+SELECT coalesce(nullif($1::integer, 0), (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = $2::text AND d.target = $3::text), 0)::integer AS first_day,
+       $4::integer               AS last_day,
+       coalesce(w.visitors, -1)::bigint AS uniques,
+       w.new_visitors::bigint         AS new_visitors,
+       w.pv::bigint                   AS pv,
+       (-1)::bigint                   AS hot,
+       true::boolean                  AS exact
+FROM report.numbers_where($2::text, $3::text, $1::integer, $4::integer, $5::text[]) AS w
+`
+
+type PanelNumbersWhereParams struct {
+	FromDay    int32    `json:"from_day"`
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+}
+
+type PanelNumbersWhereRow struct {
+	FirstDay    int32 `json:"first_day"`
+	LastDay     int32 `json:"last_day"`
+	Uniques     int64 `json:"uniques"`
+	NewVisitors int64 `json:"new_visitors"`
+	Pv          int64 `json:"pv"`
+	Hot         int64 `json:"hot"`
+	Exact       bool  `json:"exact"`
+}
+
+// What a filter selects of the visitors of a site. -1 is not known.
+// The numbers of some visitors of a site in a range of days.
+func (q *Queries) PanelNumbersWhere(ctx context.Context, arg PanelNumbersWhereParams) ([]PanelNumbersWhereRow, error) {
+	rows, err := q.db.Query(ctx, PanelNumbersWhere,
+		arg.FromDay,
+		arg.App,
+		arg.Target,
+		arg.ToDay,
+		arg.Conditions,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelNumbersWhereRow
+	for rows.Next() {
+		var i PanelNumbersWhereRow
+		if err := rows.Scan(
+			&i.FirstDay,
+			&i.LastDay,
+			&i.Uniques,
+			&i.NewVisitors,
+			&i.Pv,
+			&i.Hot,
+			&i.Exact,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelPages = `-- name: PanelPages :many
 SELECT t.uri::text                AS uri,
        t.uniques::bigint          AS uniques,
@@ -317,6 +464,75 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 	var items []PanelPagesRow
 	for rows.Next() {
 		var i PanelPagesRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Uniques,
+			&i.NewVisitors,
+			&i.Pv,
+			&i.Hot,
+			&i.UniquesBefore,
+			&i.UniquesCompared,
+			&i.PageID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PanelPagesWhere = `-- name: PanelPagesWhere :many
+SELECT w.uri::text            AS uri,
+       w.uniques::bigint      AS uniques,
+       w.new_visitors::bigint AS new_visitors,
+       w.pv::bigint           AS pv,
+       (-1)::bigint           AS hot,
+       0::bigint              AS uniques_before,
+       w.uniques::bigint      AS uniques_compared,
+       0::bigint              AS page_id
+FROM report.pages_where($1::text, $2::text, $3::integer, $4::integer, $5::text[], $6::integer) AS w
+`
+
+type PanelPagesWhereParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+	N          int32    `json:"n"`
+}
+
+type PanelPagesWhereRow struct {
+	Uri             string `json:"uri"`
+	Uniques         int64  `json:"uniques"`
+	NewVisitors     int64  `json:"new_visitors"`
+	Pv              int64  `json:"pv"`
+	Hot             int64  `json:"hot"`
+	UniquesBefore   int64  `json:"uniques_before"`
+	UniquesCompared int64  `json:"uniques_compared"`
+	PageID          int64  `json:"page_id"`
+}
+
+// The pages that some visitors of a site saw in a range of days.
+func (q *Queries) PanelPagesWhere(ctx context.Context, arg PanelPagesWhereParams) ([]PanelPagesWhereRow, error) {
+	rows, err := q.db.Query(ctx, PanelPagesWhere,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelPagesWhereRow
+	for rows.Next() {
+		var i PanelPagesWhereRow
 		if err := rows.Scan(
 			&i.Uri,
 			&i.Uniques,
@@ -641,6 +857,66 @@ func (q *Queries) PanelTags(ctx context.Context, arg PanelTagsParams) ([]PanelTa
 			&i.PvBefore,
 			&i.PvCompared,
 			&i.Since,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PanelTagsWhere = `-- name: PanelTagsWhere :many
+SELECT w.name::text           AS name,
+       w.value::text          AS value,
+       w.pv::bigint           AS pv,
+       w.new_visitors::bigint AS newcomers
+FROM report.tags_where($1::text, $2::text, $3::text[], $4::integer, $5::integer, $6::text[], $7::integer) AS w
+`
+
+type PanelTagsWhereParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	Names      []string `json:"names"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+	N          int32    `json:"n"`
+}
+
+type PanelTagsWhereRow struct {
+	Name      string `json:"name"`
+	Value     string `json:"value"`
+	Pv        int64  `json:"pv"`
+	Newcomers int64  `json:"newcomers"`
+}
+
+// With what some visitors of a site came in a range of days; in the last row of each name those who
+// came without.
+func (q *Queries) PanelTagsWhere(ctx context.Context, arg PanelTagsWhereParams) ([]PanelTagsWhereRow, error) {
+	rows, err := q.db.Query(ctx, PanelTagsWhere,
+		arg.App,
+		arg.Target,
+		arg.Names,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelTagsWhereRow
+	for rows.Next() {
+		var i PanelTagsWhereRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Value,
+			&i.Pv,
+			&i.Newcomers,
 		); err != nil {
 			return nil, err
 		}

@@ -85,7 +85,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 // JSON writes rows as an object: the list, where it goes on, what it is of, and what is to stand beside
 // that.
 func (a *Rows) JSON(beside any) ([]byte, error) {
-	members := []any{map[string]any{a.Name: a.List}}
+	members := []any{map[string]any{a.Name: a.Told()}}
 	if a.One {
 		members[0] = reflect.ValueOf(a.List).Index(0).Interface()
 	}
@@ -127,7 +127,7 @@ func (l Look) beside(name string) besideRows {
 	return besideRows{App: l.App, Target: l.Target}
 }
 
-func (a *Rows) rows() ([]string, [][]any) { return table(a.List) }
+func (a *Rows) rows() ([]string, [][]any) { return table(a.Told()) }
 
 func (a *Rows) text(s draw.Style) string {
 	switch list := a.List.(type) {

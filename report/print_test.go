@@ -33,7 +33,7 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 		"top": &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages",
 			List: []PageBetween{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
 		"no top":   &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{}},
-		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1, Hot: 1},
+		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1},
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},
 		"page":     overview{App: bad, Target: bad, Hot: 1, FirstDays: []firstDay{{Day: day, UV: 1}}, LastDays: []Day{day}},
 		"no page":  overview{App: bad, Target: bad},

@@ -23,7 +23,29 @@ const WithoutTag = "(none)"
 // Tags reads the first N values of a tag with which visitors of a target came in a range, and below
 // them those who brought none.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
+	if len(l.Where) > 0 {
+		l.Names = []string{l.Name}
+		some, err := r.TagsWhere(ctx, l)
+		return Panel[TagValue]{l.TagValues(some.Rows), some.SQL}, err
+	}
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
+}
+
+// TagUnderFilter is how many visitors for whom conditions hold came with a value.
+type TagUnderFilter = PanelTagsWhereRow
+
+// TagValues are those of the tag that is looked at.
+func (l Look) TagValues(some []TagUnderFilter) (values []TagValue) {
+	for _, t := range some {
+		if t.Name == l.Name {
+			values = append(values, l.tagValue(t))
+		}
+	}
+	return values
+}
+
+func (l Look) tagValue(t PanelTagsWhereRow) TagValue {
+	return TagValue{Value: t.Value, Pv: t.Pv, Newcomers: t.Newcomers, PvCompared: t.Pv, Since: l.In.From}
 }
 
 // ByTag is Tags for somebody who may have mistyped the name of the tag.
@@ -52,6 +74,7 @@ func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 	}
 	text := say("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)
 	switch since := a.Of.(tagsOf).Since; {
+	case len(a.Look.Where) > 0:
 	case since == 0:
 		text += "\nno visit has brought tags yet\n"
 	case a.Look.In.From < since:

@@ -39,6 +39,10 @@ func pageOf(p PanelPagesRow) Page {
 // TopPages reads the first N pages of an app, or of one of its sites, in a range by pv, uv (new
 // visitors) or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
+	if len(l.Where) > 0 {
+		some, err := panelOf(ctx, r, "pages under a filter", PanelPagesWhere, (*Queries).PanelPagesWhere, l)
+		return Panel[Page]{convert(some.Rows, func(p PanelPagesWhereRow) Page { return pageOf(PanelPagesRow(p)) }), some.SQL}, err
+	}
 	top, err := panelOf(ctx, r, "top pages", PanelPages, (*Queries).PanelPages, l)
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
@@ -114,7 +118,7 @@ func (a *Rows) pagesText(s draw.Style, list []PageBetween) string {
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
 		Rows: convert(list, func(p PageBetween) []any {
 			place++
-			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, p.Hot}
+			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, told(p.Hot)}
 		}),
 	}
 	return say("%s: top pages by %s, %s\n\n", of, by, a.Look.In) + pages.Text(s)

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"footfall/db"
 	"footfall/report/draw"
@@ -21,6 +23,10 @@ type Uniques struct {
 // to any of several, or to any page whose URI begins with a prefix. Where nothing was ever counted
 // there were none.
 func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
+	if len(l.Where) > 0 {
+		l.Target = cmp.Or(l.Target, strings.Join(l.Targets, ""))
+		return r.uniquesWhere(ctx, l)
+	}
 	if l.Target != "" {
 		l.Targets = []string{l.Target}
 	}

@@ -86,6 +86,9 @@ func (v view) heading() heading {
 	if v.in.From < v.since && v.span != "all" {
 		h.Since = ", counted since " + longDay(v.since)
 	}
+	if v.known > 0 && h.Since != "" {
+		h.Since = ", of which filters are known since " + longDay(v.known)
+	}
 	switch back := v.daysBefore(); {
 	case back == 0 || s.In == none:
 	case s.changes() && s.Over == s.In:

@@ -55,6 +55,10 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 	case v.find != "":
 		pages, err = d.reader.FindPages(ctx, look)
 		all = len(pages.Rows)
+	case len(v.where) > 0:
+		look.N = report.DeepestTop
+		pages, err = d.reader.TopPages(ctx, look)
+		all = len(pages.Rows)
 	default:
 		pages, err = d.reader.TopPages(ctx, look)
 		if all = len(pages.Rows); err == nil && all == end {

@@ -102,6 +102,9 @@ func (v view) beside(step int) (next view, found bool) {
 // so that a Sunday stands beside a Sunday. 0: it is compared with nothing.
 func (v view) daysBefore() int {
 	week := 7
+	if len(v.where) > 0 { // the days before are mostly not known
+		return 0
+	}
 	switch v.compare {
 	case "none":
 		return 0
@@ -128,6 +131,9 @@ func (v view) charted() (in visit.Range, period string, may []string) {
 		if v.period == hourly {
 			return in, hourly, may
 		}
+	}
+	if days < fewDays && len(v.where) > 0 {
+		return in, periods[0], may
 	}
 	if days < fewDays {
 		return v.counted().of(visit.LastDays(chartedDays, in.To), 0).In, periods[0], may

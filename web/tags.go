@@ -35,10 +35,13 @@ type tagPanel struct {
 type tagRow struct {
 	report.TagValue
 	Name   string
-	Link   string // to the pages to which it brought visitors; "": it leads nowhere
-	None   bool
-	Bar    template.HTML
-	Change change
+	Link   string // to those alone who came with it, or if it is chosen, back; "": it leads nowhere
+	Chosen bool
+
+	Condition string
+	None      bool
+	Bar       template.HTML
+	Change    change
 }
 
 // readTags reads which tags the panels of the app are of.
@@ -91,12 +94,28 @@ func (v view) tag(panel string) string {
 
 // tagPanels reads the panels of tags, or the one of which all is shown.
 func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, err error) {
+	if v.onlySums() {
+		return nil, nil
+	}
+	var some report.Panel[report.TagUnderFilter]
+	if len(v.where) > 0 {
+		look := v.look()
+		for _, panel := range []string{"from", "with"} {
+			if name := v.tag(panel); name != "" {
+				look.Names = append(look.Names, name)
+			}
+		}
+		look.N = report.DeepestTop
+		if some, err = d.reader.TagsWhere(ctx, look); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range []struct{ panel, title string }{{"from", "Where from"}, {"with", "With what"}} {
 		if len(v.tags(p.panel)) == 0 || v.all != "" && v.all != p.panel {
 			continue
 		}
 		made := tagPanel{Panel: p.panel, Title: p.title}
-		if err := d.tagPanel(ctx, v, &made); err != nil {
+		if err := d.tagPanel(ctx, v, &made, some); err != nil {
 			return nil, err
 		}
 		panels = append(panels, made)
@@ -104,7 +123,7 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 	return panels, nil
 }
 
-func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
+func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some report.Panel[report.TagUnderFilter]) (err error) {
 	chosen, look := v.tag(p.Panel), v.look()
 	p.Tag = strings.ToUpper(chosen[:1]) + chosen[1:]
 	first := v.with(func(o *view) { o.skip = 0 })
@@ -113,9 +132,11 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		p.By = append(p.By, option{tag, link + "#" + p.Panel, tag == chosen, ""})
 	}
 	look.Name, look.N = chosen, report.DeepestTop
-	read, err := d.reader.Tags(ctx, look)
-	if err != nil {
-		return err
+	read := report.Panel[report.TagValue]{Rows: look.TagValues(some.Rows), SQL: some.SQL}
+	if len(v.where) == 0 {
+		if read, err = d.reader.Tags(ctx, look); err != nil {
+			return err
+		}
 	}
 	p.From = v.source(p.Panel, read.SQL)
 	if chosen == tag.Country && len(read.Rows) > 1 && v.app.CountriesBy != nil {
@@ -126,7 +147,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		return nil
 	}
 	values, none := read.Rows[:len(read.Rows)-1], read.Rows[len(read.Rows)-1]
-	if none.Since > look.In.From {
+	if none.Since > look.In.From && len(v.where) == 0 {
 		p.Since = none.Since
 	}
 	most := none.Pv
@@ -150,8 +171,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), Bar: bar("rank", value.Pv, most)}
 		row.None = value.Value == report.WithoutTag
 		row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
-		if !row.None && p.Panel == "from" && v.leadsToPages(chosen) {
-			row.Link = v.of(v.site, "").with(func(o *view) { o.fromBy, o.value, o.by = chosen, value.Value, orders[0] }).link() + "#pages"
+		row.Condition = conditionOf(chosen, value.Value)
+		if row.Chosen = slices.Contains(v.where, row.Condition); v.app.Shared == nil || v.sharesCondition(row.Condition) {
+			row.Link = v.toggled(row.Condition).link()
 		}
 		p.Rows = append(p.Rows, row)
 	}

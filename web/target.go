@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,14 @@ type targetPage struct {
 	NumbersFrom source
 	AllTime     *report.Totals // with what was counted elsewhere; nil: nothing was
 	AllTimeFrom source
+	Chips       []chip
+	Hint        []string // conditions that can be asked for
+	Filter      search
+	KeepMore    string // since when it is known with what visitors came; "": on all days
+	Erased      int64
+	OnlySums    bool   // the days of a single tag, and nothing else
+	Only        string // link to the site, and those alone who saw this page; "": it is none
+	Brings      string // link to the pages to which the chosen value brought visitors
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	Tags        []tagPanel
@@ -86,6 +95,7 @@ type barRow struct {
 }
 
 type pageRow struct {
+	Chosen bool
 	report.Page
 	Name   string // without the site
 	Link   string
@@ -110,6 +120,8 @@ type option struct {
 // never was.
 func (v view) outside() string {
 	switch {
+	case v.known > v.app.Today || v.known > 0 && v.stretch().In == none:
+		return v.keepMore()
 	case v.since == 0 || v.stretch().In != none:
 		return ""
 	case v.in.From > v.app.Today:
@@ -136,6 +148,12 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
 		Nobody: true, Never: v.since == 0, Outside: sentence(v.outside()),
 	}
+	action, _, _ := strings.Cut(v.link(), "?")
+	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.keepMore()), v.erased, v.onlySums()
+	page.Brings = v.brings()
+	if page.Filter = (search{Action: action, Keeps: asked.keeps()}); v.path != "" {
+		page.Only = v.toggled(pageCondition(v.path)).link()
+	}
 	if page.Never || page.Outside != "" {
 		return page, nil
 	}
@@ -155,14 +173,19 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
 		return page, err
 	}
+	page.Hint = suggestions(page.Tags)
 	now := numbers.Rows[0]
-	page.Nobody = now.Hot == 0
+	page.Nobody = now.Pv == 0
 	if v.app.Names {
-		page.Who = v.with(func(o *view) { o.who, o.find, o.value = true, "", "" }).link()
+		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	for _, part := range []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.pages, d.visitors} {
+	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.pages, d.visitors}
+	if len(v.where) > 0 {
+		parts = parts[1:3]
+	}
+	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
 		}
@@ -205,6 +228,12 @@ func tilesOf(rows []report.Numbers) []tile {
 		one("Daily visitors", func(n report.Numbers) int64 { return n.Pv }),
 		one("Page views", func(n report.Numbers) int64 { return n.Hot }),
 	}
+	if now.Uniques < 0 {
+		tiles[0].Means = "not known of all of these days"
+	}
+	if now.Hot < 0 {
+		tiles[3].Means = "how often somebody came on a day is not kept"
+	}
 	if !now.Exact {
 		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
 	}
@@ -230,7 +259,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		notes := notesOf(b.Period)
 		c.Notes = append(c.Notes, notes...)
 		full := fmt.Sprintf("%s: %s, %s of them new", b.Label, count(b.Visitors, "visitor"), number(b.NewVisitors))
-		if !c.ByHour {
+		if !c.ByHour && b.Hot >= 0 {
 			full += "; " + count(b.Hot, "page view")
 		}
 		if b.Compared {
@@ -263,6 +292,9 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		c.Summary, c.Title = viewsSummary(rows.Rows, by), "Page views by "+by
 	}
 	for i, label := range []string{"visitors", "page views"} {
+		if len(v.where) > 0 {
+			break
+		}
 		c.Shows = append(c.Shows, option{label, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
 	}
 	if in != v.stretch().In {
@@ -278,7 +310,7 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	if page.ListsPages = page.IsSite; !page.IsSite {
+	if page.ListsPages = page.IsSite && !v.onlySums(); !page.ListsPages {
 		return nil
 	}
 	first := v.with(func(o *view) { o.skip = 0 })
@@ -293,6 +325,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		panel = "search"
 	}
 	for _, by := range []struct{ name, label string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
+		if len(v.where) > 0 {
+			break
+		}
 		page.PagesBy = append(page.PagesBy, option{by.label, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 	}
 	listed, found, err := d.listed(ctx, v)
@@ -314,8 +349,13 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	for _, p := range listed.Rows {
 		path := strings.TrimPrefix(p.URI, v.site)
+		link := v.of(v.site, path)
+		if len(v.where) > 0 {
+			link = v.toggled(pageCondition(path))
+		}
 		page.Pages = append(page.Pages, pageRow{
-			Page: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
+			Chosen: slices.Contains(v.where, pageCondition(path)),
+			Page:   p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: link.link(),
 			Bar:    bar("rank", v.ordered(p), most),
 			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})

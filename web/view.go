@@ -70,6 +70,10 @@ type view struct {
 	fromBy  string // by which tag the panel Where from is
 	withBy  string // and the panel With what
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
+
+	where  []string // conditions: what is looked at are the visitors for whom they hold; none: all
+	known  int32    // from which day on it is known with what all came; 0: on all days
+	erased int64    // days of visitors who were erased, and are in no number of them
 }
 
 // hourly is the period of a chart of one day, and the tag that it shows.
@@ -113,13 +117,17 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
 	}
+	v.after = map[bool]string{true: q.Get("after")}[q.Has("who") && site != ""]
 	if v.who = q.Has("who") && site != ""; v.who && !app.Names {
 		return v, visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in with a key of the scope read")
 	}
-	if v.who {
-		v.after = q.Get("after")
+	if err := v.readWhere(q["where"]); err != nil {
+		return v, err
 	}
-	if v.value = q.Get("value"); v.value != "" {
+	if len(v.where) == 0 {
+		v.value = q.Get("value")
+	}
+	if v.value != "" {
 		if err := v.checkValue(); err != nil {
 			return v, err
 		}
@@ -194,6 +202,9 @@ func (v view) look() report.Look {
 	if s.changes() {
 		look.Before, look.Compared = v.daysBefore(), s.Compared
 	}
+	if look.Where = v.where; len(v.where) > 0 {
+		look.Find = ""
+	}
 	if back := v.daysBefore(); v.site == "" { // each site has a first day of its own
 		look.Before, look.Compared = 0, none
 		if over := (counted{firstDay, v.app.Today}).of(v.in, back).Over; back > 0 && over != none {
@@ -219,6 +230,9 @@ func (v view) link(more ...string) string {
 		}
 	}
 	put("page", v.path, "")
+	for _, c := range v.where {
+		put("where", c, "")
+	}
 	if v.span != "" {
 		put("range", v.span, usualSpan)
 	} else {
@@ -262,6 +276,7 @@ func (v view) with(change func(*view)) view {
 func (v view) of(site, path string) view {
 	return v.with(func(o *view) {
 		o.site, o.path, o.find, o.who, o.after, o.all, o.skip, o.value = site, path, "", false, "", "", 0, ""
+		o.where, o.known, o.erased = nil, 0, 0
 	})
 }
 
@@ -271,7 +286,9 @@ func (v view) keeps(but ...string) (fields [][2]string) {
 	query := at.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(but, name) {
-			fields = append(fields, [2]string{name, query.Get(name)})
+			for _, value := range query[name] {
+				fields = append(fields, [2]string{name, value})
+			}
 		}
 	}
 	return fields

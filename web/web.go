@@ -169,7 +169,9 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	if v, err = newView(app, site, q); err != nil {
 		return v, err
 	}
-	v.since, err = d.reader.FirstDay(ctx, app.Name, site)
+	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err == nil {
+		err = d.readKnown(ctx, &v)
+	}
 	return v, err
 }
 

@@ -17,7 +17,15 @@ import (
 const thin = "\u202f"
 
 // Numbers, and numbers of things, are written as all of Footfall does: 1,204 visits.
-var number, count = draw.Number, draw.Count
+var count = draw.Count
+
+// number is a dash where one is not known.
+func number(n int64) string {
+	if n == report.Unknown {
+		return "–"
+	}
+	return draw.Number(n)
+}
 
 // means is the legend of the numbers, for people who may know them by other names: pv, uv and hot
 // are their names in files, SQL and the API.

@@ -217,6 +217,7 @@ func besides(row db.App) (set []string) {
 	add(row.MaxNewPages != nil, "max-new-pages=%d", orZero(row.MaxNewPages))
 	tags, usual := strings.Join(row.Tags, ","), strings.Join(tag.Names, ",")
 	add(tags != usual, "tags=%s", strings.Replace(tags, usual, "default", 1))
+	add(!row.Filters, "filters=off")
 	return set
 }
 

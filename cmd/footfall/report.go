@@ -54,9 +54,15 @@ func (f *rangeFlags) check(g globals) faults {
 	return all
 }
 
+// whereFlags are those of reports on some of the visitors of a site.
+type whereFlags struct {
+	Where []string `sep:"none" placeholder:"CONDITION"`
+}
+
 type reportTopCmd struct {
 	reportFlags
 	rangeFlags
+	whereFlags
 	Site string `placeholder:"HOST"`
 	By   string `default:"pv" enum:"pv,uv,hot" placeholder:"NUMBER"`
 	N    int    `short:"n" default:"10" placeholder:"N"`
@@ -65,6 +71,7 @@ type reportTopCmd struct {
 type reportDaysCmd struct {
 	reportFlags
 	rangeFlags
+	whereFlags
 	Target string `arg:"" optional:"" name:"uri"`
 	Site   string `placeholder:"HOST"`
 	SVG    string `name:"svg" placeholder:"FILE"`
@@ -85,6 +92,7 @@ type reportPageCmd struct {
 type reportTagsCmd struct {
 	reportFlags
 	rangeFlags
+	whereFlags
 	Target string `arg:"" name:"uri"`
 	Name   string `default:"source" placeholder:"NAME"`
 	N      int    `short:"n" default:"10" placeholder:"N"`
@@ -192,6 +200,9 @@ func (a asked) rows(ctx context.Context, name string, days rangeFlags, look repo
 		return nil, err
 	}
 	look.App, look.Today = a.app.Name, a.today
+	if err := look.CheckWhere(); err != nil {
+		return nil, err
+	}
 	return report.Named(name).Read(ctx, a.Reader, look)
 }
 
@@ -203,7 +214,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 				return nil, err
 			}
 		}
-		return a.rows(ctx, "pages", c.rangeFlags, report.Look{Target: of, By: c.By, N: c.N})
+		return a.rows(ctx, "pages", c.rangeFlags, report.Look{Target: of, By: c.By, N: c.N, Where: c.Where})
 	})
 }
 
@@ -224,7 +235,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		days, err := a.DayByDay(ctx, a.app.Name, target, in)
+		days, err := a.DayByDay(ctx, report.Look{App: a.app.Name, Target: target, In: in, Where: c.Where})
 		if err != nil {
 			return nil, err
 		}
@@ -288,7 +299,7 @@ func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		return a.rows(ctx, "tags", c.rangeFlags, report.Look{Target: target, Name: c.Name, N: c.N})
+		return a.rows(ctx, "tags", c.rangeFlags, report.Look{Target: target, Name: c.Name, N: c.N, Where: c.Where})
 	})
 }
 

@@ -34,6 +34,7 @@ type Settings struct {
 	MaxRequests  *string  `placeholder:"N"`
 	MaxNewPages  *string  `placeholder:"N"`
 	Tags         []string `placeholder:"NAMES"`
+	Filters      *string  `placeholder:"on|off"`
 }
 
 // Who may count for an app.
@@ -56,6 +57,12 @@ const (
 	publicOff   = "off"   // nothing
 	publicRead  = "read"  // show sums of pages and sites
 	publicCount = "count" // the same, and count visits
+)
+
+// Whether rows of visits have the tags by which reports can be filtered.
+const (
+	filtersOn  = "on"
+	filtersOff = "off"
 )
 
 var publicCounts = []string{publicOff, publicRead, publicCount}
@@ -169,6 +176,11 @@ func (s Settings) apply(row *db.App) error {
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
 	if s.Tags != nil {
 		row.Tags = readTags(&f, s.Tags)
+	}
+	if s.Filters != nil {
+		var word string
+		applyWord(&f, "filters", s.Filters, &word, []string{filtersOn, filtersOff}, "known")
+		row.Filters = word == filtersOn
 	}
 	return f.error()
 }

@@ -57,3 +57,21 @@ $$;
 COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a day like 20190629 that is closed; false if there is none, or an app keeps its visits. Fails with SQLSTATE 55P03 where somebody is using it: try again.';
 
 REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;
+
+-- A dropped partition is gone for every snapshot. An older one still has it in the catalog, but
+-- pg_get_expr, which asks for what is there now, finds no table.
+CREATE FUNCTION last_dropped_day() RETURNS integer
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(max(substring(pg_get_expr(c.relpartbound, 0) FROM '[0-9]+')::integer), -1)
+        FROM pg_inherits AS i
+        JOIN pg_class AS c ON c.oid = i.inhrelid
+        WHERE i.inhparent = table_of('visits')
+          AND pg_get_expr(c.relpartbound, c.oid) IS NULL);
+END
+$$;
+
+COMMENT ON FUNCTION last_dropped_day() IS 'The last day whose visits were dropped since the snapshot was taken, for a transaction that has locked visits; -1: none was.';

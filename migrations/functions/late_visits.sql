@@ -247,7 +247,7 @@ COMMENT ON FUNCTION decide_late_visits(bigint[], inet[], integer[], integer[], b
 
 CREATE FUNCTION write_late_visits(
     pages bigint[], ips inet[], at_days integer[], firsts integer[], lasts integer[],
-    ranks bigint[], next_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]
+    ranks bigint[], next_days integer[], previous_days integer[], newcomers boolean[], counts boolean[], tag_sets text[]
 ) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -256,7 +256,7 @@ BEGIN
     WITH decided AS MATERIALIZED (
         SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(at_days) AS day_id, unnest(firsts) AS first_day, unnest(lasts) AS last_day,
                unnest(ranks) AS rank, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day, unnest(newcomers) AS newcomer,
-               unnest(counts) AS counted
+               unnest(counts) AS counted, unnest(tag_sets) AS tags
     ), came AS (
         INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
         SELECT d.page_id, d.ip, d.rank, d.day_id, d.day_id
@@ -274,8 +274,8 @@ BEGIN
             SET first_day = excluded.first_day,
                 last_day  = excluded.last_day
     ), visited AS (
-        INSERT INTO visits (page_id, day_id, previous_day, ip)
-        SELECT d.page_id, d.day_id, d.previous_day, d.ip
+        INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+        SELECT d.page_id, d.day_id, d.previous_day, d.ip, nullif(d.tags, '')::integer[]
         FROM decided AS d
         WHERE d.counted
         ORDER BY d.day_id, d.page_id, d.ip
@@ -290,7 +290,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[]) IS 'Writes visits, as decide_late_visits has decided, and their visitors, and links the visits after them to them.';
+COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]) IS 'Writes visits, as decide_late_visits has decided, and their visitors, and links the visits after them to them.';
 
 CREATE FUNCTION add_late_hot(targets bigint[], sites bigint[], target_days integer[], hots bigint[]) RETURNS void
 LANGUAGE plpgsql
@@ -405,7 +405,7 @@ COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[],
-    tags bytea
+    tags bytea, tag_sets text[] DEFAULT NULL -- which an instance of 0.1.0 does not give
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -428,16 +428,17 @@ DECLARE
 BEGIN
     PERFORM add_late_hot(targets, sites, target_days, hots);
     FOR nth IN 1 .. (SELECT coalesce(max(t.turn), 0) FROM unnest(turns) AS t (turn)) LOOP
-        SELECT array_agg(a.place) AS places, array_agg(a.page_id) AS pages, array_agg(a.ip) AS ips, array_agg(a.day_id) AS days
+        SELECT array_agg(a.place) AS places, array_agg(a.page_id) AS pages, array_agg(a.ip) AS ips, array_agg(a.day_id) AS days, array_agg(a.tags) AS tag_sets
         INTO v
         FROM (
-            SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(day_ids) AS day_id, unnest(turns) AS turn, generate_subscripts(turns, 1) AS place
+            SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(day_ids) AS day_id, unnest(turns) AS turn, unnest(tag_sets) AS tags,
+                   generate_subscripts(turns, 1) AS place
         ) AS a
         WHERE a.turn = nth;
         SELECT * INTO known FROM find_late_visitors(v.pages, v.ips);
         SELECT * INTO decided FROM decide_late_visits(v.pages, v.ips, v.days, known.lasts, known.ranks);
         PERFORM write_late_visits(v.pages, v.ips, v.days, known.firsts, known.lasts,
-                                  decided.ranks, decided.next_days, decided.previous_days, decided.newcomers, decided.counts);
+                                  decided.ranks, decided.next_days, decided.previous_days, decided.newcomers, decided.counts, v.tag_sets);
         PERFORM add_late_visits(v.pages, v.days, decided.previous_days, decided.newcomers, decided.counts);
         PERFORM link_late_returns(v.pages, v.days, decided.next_days, decided.previous_days, decided.counts);
         PERFORM add_to_sketches(array_agg(s.page_id), array_agg(s.day_id), array_agg(s.ip))
@@ -471,12 +472,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
+COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
 
 REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
     relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]), find_late_visitors(bigint[], inet[]),
     decide_late_visits(bigint[], inet[], integer[], integer[], bigint[]),
-    write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[]),
+    write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]),
     add_late_hot(bigint[], bigint[], integer[], bigint[]), add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]), link_late_returns(bigint[], integer[], integer[], integer[], boolean[]),
     move_late_newcomers(bigint[], integer[], integer[], integer[]),
-    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) FROM PUBLIC;
+    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) FROM PUBLIC;

@@ -37,12 +37,7 @@ BEGIN
     END IF;
 
     PERFORM FROM visits WHERE false; -- of no day: locks the parent alone
-    SELECT coalesce(max(substring(pg_get_expr(c.relpartbound, 0) FROM '[0-9]+')::integer), -1)
-    INTO dropped
-    FROM pg_inherits AS i
-    JOIN pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = table_of('visits')
-      AND pg_get_expr(c.relpartbound, c.oid) IS NULL; -- of a table that is gone
+    dropped := last_dropped_day();
     -- Erased visitors cannot be told apart; each of their days may be one more visitor.
     SELECT k.all_kept,
            (SELECT coalesce(sum(e.visitors), 0)

@@ -42,6 +42,31 @@ WHERE p.app_id = @app_id
 GROUP BY coalesce(p.site_id, p.id)
 ORDER BY id;
 
+-- name: SiteDays :many
+-- The days of an app's sites whose rows of visits may be kept.
+SELECT d.page_id AS site, d.day_id AS day
+FROM pages AS p
+JOIN days AS d ON d.page_id = p.id
+WHERE p.app_id = @app_id
+  AND p.site_id IS NULL
+  AND d.day_id >= coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = @app_id), 0)
+ORDER BY d.day_id, d.page_id;
+
+-- name: VisitTagsEmpty :execrows
+-- Takes the tags out of some rows of a site on a day.
+UPDATE visits AS v
+SET tags = NULL
+WHERE v.page_id = @site
+  AND v.day_id = @day
+  AND v.ip = ANY (ARRAY(
+      SELECT s.ip
+      FROM visits AS s
+      WHERE s.page_id = @site
+        AND s.day_id = @day
+        AND s.tags IS NOT NULL
+      LIMIT @most
+  ));
+
 -- name: VisitorTargetsAt :many
 -- Those that are of some sites, and the last day on which each one's site was counted.
 SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, v.first_day, v.last_day,

@@ -146,3 +146,57 @@ SELECT t.uri::text         AS uri,
        t.pv::bigint        AS pv,
        t.newcomers::bigint AS newcomers
 FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;
+
+-- What a filter selects of the visitors of a site. -1 is not known.
+
+-- name: PanelNumbersWhere :many
+-- The numbers of some visitors of a site in a range of days.
+SELECT coalesce(nullif(@from_day::integer, 0), (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = @app::text AND d.target = @target::text), 0)::integer AS first_day,
+       @to_day::integer               AS last_day,
+       coalesce(w.visitors, -1)::bigint AS uniques,
+       w.new_visitors::bigint         AS new_visitors,
+       w.pv::bigint                   AS pv,
+       (-1)::bigint                   AS hot,
+       true::boolean                  AS exact
+FROM report.numbers_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w;
+
+-- name: PanelChartWhere :many
+-- Some visitors of a site by day, week or month.
+SELECT c.first_day::integer                AS first_day,
+       c.last_day::integer                 AS last_day,
+       CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
+       coalesce(w.new_visitors, 0)::bigint AS new_visitors,
+       coalesce(w.pv, 0)::bigint           AS pv,
+       (-1)::bigint                        AS hot,
+       0::bigint                           AS visitors_before,
+       false::boolean                      AS compared,
+       ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
+             FROM report.notes AS n
+             WHERE n.app = @app::text
+               AND n.day_id BETWEEN c.first_day AND c.last_day
+               AND (n.site = @target::text OR n.site IS NULL AND @notes_of_all::boolean)
+             ORDER BY n.day_id, n.note)::text[] AS notes
+FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text) AS c
+LEFT JOIN report.days_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @period::text) AS w ON w.first_day = c.first_day
+ORDER BY c.first_day;
+
+-- name: PanelTagsWhere :many
+-- With what some visitors of a site came in a range of days; in the last row of each name those who
+-- came without.
+SELECT w.name::text           AS name,
+       w.value::text          AS value,
+       w.pv::bigint           AS pv,
+       w.new_visitors::bigint AS newcomers
+FROM report.tags_where(@app::text, @target::text, @names::text[], @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS w;
+
+-- name: PanelPagesWhere :many
+-- The pages that some visitors of a site saw in a range of days.
+SELECT w.uri::text            AS uri,
+       w.uniques::bigint      AS uniques,
+       w.new_visitors::bigint AS new_visitors,
+       w.pv::bigint           AS pv,
+       (-1)::bigint           AS hot,
+       0::bigint              AS uniques_before,
+       w.uniques::bigint      AS uniques_compared,
+       0::bigint              AS page_id
+FROM report.pages_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS w;

@@ -135,3 +135,16 @@ UNION ALL
 SELECT p.uniques::bigint, p.exact::boolean, p.standard_error::double precision, p.erased::bigint
 FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS p
 WHERE @prefix::text <> '';
+
+-- name: DaysWhere :many
+-- Some visitors of a site, day by day; -1 is not known.
+SELECT w.first_day::integer AS day, w.pv::bigint AS pv, w.new_visitors::bigint AS new_visitors, (-1)::bigint AS hot
+FROM report.days_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w
+ORDER BY 1
+LIMIT @n;
+
+-- name: FiltersSince :one
+-- From which day of a range on visitors of a site can be asked for by conditions, and how many of
+-- these days were erased.
+SELECT s.since::integer AS since, s.erased::bigint AS erased
+FROM report.filters_since(@app::text, @target::text, @from_day::integer, @to_day::integer) AS s;

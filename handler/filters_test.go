@@ -1,0 +1,141 @@
+package handler
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter/app"
+	"footfall/counter/desk"
+)
+
+// Pages, REST in both forms and SQL tell the same of some visitors, those whom a model of sets has.
+func TestFiltersTellTheSameOnEachWay(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	from := map[string]string{"google": "https://www.google.com/", "wiki.example": "https://wiki.example/a", "(none)": ""}
+	var model desk.Model
+	for day := range 3 {
+		now := noon.AddDate(0, 0, day)
+		e.Clock.Set(now)
+		for i, source := range []string{"google", "wiki.example", "(none)", "google", "google", "(none)", "wiki.example", "google"} {
+			n := (i + 3*day) % 9
+			for _, page := range []string{"/home", "/docs/a", "/docs/b", "/home"}[(i+day)%3:] {
+				e.brings(n, "http://hhui.top"+page, from[source])
+				tags := []string{"hour 12", "source " + source}
+				if source == "(none)" {
+					tags = tags[:1]
+				}
+				model.Counted(desk.Seen{Visitor: fmt.Sprint(n), Page: "hhui.top" + page, Day: 20190629 + []int32{0, 1, 72}[day],
+					PageTag: tags[1:], SiteTag: tags[:1]})
+			}
+		}
+	}
+	e.Close() // which adds up tags
+	numbers := regexp.MustCompile(`class="big">([^<]*)`)
+	const to = 20190701
+	for range 60 {
+		conditions := desk.AnyConditions(map[string][]string{"source": {"google", "wiki.example", "(none)"}, "hour": {"12"},
+			"page": {"/home", "/docs/a", "/docs/*", "/docs/b"}})
+		want := model.Where("hhui.top", nil, 20190629, to, conditions...)
+		require.Equal(t, want, e.WhereOf(t, "hhui.top", 20190629, to, []string{"source", "hour"}, conditions...), conditions)
+		query := url.Values{"where": conditions}.Encode()
+		var told []string
+		for _, n := range numbers.FindAllStringSubmatch(e.get("/dash/demo/hhui.top?range=30d&"+query).body, -1) {
+			told = append(told, n[1])
+		}
+		require.Len(t, told, 4, conditions)
+		assert.Contains(t, want, "numbers "+strings.Join(told[:3], " "), conditions)
+		assert.Equal(t, "–", told[3], "how often they came is not known")
+		const api = "/api/apps/demo/"
+		for _, line := range want {
+			words := strings.Fields(line)
+			switch words[0] {
+			case "numbers":
+				assert.Contains(t, e.get(api+"numbers?site=hhui.top&from=20190629&to=20190701&"+query).body,
+					fmt.Sprintf(`"uniques":%s,"new_visitors":%s,"pv":%s,"hot":null`, words[1], words[2], words[3]), conditions)
+			case "day":
+				assert.Contains(t, e.get(api+"days?site=hhui.top&format=csv&"+query).body, strings.Join(words[1:], ",")+",\r\n", conditions)
+			case "page":
+				assert.Contains(t, e.get(api+"pages?site=hhui.top&format=csv&"+query).body,
+					fmt.Sprintf("hhui.top%s,%s,%s,%s,,", words[1], words[4], words[3], words[2]), conditions)
+			case "tag":
+				assert.Contains(t, e.get(api+"tags?site=hhui.top&format=csv&name="+words[1]+"&"+query).body,
+					strings.Join(words[2:], ",")+"\r\n", conditions)
+			}
+		}
+	}
+}
+
+// What cannot be told is refused with what there is; chips and values lead to and fro.
+func TestFiltersSayWhatThereIs(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.brings(1, "http://hhui.top/home", "https://www.google.com/")
+	e.brings(2, "http://hhui.top/a%7Cb", "")
+	e.Close()
+	const site, api = "/dash/demo/hhui.top?range=today", "/api/apps/demo/numbers?site=hhui.top&"
+	for where, says := range map[string]string{
+		"source:bing": "there are google, (other)", "x": "is no condition", "colour:red": "there are page, event, new, returning, source",
+		"page:/none":   "has no page /none",
+		"page:.evil/x": "is no path", "event:signup": "there are no events", "!source:": "is no condition", "page:/none/*": "has no page",
+		"page:/home|/none": "has no page /none",
+	} {
+		for _, at := range []string{site + "&where=", api + "where="} {
+			a := e.get(at + url.QueryEscape(where))
+			assert.Equal(t, http.StatusBadRequest, a.status, where)
+			assert.Contains(t, html.UnescapeString(a.body), says, where)
+		}
+	}
+	assert.Equal(t, http.StatusBadRequest, e.get(site+strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")).status)
+	assert.Contains(t, e.get(api+"days_before=7&from=today&where=new").body, "nothing is compared under a filter")
+
+	under := e.get(site + "&where=" + url.QueryEscape("page:/a%257Cb")).body
+	assert.Contains(t, under, `class="big">1<`, "a page with an escaped bar in its name")
+	assert.Contains(t, under, `<bdi>/a%7Cb</bdi>`)
+	assert.NotContains(t, under, "First visits")
+	both := e.get(site + "&where=source:google&where=new").body
+	less := regexp.MustCompile(`class="less" href="([^"]*)"`).FindAllStringSubmatch(both, -1)
+	require.Len(t, less, 2)
+	assert.Contains(t, html.UnescapeString(less[0][1]), "where=new")
+	assert.NotContains(t, less[0][1], "source")
+	assert.Contains(t, html.UnescapeString(both), "ARRAY['source:google', 'new']::text[]")
+
+}
+
+// Without filters rows keep nothing of what visitors came with, and those that did are emptied.
+func TestFiltersAreOff(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.brings(1, "http://hhui.top/home", "https://www.google.com/")
+	rows := func() int64 { return e.One(t, `SELECT count(*) FROM footfall.visits WHERE tags IS NOT NULL`) }
+	require.EqualValues(t, 1, rows())
+	off, on := "off", "on"
+	require.NoError(t, e.Admin.SetApp(t.Context(), "demo", app.Settings{Filters: &off}))
+	require.Zero(t, rows())
+	e.brings(2, "http://hhui.top/home", "https://www.google.com/")
+	require.Zero(t, rows())
+	const site = "/dash/demo/hhui.top?range=today&where=source:google"
+	assert.Contains(t, html.UnescapeString(e.get(site).body), "filters of app demo are off")
+	require.NoError(t, e.Admin.SetApp(t.Context(), "demo", app.Settings{Filters: &on}))
+	e.brings(3, "http://hhui.top/home", "https://www.google.com/")
+	require.EqualValues(t, 1, rows())
+	e.Clock.Set(noon.Add(24 * time.Hour))
+	e.brings(3, "http://hhui.top/home", "https://www.google.com/")
+	e.Close()
+	today := e.get("/dash/demo/hhui.top?range=7d&where=source:google&where=returning").body
+	assert.Contains(t, today, "known from 30 June 2019 on")
+	assert.Contains(t, today, `class="big">1<`)
+	single := e.get("/dash/demo/hhui.top?range=7d&where=source:google").body
+	assert.Regexp(t, `(?s)class="big">–<.*class="big">3<.*class="big">4<`, single, "its days are known for ever, and who came is not")
+	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/numbers?site=hhui.top&where=returning").status)
+	assert.Contains(t, e.get("/api/apps/demo/numbers?site=hhui.top&where=source:google").body, `"uniques":null,"new_visitors":3,"pv":4`)
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"strings"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Unknown stands for a number that is not known of what a filter selects: JSON and CSV leave it empty.
+const Unknown = -1
+
+// FiltersSince returns from which day of a range on visitors of a site can be asked for by conditions
+// (0: on all of its days), and how many of these days were those of visitors who were erased, and are
+// in no answer.
+func (r *Reader) FiltersSince(ctx context.Context, l Look) (FiltersSinceRow, error) {
+	return ask(ctx, r, "since when filters are known", (*Queries).FiltersSince, l)
+}
+
+// TagsWhere reads the first N values of some tags with which those visitors came for whom conditions
+// hold.
+func (r *Reader) TagsWhere(ctx context.Context, l Look) (Panel[TagUnderFilter], error) {
+	return panelOf(ctx, r, "tags under a filter", PanelTagsWhere, (*Queries).PanelTagsWhere, l)
+}
+
+// uniquesWhere is UniquesOf for a site and conditions.
+func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
+	p, err := r.Numbers(ctx, l)
+	if err != nil {
+		return Uniques{}, err
+	}
+	if p.Rows[0].Uniques == Unknown {
+		return Uniques{}, visit.Errorf(visit.Invalid, "where", "of some of these days it is not kept who came: ask for later ones")
+	}
+	since, err := r.FiltersSince(ctx, l)
+	return Uniques{Uniques: p.Rows[0].Uniques, Exact: true, Erased: since.Erased}, err
+}
+
+// CheckWhere returns an error unless all that a look asks for is known of what a filter selects.
+func (l Look) CheckWhere() error {
+	site := cmp.Or(l.Target, strings.Join(l.Targets, ",/"))
+	switch {
+	case len(l.Where) == 0:
+	case site == "" || strings.Contains(site, "/") || l.Prefix != "":
+		return visit.Errorf(visit.Invalid, "where", "filters are of the visitors of a site: give site, and a page as where=page:/home")
+	case l.Before > 0:
+		return visit.Errorf(visit.Invalid, "days_before", "nothing is compared under a filter: ask for the other days by themselves")
+	case l.Find != "" || l.After != (Place{}) && l.After.Day == 0:
+		return visit.Errorf(visit.Invalid, "where", "pages under a filter are a list that is told at once: leave find and after out")
+	case l.By != "" && l.By != "pv":
+		return visit.Errorf(visit.Invalid, "order", "pages under a filter are in order of pv alone")
+	}
+	return nil
+}
+
+// filterFault makes an error of what the schema says of conditions, where it does.
+func filterFault(err error) error {
+	if fault, is := strings.CutPrefix(db.Refused(err), "where: "); is {
+		return visit.Errorf(visit.Invalid, "where", "%s", fault).Because(err)
+	}
+	return err
+}
+
+// Told are the rows as JSON and CSV have them: under a filter, with nothing in place of numbers that are not
+// known.
+func (a *Rows) Told() any {
+	if len(a.Look.Where) == 0 {
+		return a.List
+	}
+	return withoutUnknown(a.List)
+}
+
+// withoutUnknown makes structs whose numbers are pointers, nil where one is not known.
+func withoutUnknown(list any) any {
+	of := reflect.ValueOf(list)
+	var fields []reflect.StructField
+	for _, f := range reflect.VisibleFields(of.Type().Elem()) {
+		if !f.IsExported() || f.Anonymous {
+			continue
+		}
+		if f.Index = nil; f.Type.Kind() == reflect.Int64 {
+			f.Type = reflect.PointerTo(f.Type)
+		}
+		fields = append(fields, f)
+	}
+	kind := reflect.StructOf(fields)
+	made := reflect.MakeSlice(reflect.SliceOf(kind), of.Len(), of.Len())
+	for i := range of.Len() {
+		for at, f := range fields {
+			from, to := of.Index(i).FieldByName(f.Name), made.Index(i).Field(at)
+			switch {
+			case f.Type.Kind() != reflect.Pointer:
+				to.Set(from)
+			case from.Int() != Unknown:
+				to.Set(from.Addr())
+			}
+		}
+	}
+	return made.Interface()
+}

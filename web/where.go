@@ -1,0 +1,196 @@
+package web
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"footfall/report"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// A view may be of some visitors of a site alone, those for whom conditions hold (view.where). What these
+// mean is told in migrations/report/filters.sql.
+
+const mostConditions = 8
+
+// chip shows a condition, and leads to the view without it.
+type chip struct {
+	Not           bool
+	Name, Value   string
+	Link, Negated string // without it, and with its opposite
+}
+
+var (
+	// What parts of a condition mean something else in a value.
+	special = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
+	escaped = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
+	plain   = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
+	percent = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
+)
+
+// conditionOf is the condition that a tag has a value, or that a page was seen.
+func conditionOf(name, value string) string {
+	if slices.Contains([]string{"page", "event", "new", "returning"}, name) {
+		name = "tag." + name
+	}
+	return name + ":" + writtenValue(value)
+}
+
+func pageCondition(path string) string { return "page:" + writtenValue(path) }
+
+func writtenValue(value string) string {
+	return special.Replace(escaped.ReplaceAllString(value, "%25$1"))
+}
+
+// shownValue is a value as it was before it was written.
+func shownValue(written string) string {
+	const mark = "\x01"
+	return strings.ReplaceAll(plain.Replace(percent.ReplaceAllString(written, mark+"$1")), mark, "%")
+}
+
+// readWhere reads the conditions of an address, each once. On the page of a page they hold for those who
+// saw it.
+func (v *view) readWhere(given []string) error {
+	for _, c := range given {
+		if c = strings.TrimSpace(c); c != "" && !slices.Contains(v.where, c) {
+			v.where = append(v.where, c)
+		}
+		if len(c) > mostPath || !utf8.ValidString(c) || strings.ContainsRune(c, 0) {
+			return visit.Errorf(visit.Invalid, "where", "it is no condition: write one like country:de")
+		}
+	}
+	if v.site == "" || v.who || len(v.where) == 0 {
+		v.where = nil
+		return nil
+	}
+	if v.path != "" {
+		v.where, v.path = append(v.where, pageCondition(v.path)), ""
+	}
+	if len(v.where) > mostConditions {
+		return visit.Errorf(visit.Invalid, "where", "there are %d conditions: %d are the most", len(v.where), mostConditions)
+	}
+	for _, c := range v.where {
+		if v.app.Shared != nil && !v.sharesCondition(c) {
+			return visit.Errorf(visit.Forbidden, "where", "a link leads to conditions of pages and built-in tags alone")
+		}
+	}
+	v.find, v.value, v.by, v.chart = "", "", orders[0], charts[0]
+	return nil
+}
+
+// sharesCondition reports whether whoever has a link may ask for a condition: those of the app's own tags may
+// be of persons, and events are not the site's.
+func (v view) sharesCondition(c string) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(c, "!"), ":")
+	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
+}
+
+// toggled is the view with a condition, or without it if it has that.
+func (v view) toggled(c string) view {
+	return v.of(v.site, "").with(func(o *view) {
+		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
+		if len(o.where) == len(v.where) {
+			o.where = append(o.where, c)
+		}
+		if v.path != "" {
+			o.where = slices.Insert(o.where, 0, pageCondition(v.path))
+		}
+		o.by, o.chart = orders[0], charts[0]
+	})
+}
+
+// chips are those of all conditions.
+func (v view) chips() (chips []chip) {
+	for _, c := range v.where {
+		rest, not := strings.CutPrefix(c, "!")
+		name, written, _ := strings.Cut(rest, ":")
+		made := chip{Not: not, Name: strings.TrimPrefix(name, "tag."), Link: v.toggled(c).link()}
+		var values []string
+		for _, value := range strings.Split(written, "|") {
+			if name == "page" {
+				values = append(values, visit.Shown(v.site + shownValue(value))[len(visit.Shown(v.site)):])
+			} else if value != "" {
+				values = append(values, tagName(name, shownValue(value)))
+			}
+		}
+		made.Value = strings.Join(values, " or ")
+		opposite := "!" + c
+		if not {
+			opposite = rest
+		}
+		made.Negated = v.with(func(o *view) {
+			o.where = slices.Clone(v.where)
+			o.where[slices.Index(o.where, c)] = opposite
+		}).link()
+		chips = append(chips, made)
+	}
+	return chips
+}
+
+// single reports whether the only condition is that a tag has a value, or one of some: that is known for ever,
+// by day.
+func (v view) single() bool {
+	if len(v.where) != 1 || v.in.Days() > mostDayBars {
+		return false
+	}
+	name, values, is := strings.Cut(v.where[0], ":")
+	return is && name[0] != '!' && name != "page" && name != "event" && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
+}
+
+// readKnown finds out on which days of the range it is known with what visitors came. Of earlier ones only the
+// days of a single tag are.
+func (d *Dashboard) readKnown(ctx context.Context, v *view) error {
+	if len(v.where) == 0 || v.since == 0 || v.stretch().In == none {
+		return nil
+	}
+	known, err := d.reader.FiltersSince(ctx, v.look())
+	if err != nil || known.Since == 0 {
+		v.erased = known.Erased
+		return err
+	}
+	v.known, v.erased = known.Since, known.Erased
+	if v.single() {
+		v.period = periods[0]
+	} else {
+		v.since = known.Since
+	}
+	return nil
+}
+
+// keepMore says since when filters are known, and how to have them for longer.
+func (v view) keepMore() string {
+	if v.known == 0 {
+		return ""
+	}
+	return "who came, and with what, is known from " + longDay(v.known) + " on: rows of visits are kept for as many days as " +
+		"footfall app set --retain-days says"
+}
+
+// onlySums reports whether nothing but the days of a single tag can be told of the range.
+func (v view) onlySums() bool { return v.known > 0 && v.single() }
+
+// brings leads to the pages to which the single source or campaign of a view brought visitors; "": it has none.
+func (v view) brings() string {
+	if len(v.where) != 1 {
+		return ""
+	}
+	name, written, _ := strings.Cut(v.where[0], ":")
+	if !v.leadsToPages(name) || strings.Contains(written, "|") || shownValue(written) == report.WithoutTag {
+		return ""
+	}
+	return v.of(v.site, "").with(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
+}
+
+// suggestions are conditions that a page has values of.
+func suggestions(panels []tagPanel) (some []string) {
+	for _, p := range panels {
+		for _, r := range p.Rows {
+			some = append(some, r.Condition)
+		}
+	}
+	return append(some, "new", "returning")
+}
