@@ -87,6 +87,7 @@ func TestDashboardInChromium(t *testing.T) {
 		"/dash/demo/never.example",
 		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from",
 		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
+		"/dash/demo/hhui.top?range=all&where=!country:de&where=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?range=all&where=!new&where=!source:DE",
 		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}

@@ -43,6 +43,9 @@ func (v view) rangeBar() rangeBar {
 	if v.compare == other {
 		other = compares[0]
 	}
+	if len(v.where) > 0 { // nothing is compared
+		return bar
+	}
 	for i, label := range []string{"the days before", "the year before", "nothing"} {
 		key := ""
 		if compares[i] == other {
