@@ -95,7 +95,8 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 			assert.Contains(t, html.UnescapeString(a.body), says, where)
 		}
 	}
-	assert.Equal(t, http.StatusBadRequest, e.get(site+strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")).status)
+	nine := strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")
+	assert.Equal(t, http.StatusBadRequest, e.get(site+nine).status)
 	assert.Contains(t, e.get(api+"days_before=7&from=today&where=new").body, "nothing is compared under a filter")
 
 	under := e.get(site + "&where=" + url.QueryEscape("page:/a%257Cb")).body

@@ -418,7 +418,8 @@ func TestNothingIsToldThatIsNotTrueAnyMore(t *testing.T) {
 	a, b := written(1, 0, 1200), written(2, 3600, 4800)
 	d.file("cat", text(b, a))
 	d.follow(step{"cat", []string{"cat"}, nil, len(a) + len(b), ""})
-	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
+	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql
+		AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
 	d.exec(`CREATE CONSTRAINT TRIGGER no_room AFTER INSERT ON footfall.logs DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW EXECUTE FUNCTION footfall.no_room()`)
 	more := written(3, 7200, 9000)
