@@ -109,13 +109,20 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 		`tags('shop', $1::text, 'source', 20190601, 20190630)`, `tag_pages('shop', 'source', 'google', 20190601, 20190630, site => $1::text)`,
 		`people('shop', $1::text, 'source')`,
 	}
-	assert.Len(t, calls, query[int](t, conn, `
+	ofSites := []string{
+		`visitors_where('shop', $1::text, 20190601, 20190630, '{new}')`, `numbers_where('shop', $1::text, 20190601, 20190630, '{new}')`,
+		`days_where('shop', $1::text, 20190601, 20190630, '{new}')`, `pages_where('shop', $1::text, 20190601, 20190630, '{new}')`,
+		`tags_where('shop', $1::text, '{source}', 20190601, 20190630, '{new}')`, `filters_since('shop', $1::text, 20190601, 20190630)`,
+	}
+	assert.Equal(t, query[int](t, conn, `
 		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}'
-		AND proargnames[2] <> 'from_day'`)+1, "and top_pages")
-	for _, call := range calls {
+		AND proargnames[2] <> 'from_day'`)+1, len(calls)+len(ofSites), "and top_pages")
+	for _, call := range append(ofSites, calls...) {
 		_, err := conn.Exec(t.Context(), `SELECT FROM report.`+call, "https://example.com/a")
 		assert.Equal(t, "22023", code(err), "%s: %v", call, err)
 		assert.ErrorContains(t, err, "write it as it is stored, like example.com", call)
+	}
+	for _, call := range calls {
 		exec(t, conn, `SELECT FROM report.`+call, "example.com/a")
 		exec(t, conn, `SELECT FROM report.`+call, "example.com/http://a")
 	}

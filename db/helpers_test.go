@@ -80,6 +80,7 @@ func onDay(b *db.Batch, day int32) *db.Batch {
 		b.Targets.Sites = append(b.Targets.Sites, map[int64]int64{2: 1, 3: 1}[target])
 		b.Targets.Days = append(b.Targets.Days, day)
 	}
+	b.Pairs.TagSets = make([]string, len(b.Pairs.Targets))
 	for range b.Pairs.Targets {
 		b.Pairs.Days = append(b.Pairs.Days, day)
 	}
