@@ -2,11 +2,12 @@
 -- values together make, and verify proves tag_days.
 
 -- +goose Up
--- Without a default, so that no row is written: NULL is not known.
+-- Without a default, so that no row is written: NULL is not known. Where a column is there, since
+-- somebody has taken the step back in part, it stays.
 ALTER TABLE visits
-    ADD COLUMN tags integer[];
+    ADD COLUMN IF NOT EXISTS tags integer[];
 ALTER TABLE apps
-    ADD COLUMN filters boolean NOT NULL DEFAULT true;
+    ADD COLUMN IF NOT EXISTS filters boolean NOT NULL DEFAULT true;
 
 COMMENT ON COLUMN visits.tags  IS 'Of a site, the tags of the visit with which the visitor was counted on that day; {}: none. Null: not known, as of all rows of pages, and those of instances before 0.2.0 or of an app without filters.';
 COMMENT ON COLUMN apps.filters IS 'Rows of visits have tags, by which reports can be filtered.';
