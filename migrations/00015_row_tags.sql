@@ -1,9 +1,9 @@
 -- With what each visitor of a day came, in the row of the site: by it reports answer what several
--- values together make, and verify proves tag_days.
+-- values together make.
 
 -- +goose Up
--- Without a default, so that no row is written: NULL is not known. Where a column is there, since
--- somebody has taken the step back in part, it stays.
+-- Without a default, so that no row is written: NULL is not known. A column that is
+-- there stays: batches may write it beside a step that is taken anew.
 ALTER TABLE visits
     ADD COLUMN IF NOT EXISTS tags integer[];
 ALTER TABLE apps

@@ -89,6 +89,17 @@ var (
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
 
+// readWho reads whether the list of who came is asked for, and behind which of them it goes on.
+func (v *view) readWho(q url.Values) error {
+	if v.who = q.Has("who") && v.site != ""; !v.who {
+		return nil
+	}
+	if v.after = q.Get("after"); !v.app.Names {
+		return visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in with a key of the scope read")
+	}
+	return nil
+}
+
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
 // knows are ignored.
 func newView(app App, site string, q url.Values) (v view, err error) {
@@ -117,9 +128,8 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
 	}
-	v.after = map[bool]string{true: q.Get("after")}[q.Has("who") && site != ""]
-	if v.who = q.Has("who") && site != ""; v.who && !app.Names {
-		return v, visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in with a key of the scope read")
+	if err := v.readWho(q); err != nil {
+		return v, err
 	}
 	if err := v.readWhere(q["where"]); err != nil {
 		return v, err

@@ -15,8 +15,6 @@ import (
 // A view may be of some visitors of a site alone, those for whom conditions hold (view.where). What these
 // mean is told in migrations/report/filters.sql.
 
-const mostConditions = 8
-
 // chip shows a condition, and leads to the view without it.
 type chip struct {
 	Not           bool
@@ -69,9 +67,6 @@ func (v *view) readWhere(given []string) error {
 	}
 	if v.path != "" {
 		v.where, v.path = append(v.where, pageCondition(v.path)), ""
-	}
-	if len(v.where) > mostConditions {
-		return visit.Errorf(visit.Invalid, "where", "there are %d conditions: %d are the most", len(v.where), mostConditions)
 	}
 	for _, c := range v.where {
 		if v.app.Shared != nil && !v.sharesCondition(c) {
