@@ -25,8 +25,8 @@ const (
 	standardInputName = "standard input"
 )
 
-// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed,
-// unless there are many.
+// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed, unless
+// there are many that were written later.
 type file struct {
 	name   string   // as it is told of
 	handle *os.File // nil: it is opened each time that it is read
@@ -34,7 +34,7 @@ type file struct {
 	packed packing
 }
 
-// mostOpen is how many files stay open.
+// mostOpen is how many files stay open at most.
 const mostOpen = 500
 
 type packing int

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -147,6 +148,7 @@ func (r *run) refreshed(ctx context.Context) error {
 func (r *run) open() error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
+	var open []*file
 	for _, name := range names {
 		f, err := openFile(name, r.Stdin)
 		if err != nil {
@@ -154,8 +156,8 @@ func (r *run) open() error {
 			continue
 		}
 		r.sources = append(r.sources, &source{file: f})
-		if len(names) > mostOpen && !r.Follow {
-			f.leave()
+		if open = append(open, f); len(open) > mostOpen && !r.Follow {
+			open = leaveOld(open)
 		}
 		if r.Follow && (f.packed != plain || name == standardInput) {
 			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
@@ -165,6 +167,16 @@ func (r *run) open() error {
 		return visit.Errorf(visit.Invalid, "", "%v", err)
 	}
 	return nil
+}
+
+// leaveOld closes half of some files, and returns the others: those that were written last, which are
+// about to be renamed.
+func leaveOld(open []*file) []*file {
+	slices.SortFunc(open, func(a, b *file) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	for _, f := range open[len(open)/2:] {
+		f.leave()
+	}
+	return open[:len(open)/2]
 }
 
 func (r *run) close() {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
@@ -136,7 +137,7 @@ func (p *onPostgres) runAll(all []*imported) {
 		i.options.App, i.options.pauses = p.app, time.Nanosecond
 		o := i.options
 		e := errandOf{
-			URL: p.url, App: p.app, Server: o.Server, Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted,
+			URL: dbtest.With(p.t, p.url, "application_name", p.app), App: p.app, Server: o.Server, Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted,
 			Another: o.Another,
 			DryRun:  o.DryRun, KillAt: i.killAt,
 		}
@@ -155,7 +156,21 @@ func (p *onPostgres) runAll(all []*imported) {
 		})
 	}
 	running.Wait()
+	if slices.ContainsFunc(all, func(i *imported) bool { return i.killed != "" }) {
+		p.awaitSessions()
+	}
 	p.observe(all)
+}
+
+// awaitSessions waits until the sessions of processes are over: what a process that was killed has sent
+// is still carried out, and commits.
+func (p *onPostgres) awaitSessions() {
+	assert.Eventually(p.t, func() bool {
+		var n int
+		must(p.conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = $1`, p.app).Scan(&n))
+		return n == 0
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // process runs an import by itself.

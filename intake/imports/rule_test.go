@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -376,6 +377,35 @@ func TestManySmallFiles(t *testing.T) {
 	d.file("000000.gz", packGzip(t, []byte("#Version: 1.0\n"+asked("10.0.0.0", "/", 0)+asked("192.0.2.1", "/0", 0)+
 		asked("192.0.2.2", "/", 5000))))
 	d.follow(step{"one has grown", []string{"*.gz"}, nil, 2*n + 1, ""})
+}
+
+// Of very many files those that were written last stay open: they may be rotated at any moment.
+func TestWhatWasWrittenLastStaysOpen(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	newest := filepath.Join(folder, "000.log")
+	for i := range mostOpen + 1 {
+		name := filepath.Join(folder, fmt.Sprintf("%03d.log", i))
+		require.NoError(t, os.WriteFile(name, []byte("a line\n"), 0o600))
+		require.NoError(t, os.Chtimes(name, time.Time{}, time.Unix(int64(1e9-i), 0)))
+	}
+	r := &run{Options: Options{Files: []string{filepath.Join(folder, "*.log")}}, summary: newSummary()}
+	require.NoError(t, r.open())
+	defer r.close()
+	require.NoError(t, os.Rename(newest, newest+".1"))
+	opened := 0
+	for _, s := range r.sources {
+		if s.file.handle != nil {
+			opened++
+		}
+		if s.file.name == newest {
+			_, done, err := s.file.read(0)
+			require.NoError(t, err)
+			done()
+		}
+	}
+	require.Positive(t, opened)
+	require.LessOrEqual(t, opened, mostOpen)
 }
 
 // Only a file of its name takes the place of a log that shows its last lines each time.
