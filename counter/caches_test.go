@@ -195,7 +195,8 @@ func TestFilterReadsTheTables(t *testing.T) {
 		INSERT INTO counters (page_id, hot, pv, uv) VALUES (1, 50000, 50000, 50000), (2, 50000, 50000, 50000)`)
 	require.NoError(t, err)
 	late := filterOnly.startOn(t, in.URL, counter.Options{})
-	require.EqualValues(t, 100_000, late.Metric(t, "footfall_filter_keys"))
+	// A key that the filter takes for one that it has already is not counted again.
+	require.InDelta(t, 100_000, late.Metric(t, "footfall_filter_keys"), 100)
 	require.Less(t, late.Metric(t, "footfall_filter_error"), 1e-3)
 	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
 		late.Count(t, ip, "http://a/")

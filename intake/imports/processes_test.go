@@ -137,9 +137,9 @@ func (p *onPostgres) runAll(all []*imported) {
 		i.options.App, i.options.pauses = p.app, time.Nanosecond
 		o := i.options
 		e := errandOf{
-			URL: dbtest.With(p.t, p.url, "application_name", p.app), App: p.app, Server: o.Server, Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted,
-			Another: o.Another,
-			DryRun:  o.DryRun, KillAt: i.killAt,
+			URL: dbtest.With(p.t, p.url, "application_name", p.app), App: p.app, Server: o.Server,
+			Files: o.Files, Bots: o.Rules.Bots, AfterTime: o.After, AfterCounted: o.AfterCounted,
+			Another: o.Another, DryRun: o.DryRun, KillAt: i.killAt,
 		}
 		if i.killAt > 12 {
 			e.KillAt, e.After = 0, time.Duration(p.random.IntN(6000))*time.Microsecond
