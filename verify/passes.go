@@ -25,8 +25,8 @@ type finding = VerifyTotalsRow
 type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow | VerifySiteVisitorsRow |
-	VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow](
+func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyTagRowsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow |
+	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -174,33 +174,47 @@ func (t *targets) days(ctx context.Context, q *Queries) ([]finding, error) {
 	return findings(q.VerifyDays(ctx, VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
-// tags looks at what is not added up yet only where hours of a site are missing.
+// tags looks at what is not added up yet only where sums are too low.
 func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
 	found, err := findings(q.VerifyTags(ctx, VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-	at := slices.IndexFunc(found, func(f finding) bool { return f.Measure == "hours" && f.Broken > 0 })
-	if err != nil || at < 0 {
-		return found, err
-	}
-	waiting, err := hoursWaiting(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	hours := &found[at]
-	var missing []int64
-	for numbers := range slices.Chunk(hours.Offenders, offenceNumbers) {
-		target, day, stored, pv := numbers[0], numbers[1], numbers[3], numbers[4]
-		if stored += waiting[[2]int64{target, day}]; stored == pv {
-			hours.Broken--
+	rows, err := findings(q.VerifyTagRows(ctx, VerifyTagRowsParams{
+		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay, Seed: t.seed, Sampled: t.sketched,
+	}))
+	if found = append(found, rows...); err != nil {
+		return nil, err
+	}
+	var waiting map[tagSum]int64
+	for i := range found {
+		f := &found[i]
+		if f.Measure != "hours" && f.Measure != tagRowsMeasure || f.Broken == 0 {
 			continue
 		}
-		missing = append(missing, target, day, 0, stored, pv, pv)
+		if waiting == nil {
+			if waiting, err = tagsWaiting(ctx, q); err != nil {
+				return nil, err
+			}
+		}
+		kept := f.Offenders[:0]
+		for o := range slices.Chunk(f.Offenders, offenceNumbers) {
+			if o[3] += waiting[tagSum{o[0], o[1], o[2]}]; o[3] >= o[4] && o[3] <= o[5] {
+				f.Broken--
+				continue
+			}
+			kept = append(kept, o...)
+		}
+		f.Offenders = kept
 	}
-	hours.Offenders = missing
 	return found, nil
 }
 
-// hoursWaiting returns how many visitors of each target and day will be added to their hours.
-func hoursWaiting(ctx context.Context, q *Queries) (map[[2]int64]int64, error) {
+// tagSum is a sum of a target, a day and a tag, or of all its hours where that is 0.
+type tagSum struct{ target, day, tag int64 }
+
+// tagsWaiting returns how many visitors will be added to sums.
+func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	rows, err := q.VerifyTagsWaiting(ctx)
 	if err != nil {
 		return nil, err
@@ -211,9 +225,12 @@ func hoursWaiting(ctx context.Context, q *Queries) (map[[2]int64]int64, error) {
 	}
 	sums, _ := db.SumTags(news) // what is damaged will not be added either
 	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams{Pages: sums.Pages, Days: sums.Days, Tags: sums.Tags, Pvs: sums.Pvs})
-	waiting := make(map[[2]int64]int64, len(hours))
+	waiting := make(map[tagSum]int64, len(sums.Pages))
+	for i, page := range sums.Pages {
+		waiting[tagSum{page, int64(sums.Days[i]), int64(sums.Tags[i])}] = sums.Pvs[i]
+	}
 	for _, h := range hours {
-		waiting[[2]int64{h.PageID, int64(h.DayID)}] = h.Pv
+		waiting[tagSum{h.PageID, int64(h.DayID), 0}] = h.Pv
 	}
 	return waiting, err
 }

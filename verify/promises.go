@@ -67,6 +67,9 @@ var promises = []promise{
 		passTargets,
 		[]measure{{"tags pv", "the sum over the values of a tag", "pv"}, {"tags newcomers", "newcomers of all values of a tag", "uv"},
 			{"tags of app", "tags of another app, or of none", "what is allowed"}}},
+	{"tag rows", "the sums of a tag on a site's day = its visitors who came with it (a sample)", "rows of visits that say so, and erased visits",
+		"sum", passTargets,
+		[]measure{{tagRowsMeasure, "the sum", "rows of visits with the tag"}}},
 	{"hours", "the hours of a site's day have as many visitors as the day", "sums by tag, and what waits to be added to them", "site day",
 		passTargets,
 		[]measure{{"hours", "the sum over the hours", "pv"}}},
@@ -90,6 +93,8 @@ var promises = []promise{
 const (
 	peopleMeasure = "people"
 	closedMeasure = "closed ahead"
+
+	tagRowsMeasure = "tag rows" // has tags in the place of previous days
 )
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
@@ -155,7 +160,10 @@ func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 		bound = fmt.Sprintf("%d to %d", o.least, o.most)
 	}
 	named.Problem = fmt.Sprintf("%s: %d, but %s: %s", m.stored, o.stored, m.should, bound)
-	if o.previous > 0 {
+	switch {
+	case m.name == tagRowsMeasure:
+		named.Problem += fmt.Sprintf(" (tag %d)", o.previous)
+	case o.previous > 0:
 		named.Problem += fmt.Sprintf(" (previous day %d)", o.previous)
 	}
 	return named

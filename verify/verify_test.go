@@ -120,9 +120,11 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	assert.Empty(t, violations(p.verify(t, verify.Options{})), "all was mended")
 }
 
-// visitOf is a visit like 1a/home: visitor 1, on page /home of site a.
+// visitOf is a visit like 1a/home: visitor 1, on page /home of site a. Each is sent by the site east or west.
 func visitOf(v string) counter.Request {
-	return counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])}
+	from := []string{"east", "west"}[v[0]%2]
+	return counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:]),
+		Referrer: "https://" + from + ".example/"}
 }
 
 func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
@@ -153,6 +155,8 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 	for name, change := range map[string]string{
 		"as counted":    ``,
 		"a day dropped": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
+		"a day on which it is not known of one with what they came": `UPDATE visits SET tags = NULL WHERE ip = '192.0.2.1' AND day_id = 20260629;
+			UPDATE tag_days SET pv = pv - 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA,
 		"rows being deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits
 			WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
 		"rows of one app deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps WHERE name = 'demo';
@@ -191,6 +195,8 @@ const (
 	homeA    = "(SELECT id FROM pages WHERE uri = 'a.example/home')"
 	pageX    = "(SELECT id FROM pages WHERE uri = 'b.example/x')"
 	deletedA = "(SELECT id FROM pages WHERE uri = 'a.example/(deleted)')"
+	east     = "(SELECT id FROM tags WHERE value = 'east.example')"
+	west     = "(SELECT id FROM tags WHERE value = 'west.example')"
 	ofEmpty  = "(people of app 2)"
 )
 
@@ -359,16 +365,30 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
 				"the sum over the values of a tag: 3, but pv: 0"},
 			{"a tag of another app", `INSERT INTO tags (app_id, name, value) SELECT id, 'hour', '12' FROM apps WHERE name = 'empty';
-				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA, "tags", "a.example",
 				"tags of another app, or of none: 1"},
-			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
+			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA, "tags", "a.example",
 				"tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags",
 				"(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
 
+			{"a source's sum under another source", `UPDATE tag_days SET pv = pv + CASE tag_id WHEN ` + west + ` THEN -1 ELSE 1 END
+				WHERE day_id = 20260629 AND tag_id IN (` + west + `, ` + east + `) AND page_id = ` + siteA, "tag rows", "a.example",
+				"the sum: 1, but rows of visits with the tag: 2"},
+			{"a sum one short", `UPDATE tag_days SET pv = pv - 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA, "tag rows",
+				"a.example", "the sum: 1, but rows of visits with the tag: 2"},
+			{"a sum one too many", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA, "tag rows",
+				"a.example", "the sum: 3, but rows of visits with the tag: 2"},
+			{"a sum with more than those who were erased", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260628 AND tag_id = ` + east +
+				` AND page_id = ` + siteA, "tag rows", "a.example", "the sum: 3, but rows of visits with the tag: 1 to 2"},
+			{"another source in a row", `UPDATE visits SET tags = array_replace(tags, ` + west + `, ` + east + `) WHERE ip = '192.0.2.1'
+				AND day_id = 20260629 AND page_id = ` + siteA, "tag rows", "a.example", "the sum: 1, but rows of visits with the tag: 2"},
+			{"a row without its tags", `UPDATE visits SET tags = '{}' WHERE ip = '192.0.2.1' AND day_id = 20260629 AND page_id = ` + siteA,
+				"tag rows", "a.example", "the sum: 2, but rows of visits with the tag: 1"},
+
 			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example",
 				"the sum over the hours: 0, but pv: 3"},
-			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE day_id = 20260628 AND page_id = ` + siteA, "hours",
+			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE pv = 3 AND day_id = 20260628 AND page_id = ` + siteA, "hours",
 				"a.example", "the sum over the hours: 2, but pv: 3"},
 			{"news of tags lost", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\x')`, "hours", "a.example",
 				"the sum over the hours: 0, but pv: 3"},
@@ -482,7 +502,7 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 	assert.Equal(t, whole, inParts)
 }
 
-// Hours that are not added up yet are not missing.
+// Tags that are not added up yet are not missing.
 func TestVerifyAddsWhatWaits(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -492,6 +512,8 @@ func TestVerifyAddsWhatWaits(t *testing.T) {
 	assert.Empty(t, violations(p.verify(t, verify.Options{})))
 	p.Exec(t, `DELETE FROM tag_news`)
 	assert.Equal(t, []string{
+		"tag rows: a.example 20260629 the sum: 3, but rows of visits with the tag: 4 (tag 2)",
+		"tag rows: c.example 20260629 the sum: 0, but rows of visits with the tag: 1 (tag 2)",
 		"hours: a.example 20260629 the sum over the hours: 3, but pv: 4", "hours: c.example 20260629 the sum over the hours: 0, but pv: 1",
 	}, violations(p.verify(t, verify.Options{})))
 }
