@@ -365,7 +365,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
 				"the sum over the values of a tag: 3, but pv: 0"},
 			{"a tag of another app", `INSERT INTO tags (app_id, name, value) SELECT id, 'hour', '12' FROM apps WHERE name = 'empty';
-				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA, "tags", "a.example",
+				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND tag_id = ` + east +
+				` AND page_id = ` + siteA, "tags", "a.example",
 				"tags of another app, or of none: 1"},
 			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA, "tags", "a.example",
 				"tags of another app, or of none: 1"},
