@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+VERSION := $(shell scripts/version)
 
 # Built by `go tool` from module files of their own, so that their dependencies stay out of go.mod. Two files: sqlc and the
 # linter need different versions of the same modules, and a new linter must not change what the generator is made of.
@@ -44,8 +44,8 @@ release: ## make bin/release: programs for linux on amd64 and arm64, what they a
 	cd bin/release && sha256sum * >SHA256SUMS
 
 .PHONY: image
-image: ## build the image footfall:VERSION, of the Dockerfile; needs a Docker engine
-	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$$(git rev-parse HEAD) --tag footfall:$(VERSION) .
+image: ## build the image footfall:VERSION (with - for +), of the Dockerfile; needs a Docker engine
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$$(git rev-parse HEAD) --tag footfall:$(subst +,-,$(VERSION)) .
 
 .PHONY: build-bench
 build-bench: build ## build bin/bench, which measures, besides
