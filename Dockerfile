@@ -17,9 +17,12 @@ RUN CGO_ENABLED=0 \
 
 FROM scratch
 ARG VERSION=dev
+ARG COMMIT
 LABEL org.opencontainers.image.title=footfall \
       org.opencontainers.image.description="Counts visits to web pages, exactly, in PostgreSQL" \
-      org.opencontainers.image.version=$VERSION
+      org.opencontainers.image.version=$VERSION \
+      org.opencontainers.image.revision=$COMMIT \
+      org.opencontainers.image.licenses=MIT
 # For a PostgreSQL that is reached over TLS.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/footfall /footfall
