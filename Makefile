@@ -199,6 +199,10 @@ vet: ## go vet
 lint: ## golangci-lint, with the arrows between the packages as rules
 	$(LINT) run ./...
 
+.PHONY: vuln
+vuln: ## look for known holes in what footfall is made of; asks vuln.go.dev, and fails where that cannot be reached
+	go tool -modfile=lint.mod govulncheck ./...
+
 .PHONY: verify
 verify: fmt-check vet lint check-generated test ## what must hold before a commit
 
