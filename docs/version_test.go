@@ -16,7 +16,8 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../scripts/version")
 	require.NoError(t, err)
-	const released, unreleased = "# Changelog\n\n## 0.2.9 - 2026-12-01\n\n## 0.1.0 - 2026-11-24\n", "# Changelog\n\n## Unreleased\n\n- x\n\n## 0.2.9 - 2026-12-01\n"
+	const released = "# Changelog\n\n## 0.2.9 - 2026-12-01\n\n## 0.1.0 - 2026-11-24\n"
+	const unreleased = "# Changelog\n\n## Unreleased\n\n- x\n\n## 0.2.9 - 2026-12-01\n"
 	for _, c := range []struct{ name, changelog, before, is string }{
 		{"released", released, "", "0.2.9"},
 		{"unreleased", unreleased, "", "0.2.10-dev+COMMIT"},
