@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ var (
 	referrers = []string{"", "https://news.example/a?b", "https://www.google.de/", "https://wiki.example/"}
 	sources   = []string{"", "news.example", "google", "wiki.example"}
 	campaigns = []string{"", "spring", "autumn"}
+	events    = []string{"signup", "paid"}
 )
 
 // asks is a visit of a visitor with some tags; at: "" for now. day and hour are those that it should
@@ -61,7 +63,7 @@ func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []des
 	g := in.counting(t)
 	var items []counter.Item
 	for _, r := range requests {
-		item := counter.Item{URI: r.URI, IP: r.IP, Referrer: r.Referrer}
+		item := counter.Item{URI: r.URI, Event: r.Event, IP: r.IP, Referrer: r.Referrer}
 		if r.At != "" {
 			item.At, _ = visit.ParseTime(r.At)
 		}
@@ -111,6 +113,10 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 						}
 						visitor := fmt.Sprintf("10.0.0.%d", rand.IntN(40))
 						r, b := asks(visitor, rand.IntN(sites), rand.IntN(pages), rand.IntN(len(referrers)), rand.IntN(len(campaigns)), at, counts)
+						if did := rand.IntN(8); did < 2 {
+							r = counter.Request{App: "demo", IP: visitor, At: at, Event: events[did]}
+							b.Page, b.PageTag = "(events)/"+r.Event, nil
+						}
 						b.Era = eras[visitor]
 						requests, sent = append(requests, r), append(sent, b)
 					}
@@ -149,6 +155,11 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	for site := range sites {
 		must(b.send(t.Context(), "192.0.2.9", site, 0, 1, 1))
 	}
+	e := desk.Seen{Visitor: "192.0.2.9", Page: "(events)/paid", Day: visit.DayOf(day.Add(24*time.Hour), time.UTC),
+		SiteTag: []string{"hour 00"}}
+	var err error
+	e.Answer, err = b.Visit(t.Context(), counter.Request{App: "demo", IP: e.Visitor, Event: "paid"})
+	must(e, err)
 	round(day.Add(24 * time.Hour))
 	erase(1, 2, 3)
 	set(39*time.Hour, 39*time.Hour)
@@ -174,13 +185,24 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 	t.Helper()
 	names := []string{"source", "campaign", "hour"}
 	of := map[string][]string{"source": {"google", "news.example", "(none)"}, "campaign": {"spring", "autumn", "(none)"},
-		"hour": {"22", "23", "00", "15"}, "page": {"/0", "/1", "/2", "/*"}}
+		"hour": {"22", "23", "00", "15"}, "page": {"/0", "/1", "/2", "/*"}, "event": events}
+	ofAll := maps.Clone(of) // of all sites, which have no pages in common
+	delete(ofAll, "page")
 	days := []int32{20260626, 20260627, 20260628, 20260629, 20260630, 20260701}
 	for range dbtest.LongOrShort(200, 60) {
 		site, from, until := fmt.Sprintf("s%d.example", rand.IntN(2)), days[rand.IntN(3)], days[3+rand.IntN(3)]
 		conditions := desk.AnyConditions(of)
+		switch rand.IntN(4) {
+		case 0:
+			conditions = []string{}
+		case 1:
+			site, conditions = "", desk.AnyConditions(ofAll)
+		}
 		want := model.Where(site, eras, from, until, conditions...)
 		require.Equal(t, want, in.WhereOf(t, site, from, until, names, conditions...), "%s from %d to %d: %v", site, from, until, conditions)
+		if site == "" {
+			continue
+		}
 		selected := desk.Column[int64](t, in.Desk, `SELECT count(*) FROM report.visitors_where('demo', $1, $2, $3, $4)`,
 			site, from, until, conditions)
 		require.Contains(t, want, fmt.Sprint("numbers ", desk.Column[string](t, in.Desk, `

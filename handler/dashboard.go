@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -90,8 +91,10 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func (d *dashboard) appOf(r *counter.Reading) web.App {
+	sites := r.Sites()
 	return web.App{
 		Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy,
+		Several: len(sites) != 1 || strings.Contains(sites[0], "*"),
 	}
 }
 

@@ -107,3 +107,33 @@ func TestEvents(t *testing.T) {
 		assert.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)
 	}
 }
+
+// On a site's page stands what its visitors did; behind a link to one site nothing of that, since it is
+// the app's, and of days whose rows are gone, why it is not known.
+func TestEventsOfASite(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.brings(1, "http://hhui.top/home", "")
+	e.brings(2, "http://hhui.top/home", "")
+	const site = "/dash/demo/hhui.top?range=today"
+	assert.NotContains(t, e.shown(site), `id="events"`)
+	for _, who := range []string{"2", "3"} { // who is on no site
+		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&event=signup&ip=192.0.2."+who).status)
+	}
+	shown := e.shown(site)
+	assert.Contains(t, shown, `where=event%3Asignup&range=today"><bdi>signup</bdi></a></th><td class="n">1</td><td class="n">50.0`)
+	assert.Contains(t, shown, "anywhere in this app")
+	assert.NotContains(t, e.shown("/dash/demo/(events)?range=today"), `id="events"`)
+	assert.NotContains(t, e.shown(e.share("demo", "hhui.top")+"?range=today"), `id="events"`)
+	link := e.share("demo", "")
+	shown = e.shown(link + "/hhui.top?range=today")
+	assert.Contains(t, shown, `<bdi>signup</bdi></th><td class="n">1</td>`, "and leads nowhere")
+	assert.Contains(t, e.get(link+"/hhui.top?range=today&panel=events&format=csv").body, "signup,1,2\r\n")
+	assert.Equal(t, http.StatusBadRequest, e.get(e.share("demo", "hhui.top")+"?range=today&panel=events&format=csv").status)
+	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/events").status, "site is missing")
+
+	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
+	shown = e.shown(site)
+	assert.Contains(t, shown, "Of days before 2019-06-30 it is not kept who came")
+	assert.NotContains(t, shown, "<bdi>signup</bdi>")
+}

@@ -37,19 +37,24 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 				model.Counted(desk.Seen{Visitor: fmt.Sprint(n), Page: "hhui.top" + page, Day: 20190629 + []int32{0, 1, 72}[day],
 					PageTag: tags[1:], SiteTag: tags[:1]})
 			}
+			for _, event := range []string{"signup", "paid"}[:n%3] {
+				require.Equal(t, http.StatusOK, e.get(fmt.Sprintf("/visit?app=demo&ip=192.0.2.%d&event=%s", n, event)).status)
+				model.Counted(desk.Seen{Visitor: fmt.Sprint(n), Page: "(events)/" + event, Day: 20190629 + []int32{0, 1, 72}[day]})
+			}
 		}
 	}
 	e.Close() // which adds up tags
-	numbers := regexp.MustCompile(`class="big">([^<]*)`)
+	numbers, table := regexp.MustCompile(`class="big">([^<]*)`), regexp.MustCompile(`(?s)<h2 id="events">.*?</table>`)
 	const to = 20190701
 	for range 60 {
 		conditions := desk.AnyConditions(map[string][]string{"source": {"google", "wiki.example", "(none)"}, "hour": {"12"},
-			"page": {"/home", "/docs/a", "/docs/*", "/docs/b"}})
+			"page": {"/home", "/docs/a", "/docs/*", "/docs/b"}, "event": {"signup", "paid"}})
 		want := model.Where("hhui.top", nil, 20190629, to, conditions...)
 		require.Equal(t, want, e.WhereOf(t, "hhui.top", 20190629, to, []string{"source", "hour"}, conditions...), conditions)
 		query := url.Values{"where": conditions}.Encode()
 		var told []string
-		for _, n := range numbers.FindAllStringSubmatch(e.get("/dash/demo/hhui.top?range=30d&"+query).body, -1) {
+		shown := e.get("/dash/demo/hhui.top?range=30d&" + query).body
+		for _, n := range numbers.FindAllStringSubmatch(shown, -1) {
 			told = append(told, n[1])
 		}
 		require.Len(t, told, 4, conditions)
@@ -67,6 +72,9 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 			case "page":
 				assert.Contains(t, e.get(api+"pages?site=hhui.top&format=csv&"+query).body,
 					fmt.Sprintf("hhui.top%s,%s,%s,%s,,", words[1], words[4], words[3], words[2]), conditions)
+			case "event":
+				assert.Contains(t, e.get(api+"events?site=hhui.top&format=csv&"+query).body, strings.Join(words[1:], ",")+"\r\n", conditions)
+				assert.Regexp(t, `<bdi>`+words[1]+`</bdi>(</a>)?</th><td class="n">`+words[2]+`<`, table.FindString(shown), conditions)
 			case "tag":
 				assert.Contains(t, e.get(api+"tags?site=hhui.top&format=csv&name="+words[1]+"&"+query).body,
 					strings.Join(words[2:], ",")+"\r\n", conditions)

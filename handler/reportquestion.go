@@ -133,7 +133,7 @@ func (q *question) look(k report.Report) report.Look {
 	case takes("prefix"):
 		l.Targets, l.Prefix = q.targets(), q.prefix()
 		q.checkGroup(l)
-	case takes("uri") || takes("value"):
+	case takes("uri") || k.OfSite:
 		l.Target = q.target(takes("uri"))
 	case takes("site"):
 		l.Target = q.site()

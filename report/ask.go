@@ -20,6 +20,7 @@ type Report struct {
 	Name    string
 	Takes   []string // parameters, as Look.Query writes them
 	Repeats []string // those of them that may be given several times
+	OfSite  bool     // it is of a site, which has to be named
 	ToNamed bool     // it is told to those alone who may see on pages who came
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
@@ -95,8 +96,9 @@ var Reports = []Report{
 		Read: readChart},
 	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
 	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
-	{Name: "tag-pages", Takes: words("site name value from to"), Read: panel("pages", (*Reader).TagPages)},
+	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
+	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfSite: true, Read: readEvents},
 	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
 }
 

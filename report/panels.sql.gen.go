@@ -226,6 +226,56 @@ func (q *Queries) PanelChartWhere(ctx context.Context, arg PanelChartWhereParams
 	return items, nil
 }
 
+const PanelEvents = `-- name: PanelEvents :many
+SELECT e.event::text           AS event,
+       e.visitors::bigint      AS visitors,
+       e.of_visitors::bigint   AS of_visitors
+FROM report.events_where($1::text, $2::text, $3::integer, $4::integer, $5::text[], $6::integer) AS e
+`
+
+type PanelEventsParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+	N          int32    `json:"n"`
+}
+
+type PanelEventsRow struct {
+	Event      string `json:"event"`
+	Visitors   int64  `json:"visitors"`
+	OfVisitors int64  `json:"of_visitors"`
+}
+
+// What visitors of a site did in a range of days, how many did, and of how many that is.
+func (q *Queries) PanelEvents(ctx context.Context, arg PanelEventsParams) ([]PanelEventsRow, error) {
+	rows, err := q.db.Query(ctx, PanelEvents,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelEventsRow
+	for rows.Next() {
+		var i PanelEventsRow
+		if err := rows.Scan(&i.Event, &i.Visitors, &i.OfVisitors); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelFirstVisits = `-- name: PanelFirstVisits :many
 SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,

@@ -121,7 +121,7 @@ func (l Look) beside(name string) besideRows {
 	switch name {
 	case "pages":
 		return besideRows{App: l.App, Site: l.Target, Range: &l.In, By: l.By}
-	case "tags":
+	case "tags", "events":
 		return besideRows{App: l.App, Target: l.Target, Range: &l.In}
 	}
 	return besideRows{App: l.App, Target: l.Target}
@@ -135,6 +135,8 @@ func (a *Rows) text(s draw.Style) string {
 		return a.pagesText(s, list)
 	case []Tag:
 		return a.tagsText(s, list)
+	case []Event:
+		return a.eventsText(s, list)
 	case []DayVisitor:
 		return a.visitorsText(s, list)
 	case []Ranked:

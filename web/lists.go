@@ -101,6 +101,8 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		if look.Name = v.tag(panel); look.Name != "" {
 			name = "tags"
 		}
+	case panel == "events" && v.path == "" && (v.app.Shared == nil || v.app.Shared.Site == ""):
+		name = "events"
 	case panel == "tag-pages" && v.value != "":
 		name, look.Name, look.Value = "tag-pages", v.fromBy, v.value
 	}

@@ -35,9 +35,10 @@ type targetPage struct {
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	Tags        []tagPanel
-	New, Back   int64  // who came: those who were new, and those who had been there before
-	ListsPages  bool   // of a site
-	Brought     string // the source or campaign that brought visitors to them; "": they are not chosen by that
+	Events      *didPanel // nil: there are none
+	New, Back   int64     // who came: those who were new, and those who had been there before
+	ListsPages  bool      // of a site
+	Brought     string    // the source or campaign that brought visitors to them; "": they are not chosen by that
 	Pages       []pageRow
 	PagesBy     []option
 	Find        search
@@ -181,9 +182,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.pages, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.pages, d.visitors}
 	if len(v.where) > 0 {
-		parts = parts[1:3]
+		parts = parts[1:4]
 	}
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {

@@ -16,14 +16,15 @@ import (
 
 // App is an app that a reader may look at.
 type App struct {
-	Root   string // the path below which the pages are; "": they begin at /
-	Name   string
-	Today  int32          // in its time zone
-	Hour   int            // of today that it is there
-	Zone   *time.Location // whose days it counts
-	Closed bool           // it is shown to those alone who have signed in
-	Names  bool           // the reader may see who came
-	Shared *Share         // nil: it is not looked at by a link
+	Root    string // the path below which the pages are; "": they begin at /
+	Name    string
+	Today   int32          // in its time zone
+	Hour    int            // of today that it is there
+	Zone    *time.Location // whose days it counts
+	Closed  bool           // it is shown to those alone who have signed in
+	Names   bool           // the reader may see who came
+	Several bool           // it may have several sites
+	Shared  *Share         // nil: it is not looked at by a link
 
 	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
 	CountriesBy func() string

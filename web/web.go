@@ -80,7 +80,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
 	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
-			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
 	return pages
 })

@@ -93,6 +93,7 @@ type commandLine struct {
 		Days     reportDaysCmd     `cmd:""`
 		Page     reportPageCmd     `cmd:""`
 		Tags     reportTagsCmd     `cmd:""`
+		Events   reportEventsCmd   `cmd:""`
 		Visitors reportVisitorsCmd `cmd:""`
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`

@@ -98,6 +98,19 @@ type reportTagsCmd struct {
 	N      int    `short:"n" default:"10" placeholder:"N"`
 }
 
+// siteFlags are those of reports on a site.
+type siteFlags struct {
+	reportFlags
+	rangeFlags
+	whereFlags
+	Site string `arg:"" name:"site"`
+}
+
+type reportEventsCmd struct {
+	siteFlags
+	N int `short:"n" default:"10" placeholder:"N"`
+}
+
 type reportVisitorsCmd struct {
 	targetFlags
 	Day string `placeholder:"DAY"`
@@ -118,6 +131,12 @@ func (c *reportTopCmd) check(g globals) faults {
 func (c *reportTagsCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
 	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d values: write a number from 1 to %d", c.N, report.DeepestTop)
+	return f
+}
+
+func (c *reportEventsCmd) check(g globals) faults {
+	f := c.rangeFlags.check(g)
+	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d events: write a number from 1 to %d", c.N, report.DeepestTop)
 	return f
 }
 
@@ -301,6 +320,21 @@ func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 		}
 		return a.rows(ctx, "tags", c.rangeFlags, report.Look{Target: target, Name: c.Name, N: c.N, Where: c.Where})
 	})
+}
+
+// print reads a report of a site, and writes it.
+func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
+	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
+		if look.Target, err = visit.ParseSite(c.Site); err != nil {
+			return nil, err
+		}
+		look.Where = c.Where
+		return a.rows(ctx, name, c.rangeFlags, look)
+	})
+}
+
+func (c *reportEventsCmd) run(ctx context.Context, p *program) error {
+	return c.print(ctx, p, "events", report.Look{N: c.N})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {

@@ -1,5 +1,5 @@
 -- What a filter selects are visitors of a site, each on each of their days. All of these functions
--- take the same conditions, of which all have to hold.
+-- take the same conditions, of which all have to hold; of the site '' all sites of the app are one.
 --
 -- Their rows are joined by hash: see filter_query(). To compile what runs for a second takes half of
 -- that.
@@ -15,6 +15,9 @@ AS $$
 DECLARE
     f record := filter_query(app, site, from_day, to_day, conditions, true);
 BEGIN
+    IF f.site_id IS NULL THEN
+        PERFORM filter_fault('ranks are of one site: name it');
+    END IF;
     RETURN QUERY EXECUTE f.query || format(
         'SELECT f.day_id, w.rank, f.previous_day = 0 FROM f JOIN visitors AS w ON w.page_id = %s AND w.ip = f.ip WHERE (SELECT g.known FROM g)',
         f.site_id);
@@ -34,7 +37,7 @@ SET jit = off
 SET work_mem = '32MB'
 AS $$
 DECLARE
-    f record := filter_query(app, site, from_day, to_day, conditions, false);
+    f record := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}');
 BEGIN
     IF f.query IS NULL THEN
         RETURN QUERY
@@ -65,14 +68,14 @@ SET jit = off
 SET work_mem = '32MB'
 AS $$
 DECLARE
-    f      record  := filter_query(app, site, from_day, to_day, conditions, false);
+    f      record  := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}');
     begins integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
     IF begins = 0 THEN
-        begins := (SELECT d.day_id FROM days AS d WHERE d.page_id = f.site_id ORDER BY d.day_id LIMIT 1);
+        begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));
     END IF;
     IF f.query IS NULL THEN
         RETURN QUERY
@@ -139,6 +142,19 @@ BEGIN
             FROM c
             JOIN tags AS t ON t.id = c.tag_id
             WHERE t.name = ANY ($1)
+        ), h AS (
+            ' || CASE
+                     WHEN f.site_id IS NULL THEN '
+            SELECT o.name, count(*) AS pv, count(*) FILTER (WHERE o.previous_day = 0) AS fresh
+            FROM (
+                SELECT DISTINCT t.name, u.day_id, u.ip, u.previous_day
+                FROM (SELECT unnest(f.tags) AS tag_id, f.day_id, f.ip, f.previous_day FROM f) AS u
+                JOIN tags AS t ON t.id = u.tag_id
+                WHERE t.name = ANY ($1)
+            ) AS o
+            GROUP BY o.name'
+                     ELSE 'SELECT v.name, sum(v.pv) AS pv, sum(v.fresh) AS fresh FROM v GROUP BY v.name'
+                 END || '
         )
         SELECT o.name, o.value, o.pv::bigint, o.fresh::bigint
         FROM (
@@ -146,17 +162,16 @@ BEGIN
             FROM v
             WHERE v.place <= $2
             UNION ALL
-            SELECT w.name, ''(none)'', a.pv - coalesce(sum(v.pv), 0), a.fresh - coalesce(sum(v.fresh), 0), NULL
+            SELECT w.name, ''(none)'', a.pv - coalesce(h.pv, 0), a.fresh - coalesce(h.fresh, 0), NULL
             FROM unnest($1) AS w (name)
             CROSS JOIN a
-            LEFT JOIN v ON v.name = w.name
-            GROUP BY w.name, a.pv, a.fresh
+            LEFT JOIN h ON h.name = w.name
         ) AS o
         ORDER BY array_position($1, o.name), o.place' USING names, n;
 END
 $$;
 
-COMMENT ON FUNCTION report.tags_where(text, text, text[], integer, integer, text[], integer) IS 'With what the visitors of a site came for whom all conditions hold (see report.visitors_where): of each name the first n values by pv, and in its last row, (none), those without. SELECT * FROM report.tags_where(''demo'', ''example.com'', ARRAY[''source'', ''browser''], 20190601, 20190630, ARRAY[''country:de'']);';
+COMMENT ON FUNCTION report.tags_where(text, text, text[], integer, integer, text[], integer) IS 'With what the visitors of a site came for whom all conditions hold (see report.visitors_where): of each name the first n values by pv, and in its last row, (none), those without. Of all sites of an app as one, a visitor who came to several of them with different values counts for each. SELECT * FROM report.tags_where(''demo'', ''example.com'', ARRAY[''source'', ''browser''], 20190601, 20190630, ARRAY[''country:de'']);';
 
 CREATE FUNCTION report.pages_where(app text, site text, from_day integer, to_day integer, conditions text[], n integer DEFAULT 10)
 RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint)
@@ -177,7 +192,7 @@ BEGIN
             JOIN visits AS p ON p.day_id = f.day_id AND p.ip = f.ip
             WHERE (SELECT g.known FROM g)
               AND p.day_id BETWEEN $2 AND $3
-              AND p.page_id IN (SELECT o.id FROM pages AS o WHERE o.site_id = $1)
+              AND p.page_id IN (SELECT o.id FROM pages AS o WHERE o.site_id = ANY ($1))
             GROUP BY p.page_id, p.ip
         ), c AS (
             SELECT v.page_id, count(*) AS uniques, sum(v.fresh)::bigint AS fresh, sum(v.pv)::bigint AS pv
@@ -188,7 +203,7 @@ BEGIN
         FROM c
         JOIN pages AS o ON o.id = c.page_id
         ORDER BY c.pv DESC, c.page_id
-        LIMIT $4' USING f.site_id, from_day, to_day, n;
+        LIMIT $4' USING f.sites, from_day, to_day, n;
 END
 $$;
 

@@ -200,3 +200,10 @@ SELECT w.uri::text            AS uri,
        w.uniques::bigint      AS uniques_compared,
        0::bigint              AS page_id
 FROM report.pages_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS w;
+
+-- name: PanelEvents :many
+-- What visitors of a site did in a range of days, how many did, and of how many that is.
+SELECT e.event::text           AS event,
+       e.visitors::bigint      AS visitors,
+       e.of_visitors::bigint   AS of_visitors
+FROM report.events_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS e;

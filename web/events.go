@@ -1,0 +1,78 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// didPanel shows what visitors of a site did.
+type didPanel struct {
+	Rows     []didRow
+	Reason   string // why it is not known; "": it is
+	Anywhere bool   // the app has sites besides, where it may have been done
+	Cut      bool   // there are more
+	From     source
+}
+
+type didRow struct {
+	Name   string
+	Link   string // to those alone who did it, or if it is chosen, back; "": it leads nowhere
+	Chosen bool
+	Bar    template.HTML
+
+	Visitors int64
+	Share    string // of the visitors
+}
+
+// events reads the first events that visitors of a site did. A link that shows a site alone does not show them,
+// since they are the app's.
+func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err error) {
+	shared := v.app.Shared
+	if v.path != "" || v.site == visit.EventSite || v.onlySums() || shared != nil && shared.Site != "" {
+		return nil
+	}
+	look := v.look()
+	look.N = firstEvents + 1
+	read, err := d.reader.Events(ctx, look)
+	made := didPanel{Anywhere: v.app.Several, Cut: len(read.Rows) > firstEvents, From: v.source("events", read.SQL)}
+	if made.Reason, err = reasonOf(err); err != nil || made.Reason == "" && len(read.Rows) == 0 {
+		return err
+	}
+	for _, e := range read.Rows[:min(firstEvents, len(read.Rows))] {
+		condition := "event:" + writtenValue(e.Event)
+		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, read.Rows[0].Visitors),
+			Visitors: e.Visitors, Share: rate(e.Visitors, e.OfVisitors)}
+		if shared == nil {
+			row.Link = v.toggled(condition).link()
+		}
+		made.Rows = append(made.Rows, row)
+		page.Hint = append(page.Hint, condition)
+	}
+	page.Events = &made
+	return nil
+}
+
+const firstEvents = 8
+
+// reasonOf is what an error says of numbers that cannot be known; others stay errors.
+func reasonOf(err error) (string, error) {
+	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
+		return sentence(strings.TrimPrefix(fault.Message, "where: ")), nil
+	}
+	return "", err
+}
+
+// rate is a part of a whole in percent, with a tenth.
+func rate(part, whole int64) string {
+	if whole == 0 {
+		return number(report.Unknown)
+	}
+	return fmt.Sprintf("%.1f"+thin+"%%", 100*float64(part)/float64(whole))
+}
