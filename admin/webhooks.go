@@ -14,9 +14,9 @@ const mostWebhooks = 100 // of an app
 // AddWebhook adds a webhook of a site, or of a page, one of which is "", and returns its number,
 // the target and the key that its receiver needs. From now on each round number that a visitor of
 // it gets is told at the URL.
-func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target, key string, err error) {
+func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
-		return 0, "", "", visit.Errorf(visit.Invalid, "secret-file",
+		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
 			"it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
 	}
 	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {

@@ -8,7 +8,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,14 +45,14 @@ type Options struct {
 // Sender sends the calls of all webhooks of a database.
 type Sender struct {
 	db     *db.DB
-	key    func(webhook int32) string
+	key    func(webhook int32) []byte
 	log    *slog.Logger
 	within time.Duration
 }
 
 // NewSender returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
 // them wait for another.
-func NewSender(d *db.DB, key func(webhook int32) string, o Options) *Sender {
+func NewSender(d *db.DB, key func(webhook int32) []byte, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
 
@@ -114,12 +115,13 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) error {
 	if err != nil {
 		return errors.New("its URL cannot be called: remove it") // which may be secret
 	}
-	mac := hmac.New(sha256.New, []byte(s.key(w.ID))) // the text as it was printed
-	mac.Write([]byte(w.Body))
+	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
-		"Content-Type":       {"application/json"},
-		"User-Agent":         {"Footfall"},
-		"Footfall-Signature": {"sha256=" + hex.EncodeToString(mac.Sum(nil))},
+		"Content-Type":      {"application/json"},
+		"User-Agent":        {"Footfall"},
+		"Webhook-Id":        {w.Call},
+		"Webhook-Timestamp": {now},
+		"Webhook-Signature": {sign(s.key(w.ID), w.Call, now, w.Body)},
 	}
 	answer, err := transport(w.Private).RoundTrip(request)
 	if err != nil {
@@ -130,6 +132,16 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) error {
 		return fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
 	}
 	return nil
+}
+
+// KeyText is a key as receivers are given it.
+func KeyText(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) }
+
+// sign returns the signature of a call, as Standard Webhooks have it.
+func sign(key []byte, id, timestamp, body string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + timestamp + "." + body))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // transport makes one call: it keeps no connection, follows no redirect and knows no proxy, so that

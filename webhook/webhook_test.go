@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func (w *world) come(n int) {
 }
 
 // add adds a webhook of the site, which tests call on their own machine.
-func (w *world) add(url string) (id int32, key string) {
+func (w *world) add(url string) (id int32, key []byte) {
 	w.t.Helper()
 	id, target, key, err := w.Admin.AddWebhook(w.t.Context(), "blog", "a.example", "", url, true)
 	require.NoError(w.t, err)
@@ -84,7 +85,7 @@ type receiver struct {
 	calls []call
 }
 
-type call struct{ path, signature, body string }
+type call struct{ path, id, timestamp, signature, body string }
 
 func newReceiver(t *testing.T, answer func(nth int, out http.ResponseWriter, r *http.Request)) *receiver {
 	t.Helper()
@@ -92,7 +93,9 @@ func newReceiver(t *testing.T, answer func(nth int, out http.ResponseWriter, r *
 	r.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
 		body, _ := io.ReadAll(request.Body)
 		r.mu.Lock()
-		r.calls = append(r.calls, call{request.Method + " " + request.URL.Path, request.Header.Get("Footfall-Signature"), string(body)})
+		head := request.Header.Get
+		r.calls = append(r.calls, call{request.Method + " " + request.URL.Path, head("webhook-id"), head("webhook-timestamp"),
+			head("webhook-signature"), string(body)})
 		nth := len(r.calls)
 		r.mu.Unlock()
 		if answer != nil {
@@ -158,7 +161,14 @@ func TestRoundNumbersArrive(t *testing.T) {
 	assert.Equal(t, "POST /hook", first.path)
 	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`,
 		w.DB.Now().UTC().Format(time.DateOnly), id), first.body)
-	checkAsDocumented(t, key, first)
+	assert.Equal(t, fmt.Sprintf("%d/5", id), first.id)
+	sent, err := strconv.ParseInt(first.timestamp, 10, 64)
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), time.Unix(sent, 0), dbtest.Patience)
+	checkAsDocumented(t, webhook.KeyText(key), first)
+	// The standard's own example.
+	checkAsDocumented(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", call{id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330",
+		body: `{"test": 2432232314}`, signature: "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="})
 }
 
 // checkAsDocumented checks a signature with the lines of docs/operating.md.
@@ -166,13 +176,18 @@ func checkAsDocumented(t *testing.T, key string, c call) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operating.md")
 	require.NoError(t, err)
-	found := regexp.MustCompile("(?s)```sh\n([^`]*Footfall-Signature.*?)```").FindStringSubmatch(string(text))
+	found := regexp.MustCompile("(?s)```sh\n([^`]*webhook-signature.*?)```").FindStringSubmatch(string(text))
 	require.NotNil(t, found)
-	for body, is := range map[string]bool{c.body: true, c.body + " ": false} {
+	other := c
+	for change, is := range map[*string]bool{nil: true, &other.id: false, &other.timestamp: false, &other.body: false} {
+		other = c
+		if change != nil {
+			*change += " "
+		}
 		shell := exec.Command("sh", "-c", found[1])
-		shell.Env = append(os.Environ(), "KEY="+key, "SIGNATURE="+c.signature, "BODY="+body)
+		shell.Env = append(os.Environ(), "KEY="+key, "ID="+other.id, "TIMESTAMP="+other.timestamp, "SIGNATURE="+c.signature, "BODY="+other.body)
 		out, err := shell.CombinedOutput()
-		assert.Equal(t, is, err == nil, "%s: %s", body, out)
+		assert.Equal(t, is, err == nil, "%+v: %s", other, out)
 	}
 }
 
@@ -206,7 +221,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 			endless(out)
 		}
 	})
-	id, _ := w.add(failing.URL + "/token")
+	id, key := w.add(failing.URL + "/token")
 	w.come(1)
 	w.send(2 * time.Second)
 	one := fmt.Sprintf("%d/1", id)
@@ -216,7 +231,8 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	}, dbtest.Patience, 10*dbtest.Tick)
 	failing.awaits(t, one, one, one, one, one, one)
 	for _, c := range failing.calls {
-		assert.Equal(t, failing.calls[0], c)
+		assert.Equal(t, []string{failing.calls[0].path, failing.calls[0].id, failing.calls[0].body}, []string{c.path, c.id, c.body})
+		checkAsDocumented(t, webhook.KeyText(key), c)
 	}
 	conn := w.Conn(t)
 	require.Eventually(t, func() bool {

@@ -64,7 +64,7 @@ const webhooksTry = `-- name: WebhooksTry :many
 UPDATE webhooks
 SET try_at = now() + make_interval(secs => $1)
 WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
-RETURNING id, url, private, waiting[1]::text AS body
+RETURNING id, url, private, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call
 `
 
 type WebhooksTryRow struct {
@@ -72,6 +72,7 @@ type WebhooksTryRow struct {
 	Url     string
 	Private bool
 	Body    string
+	Call    string
 }
 
 // Takes the first call of each webhook that is to be tried now, and keeps others from it for so many
@@ -90,6 +91,7 @@ func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksT
 			&i.Url,
 			&i.Private,
 			&i.Body,
+			&i.Call,
 		); err != nil {
 			return nil, err
 		}

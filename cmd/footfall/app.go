@@ -321,7 +321,7 @@ func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
 			visit.Shown(target))
 	}
-	return p.done(err, "%s", key)
+	return p.done(err, "%s", webhook.KeyText(key))
 }
 
 func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {

@@ -3,7 +3,7 @@ package main
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,16 +16,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+type call struct{ id, body, timestamp, signature string }
+
+func (c call) check(t *testing.T, key string) {
+	t.Helper()
+	bytes, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whsec_"))
+	require.NoError(t, err)
+	mac := hmac.New(sha256.New, bytes)
+	mac.Write([]byte(c.id + "." + c.timestamp + "." + c.body))
+	assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), c.signature)
+}
+
 // A call that is under way as the service is killed is made again by the next one that has the
 // secret, signed with the key that was printed. One without it lets calls wait, of which the status
 // tells.
 func TestWebhookOutlivesTheService(t *testing.T) {
 	t.Parallel()
-	calls := make(chan [2]string, 100) // signatures and bodies
+	calls := make(chan call, 100)
 	takes := make(chan struct{})
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		calls <- [2]string{r.Header.Get("Footfall-Signature"), string(body)}
+		calls <- call{r.Header.Get("webhook-id"), string(body), r.Header.Get("webhook-timestamp"), r.Header.Get("webhook-signature")}
 		select {
 		case <-takes:
 		case <-r.Context().Done():
@@ -56,9 +67,7 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	require.Equal(t, http.StatusOK, status)
 	first := <-calls
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(first[1]))
-	assert.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), first[0])
+	first.check(t, key)
 	require.NoError(t, s.cmd.Process.Kill())
 	s.wait()
 	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`,
@@ -76,7 +85,9 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 
 	well(t, "psql", database, "--", "-c", "UPDATE webhooks SET try_at = now()") // rather than wait until it must have ended
 	s = serve(t, database, secret)
-	require.Equal(t, first, <-calls)
+	again := <-calls
+	again.check(t, key)
+	assert.Equal(t, [2]string{first.id, first.body}, [2]string{again.id, again.body})
 	close(takes)
 	eventually(t, "they are taken", func() bool { return strings.Contains(waiting(), "0") })
 	assert.NotContains(t, s.said(), "token")

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -115,9 +114,7 @@ func (s Secret) sum(parts ...string) []byte {
 }
 
 // WebhookKey is the key by which the calls of a webhook are signed.
-func (s Secret) WebhookKey(id int32) string {
-	return hex.EncodeToString(s.sum("webhook", fmt.Sprint(id)))
-}
+func (s Secret) WebhookKey(id int32) []byte { return s.sum("webhook", fmt.Sprint(id)) }
 
 // LogKey is the key by which the logs of an app are known again whose visitors are hashed.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
