@@ -126,16 +126,26 @@ var keeps = map[string]string{
 	"daily":   "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
-// run adds the app, and says what it keeps, what its pages need, and how one looks at it.
+// run adds the app, and says whose days it counts, what it keeps, what its pages need, and how one
+// looks at it.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	if c.Visitor == nil {
 		hashed := app.ByHash
 		c.Visitor = &hashed
 	}
+	whose := ""
+	if c.TZ == nil {
+		zone := machineZone(localtime)
+		c.TZ, whose = &zone, ", the time zone of this machine"
+		if zone == utc {
+			whose = ", since this machine tells no other time zone"
+		}
+	}
 	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*c.Visitor])
+	fmt.Fprintf(p.stdout, "added app %s, which counts days of %s%s. The first visit fixes that; until then this changes it:\n\n  %s\n\n%s\n",
+		c.Name, *c.TZ, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[*c.Visitor])
 	access := ""
 	if c.Access != nil {
 		access = *c.Access

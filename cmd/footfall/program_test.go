@@ -46,10 +46,10 @@ const patience = 4 * time.Minute
 func environment() []string {
 	// The race detector would have every process wait a second for late reports before it ends. On
 	// a slow machine visits may wait for longer than the service would let them. The file of countries
-	// that may be installed has 25 MB, which each process would read.
-	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s", "FOOTFALL_COUNTRIES=off"}
+	// that may be installed has 25 MB, which each process would read. Days are not those of this machine.
+	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s", "FOOTFALL_COUNTRIES=off", "TZ=UTC"}
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") {
+		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") && !strings.HasPrefix(entry, "TZ=") {
 			env = append(env, entry)
 		}
 	}

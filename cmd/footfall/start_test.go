@@ -128,11 +128,11 @@ func TestOwnAppComesFirst(t *testing.T) {
 	assert.Contains(t, said, "\n  "+embed.Line("https://shop.example/numbers", "shop")+"\n", "ready to be pasted")
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://shop.example/numbers", "shop")+"\n")
 	assert.Contains(t, said, "https://shop.example/numbers/embed?app=shop\n")
-	assert.Contains(t, said, "added app shop. It keeps no addresses, but hashes of them, keyed with the secret.\n")
+	assert.Contains(t, said, "\n\nIt keeps no addresses, but hashes of them, keyed with the secret.\n")
 	assert.Contains(t, said, "\nLook at it at https://shop.example/numbers/dash/shop, with a key that this makes:\n\n  "+os.Args[0]+
 		" --data '"+data+"' app key add shop --scope read\n")
 	keyed := well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data)
-	assert.Contains(t, keyed, "added app backend. It keeps the addresses of its visitors as they are.\n\nLook at it at ",
+	assert.Contains(t, keyed, "\n\nIt keeps the addresses of its visitors as they are.\n\nLook at it at ",
 		"no page counts for it")
 	s := serve(t, "--data", data, "--busuanzi=shop")
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
