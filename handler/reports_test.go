@@ -274,6 +274,9 @@ func TestReportsRefuse(t *testing.T) {
 func TestReportsAreForWhoMayRead(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
+	for _, name := range []string{"shop", "demo"} { // the filters of a site are refused that is not there
+		require.Equal(t, http.StatusOK, e.get("/visit?app="+name+"&uri=http://example.com/").status)
+	}
 	read, count := e.key("shop", app.ScopeRead), e.key("shop", app.ScopeCount, app.ScopeAssert)
 	foreign, revoked := e.key("demo", app.ScopeRead), e.key("shop", app.ScopeRead)
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
@@ -296,11 +299,11 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			{"demo", "", "", 200, ""},
 			{"demo", read, "", 401, "key: it is not a key of app demo"},
 		} {
-			query := map[string]string{"sites": "", "pages": "", "sites-between": "", "ranks": "site=a.example&rank=1",
-				"tag-pages": "site=a.example&value=x"}
+			query := map[string]string{"sites": "", "pages": "", "sites-between": "", "ranks": "site=example.com&rank=1",
+				"tag-pages": "site=example.com&value=x"}
 			asked, is := query[k.Name]
 			if !is {
-				asked = "site=a.example"
+				asked = "site=example.com"
 			}
 			if k.ToNamed && c.app == "demo" && c.status == 200 {
 				c.status, c.says = 403, "key: who came is told"
