@@ -197,7 +197,7 @@ func TestFilterReadsTheTables(t *testing.T) {
 	late := filterOnly.startOn(t, in.URL, counter.Options{})
 	// A key that the filter takes for one that it has already is not counted again.
 	require.InDelta(t, 100_000, late.Metric(t, "footfall_filter_keys"), 100)
-	require.Less(t, late.Metric(t, "footfall_filter_error"), 1e-3)
+	require.Less(t, late.Metric(t, "footfall_filter_error_ratio"), 1e-3)
 	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
 		late.Count(t, ip, "http://a/")
 	}

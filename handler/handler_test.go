@@ -462,7 +462,7 @@ func TestMetricsNameNobody(t *testing.T) {
 		`footfall_http_requests_total{code="200",route="/visit"} 1`,
 		`footfall_http_requests_total{code="400",route="/visit"} 1`,
 		`footfall_http_requests_total{code="404",route="other"} 1`,
-		`footfall_http_request_seconds_count{route="/visit"} 2`,
+		`footfall_http_request_duration_seconds_count{route="/visit"} 2`,
 		`footfall_visits_total{outcome="counted"} 1`,
 	} {
 		assert.Contains(t, a.body, line)

@@ -46,7 +46,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "footfall_batch_visits", Help: "Visits in a batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
 		}),
 		flushes: make.NewHistogram(prometheus.HistogramOpts{
-			Name: "footfall_batch_seconds", Help: "Time from the moment when a lane takes a batch until its visits are answered.",
+			Name: "footfall_batch_duration_seconds", Help: "Time from the moment when a lane takes a batch until its visits are answered.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
@@ -154,9 +154,9 @@ func (m *metrics) describe(c *caches) {
 		func(now *generation) float64 { return float64(now.filter.stats().Keys) })
 	gauge("footfall_filter_bytes", "Memory of the filter.",
 		func(now *generation) float64 { return float64(now.filter.stats().Bytes) })
-	gauge("footfall_filter_fill", "Share of the bits of the filter that are set, estimated from a sample.",
+	gauge("footfall_filter_fill_ratio", "Share of the bits of the filter that are set, estimated from a sample.",
 		func(now *generation) float64 { return now.filter.stats().Fill })
-	gauge("footfall_filter_error", "Chance that the filter does not recognise a new visitor as new, estimated from a sample.",
+	gauge("footfall_filter_error_ratio", "Chance that the filter does not recognise a new visitor as new, estimated from a sample.",
 		func(now *generation) float64 { return now.filter.stats().Error })
 	gauge("footfall_memory_pairs", "(target, visitor) pairs in the memory of recent visitors.",
 		func(now *generation) float64 { return float64(now.memory.count()) })

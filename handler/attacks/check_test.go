@@ -55,7 +55,7 @@ func (w *world) checkSilence() {
 	for at := range vias {
 		a := w.get(w.private[at] + "/metrics")
 		require.Equal(w.t, http.StatusOK, a.status)
-		require.True(w.t, strings.Contains(a.body, "footfall_http_request_seconds"), "these are the metrics")
+		require.True(w.t, strings.Contains(a.body, "footfall_http_request_duration_seconds"), "these are the metrics")
 		said += a.body
 	}
 	keys := []string{}
