@@ -118,6 +118,10 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	assert.NotContains(t, less[0][1], "source")
 	assert.Contains(t, html.UnescapeString(both), "ARRAY['source:google', 'new']::text[]")
 
+	for pv, says := range map[int]string{2_000_000: `class="big">1<`, 2_000_001: "too many for one answer: choose fewer days"} {
+		e.Exec(t, `UPDATE footfall.days SET pv = $1, hot = $1 WHERE site_id IS NULL`, pv)
+		assert.Contains(t, e.get(site+"&where=source:google").body, says)
+	}
 }
 
 // Without filters rows keep nothing of what visitors came with, and those that did are emptied.

@@ -61,8 +61,7 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 // unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	if len(l.Where) > 0 {
-		some, err := panelOf(ctx, r, "numbers under a filter", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l)
-		return Panel[Numbers]{convert(some.Rows, func(n PanelNumbersWhereRow) Numbers { return Numbers(n) }), some.SQL}, err
+		return r.numbersWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
@@ -70,8 +69,7 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 	if len(l.Where) > 0 {
-		some, err := panelOf(ctx, r, "chart under a filter", PanelChartWhere, (*Queries).PanelChartWhere, l)
-		return Panel[Period]{convert(some.Rows, func(p PanelChartWhereRow) Period { return Period(p) }), some.SQL}, err
+		return r.chartWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
 }

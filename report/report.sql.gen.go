@@ -123,6 +123,78 @@ func (q *Queries) DaysWhere(ctx context.Context, arg DaysWhereParams) ([]DaysWhe
 	return items, nil
 }
 
+const FilterPanels = `-- name: FilterPanels :many
+SELECT p.part::text                        AS part,
+       coalesce(p.day_id, 0)::integer      AS day,
+       coalesce(p.name, '')::text          AS name,
+       coalesce(p.value, '')::text         AS value,
+       coalesce(p.visitors, -1)::bigint    AS visitors,
+       coalesce(p.new_visitors, 0)::bigint AS new_visitors,
+       coalesce(p.pv, 0)::bigint           AS pv
+FROM filter_panels($1::text, $2::text, $3::integer, $4::integer, $5::text[], '{numbers,days,tags,pages,since}',
+                   $6::text[], $7::text, $8::integer, $8::integer) AS p
+`
+
+type FilterPanelsParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+	Names      []string `json:"names"`
+	Period     string   `json:"period"`
+	N          int32    `json:"n"`
+}
+
+type FilterPanelsRow struct {
+	Part        string `json:"part"`
+	Day         int32  `json:"day"`
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	Visitors    int64  `json:"visitors"`
+	NewVisitors int64  `json:"new_visitors"`
+	Pv          int64  `json:"pv"`
+}
+
+// What a page shows of some visitors of a site, in one pass over their rows, and last from which day of
+// the range on it is known: unless it is 0, that alone. -1 is not known.
+func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
+	rows, err := q.db.Query(ctx, FilterPanels,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+		arg.Names,
+		arg.Period,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []FilterPanelsRow
+	for rows.Next() {
+		var i FilterPanelsRow
+		if err := rows.Scan(
+			&i.Part,
+			&i.Day,
+			&i.Name,
+			&i.Value,
+			&i.Visitors,
+			&i.NewVisitors,
+			&i.Pv,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const FiltersSince = `-- name: FiltersSince :one
 SELECT s.since::integer AS since, s.erased::bigint AS erased
 FROM report.filters_since($1::text, $2::text, $3::integer, $4::integer) AS s

@@ -40,8 +40,7 @@ func pageOf(p PanelPagesRow) Page {
 // visitors) or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	if len(l.Where) > 0 {
-		some, err := panelOf(ctx, r, "pages under a filter", PanelPagesWhere, (*Queries).PanelPagesWhere, l)
-		return Panel[Page]{convert(some.Rows, func(p PanelPagesWhereRow) Page { return pageOf(PanelPagesRow(p)) }), some.SQL}, err
+		return r.pagesWhere(ctx, l)
 	}
 	top, err := panelOf(ctx, r, "top pages", PanelPages, (*Queries).PanelPages, l)
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err

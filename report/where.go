@@ -20,10 +20,82 @@ func (r *Reader) FiltersSince(ctx context.Context, l Look) (FiltersSinceRow, err
 	return ask(ctx, r, "since when filters are known", (*Queries).FiltersSince, l)
 }
 
+// Ahead returns a Reader that has read what a page shows under a filter, in one pass over the rows:
+// numbers, a chart, tags of some names, and pages, each of them to N. It tells of FiltersSince, too:
+// unless all is known of all days, nothing else was read.
+func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, error) {
+	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
+	if err != nil {
+		return nil, FiltersSinceRow{}, err
+	}
+	since := rows[len(rows)-1]
+	return &Reader{r.db, r.counted, rows}, FiltersSinceRow{since.Day, since.Visitors}, nil
+}
+
+// under is panelOf for what has been read ahead, where it has: of a part, each row as of makes it.
+func under[Params, Row any](ctx context.Context, r *Reader, part, text string, query func(*Queries, context.Context, Params) ([]Row, error),
+	l Look, of func(FilterPanelsRow) Row,
+) (Panel[Row], error) {
+	if r.ahead != nil {
+		query = func(*Queries, context.Context, Params) (rows []Row, err error) {
+			for _, row := range r.ahead {
+				if row.Part == part {
+					rows = append(rows, of(row))
+				}
+			}
+			return rows, nil
+		}
+	}
+	return panelOf(ctx, r, part+" under a filter", text, query, l)
+}
+
+// numbersWhere is Numbers under a filter.
+func (r *Reader) numbersWhere(ctx context.Context, l Look) (Panel[Numbers], error) {
+	some, err := under(ctx, r, "numbers", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l, func(f FilterPanelsRow) PanelNumbersWhereRow {
+		return PanelNumbersWhereRow{FirstDay: l.In.From, LastDay: l.In.To, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv,
+			Hot: Unknown, Exact: true}
+	})
+	return Panel[Numbers]{convert(some.Rows, func(n PanelNumbersWhereRow) Numbers { return Numbers(n) }), some.SQL}, err
+}
+
+// chartWhere is Chart under a filter. What was read ahead has no days on which nobody came, and no notes.
+func (r *Reader) chartWhere(ctx context.Context, l Look) (Panel[Period], error) {
+	query := (*Queries).PanelChartWhere
+	if r.ahead != nil {
+		query = func(q *Queries, ctx context.Context, _ PanelChartWhereParams) ([]PanelChartWhereRow, error) {
+			came := map[int32]FilterPanelsRow{}
+			for _, f := range r.ahead {
+				if f.Part == "days" {
+					came[f.Day] = f
+				}
+			}
+			days, err := q.PanelChart(ctx, paramsOf[PanelChartParams](l))
+			return convert(days, func(d PanelChartRow) PanelChartWhereRow {
+				f := came[d.FirstDay]
+				d.Visitors, d.NewVisitors, d.Pv, d.Hot = f.Visitors, f.NewVisitors, f.Pv, Unknown
+				return PanelChartWhereRow(d)
+			}), err
+		}
+	}
+	some, err := panelOf(ctx, r, "chart under a filter", PanelChartWhere, query, l)
+	return Panel[Period]{convert(some.Rows, func(p PanelChartWhereRow) Period { return Period(p) }), some.SQL}, err
+}
+
+// pagesWhere is TopPages under a filter.
+func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
+	some, err := under(ctx, r, "pages", PanelPagesWhere, (*Queries).PanelPagesWhere, l, func(f FilterPanelsRow) PanelPagesWhereRow {
+		return PanelPagesWhereRow{Uri: f.Value, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv, Hot: Unknown,
+			UniquesCompared: f.Visitors}
+	})
+	return Panel[Page]{convert(some.Rows, func(p PanelPagesWhereRow) Page { return pageOf(PanelPagesRow(p)) }), some.SQL}, err
+}
+
 // TagsWhere reads the first N values of some tags with which those visitors came for whom conditions
 // hold.
 func (r *Reader) TagsWhere(ctx context.Context, l Look) (Panel[TagUnderFilter], error) {
-	return panelOf(ctx, r, "tags under a filter", PanelTagsWhere, (*Queries).PanelTagsWhere, l)
+	return under(ctx, r, "tags", PanelTagsWhere, (*Queries).PanelTagsWhere, l, func(f FilterPanelsRow) TagUnderFilter {
+		return TagUnderFilter{f.Name, f.Value, f.Pv, f.NewVisitors}
+	})
 }
 
 // uniquesWhere is UniquesOf for a site and conditions.

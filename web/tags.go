@@ -92,6 +92,16 @@ func (v view) tag(panel string) string {
 	return ""
 }
 
+// panelTags are the chosen tags of all panels.
+func (v view) panelTags() (names []string) {
+	for _, panel := range []string{"from", "with"} {
+		if name := v.tag(panel); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // tagPanels reads the panels of tags, or the one of which all is shown.
 func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, err error) {
 	if v.onlySums() {
@@ -100,12 +110,7 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 	var some report.Panel[report.TagUnderFilter]
 	if len(v.where) > 0 {
 		look := v.look()
-		for _, panel := range []string{"from", "with"} {
-			if name := v.tag(panel); name != "" {
-				look.Names = append(look.Names, name)
-			}
-		}
-		look.N = report.DeepestTop
+		look.N, look.Names = report.DeepestTop, v.panelTags()
 		if some, err = d.reader.TagsWhere(ctx, look); err != nil {
 			return nil, err
 		}

@@ -144,6 +144,9 @@ func (d *Dashboard) Asked(
 	if err != nil {
 		return kind, look, "", err
 	}
+	if _, err = d.readKnown(ctx, &v, false); err != nil {
+		return kind, look, "", err
+	}
 	if fault := v.outside(); fault != "" {
 		return kind, look, "", visit.Errorf(visit.Invalid, "range", "%s", fault)
 	}
@@ -169,9 +172,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	if v, err = newView(app, site, q); err != nil {
 		return v, err
 	}
-	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err == nil {
-		err = d.readKnown(ctx, &v)
-	}
+	v.since, err = d.reader.FirstDay(ctx, app.Name, site)
 	return v, err
 }
 
@@ -183,6 +184,9 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	}
 	if v.who {
 		return d.who(ctx, v)
+	}
+	if d, err = d.readKnown(ctx, &v, v.all == ""); err != nil {
+		return Page{}, err
 	}
 	page, err := d.targetPage(ctx, v)
 	if err != nil {

@@ -137,23 +137,43 @@ func (v view) single() bool {
 }
 
 // readKnown finds out on which days of the range it is known with what visitors came. Of earlier ones only the
-// days of a single tag are.
-func (d *Dashboard) readKnown(ctx context.Context, v *view) error {
+// days of a single tag are. Where all panels are asked for, they are read besides, in one pass: by the Dashboard that
+// it returns.
+func (d *Dashboard) readKnown(ctx context.Context, v *view, panels bool) (_ *Dashboard, err error) {
 	if len(v.where) == 0 || v.since == 0 || v.stretch().In == none {
-		return nil
+		return d, nil
 	}
-	known, err := d.reader.FiltersSince(ctx, v.look())
+	var known report.FiltersSinceRow
+	read := d.reader
+	if panels {
+		read, known, err = d.reader.Ahead(ctx, v.aheadLook())
+	} else {
+		known, err = d.reader.FiltersSince(ctx, v.look())
+	}
 	if err != nil || known.Since == 0 {
 		v.erased = known.Erased
-		return err
+		return &Dashboard{read}, err
 	}
 	v.known, v.erased = known.Since, known.Erased
 	if v.single() {
 		v.period = periods[0]
-	} else {
-		v.since = known.Since
+		return d, nil
 	}
-	return nil
+	if v.since = known.Since; panels && v.stretch().In != none {
+		read, _, err = d.reader.Ahead(ctx, v.aheadLook())
+		return &Dashboard{read}, err
+	}
+	return d, nil
+}
+
+// aheadLook is what the panels of a page ask for, all at once.
+func (v view) aheadLook() report.Look {
+	look := v.chartLook()
+	look.Before, look.N, look.Names = 0, report.DeepestTop, v.panelTags()
+	if v.byHour() {
+		look.Period, look.Names = periods[0], append(look.Names, hourly)
+	}
+	return look
 }
 
 // keepMore says since when filters are known, and how to have them for longer.

@@ -150,6 +150,16 @@ $$;
 
 COMMENT ON FUNCTION visits_kept_from(integer) IS 'No row of an app''s visits has gone of days from this one on, but for those of erased visitors.';
 
+CREATE FUNCTION filter_kept(app text, of_app integer) RETURNS void
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT filter_fault('of days before %s it is not kept who came: ask for days from then on; footfall app set %s --retain-days keeps more',
+                        day_date(visits_kept_from(of_app))::text, app)
+$$;
+
+COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the day from which on rows are kept.';
+
 -- What a condition asks of rows v of sites (asks), or on which of some pages a visitor has to have been
 -- on the day (pages). tags are those that a row has to have, if it is no more than that; tagged tells
 -- that rows are asked for tags at all.
@@ -213,16 +223,18 @@ $$;
 COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'The text of what stands behind FROM for the visitors of several sites, each on each of their days.';
 
 -- The visitors of a site whom a filter selects, each on each of their days: f (day_id, ip,
--- previous_day, tags) in what stands behind WITH; g.known has to be asked for, which fails where it is
--- not known of all with what they came. Who neither needs tags nor has a condition of them is told of
--- all days whose rows are there. The site '' is all sites of the app as one. query is null where the
--- filter is one tag alone, the rows are gone, and the caller can do without: by_tags are the tags of
--- which tag_days tells then.
+-- previous_day, tags) in what stands behind WITH. Who neither needs tags nor has a condition of them is
+-- told of all days whose rows are there. The site '' is all sites of the app as one.
 --
--- Rows are read once, into f, and joined by hash. Left to the planner, which knows little of days that
+-- Who needs rows has to ask for g.known, which fails where it is not known of all with what they came.
+-- Whoever else gets none of f then: g.unknown is the last such day. Where rows are gone, gone is the
+-- last day of that, and query is null. by_tags are the tags of a filter that is one tag alone, of which
+-- tag_days tells, too.
+--
+-- Rows are read once, into s, and joined by hash. Left to the planner, which knows little of days that
 -- have just begun, pages were looked up row by row, and took 200 times as long.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
-                             OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT query text)
+                             OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
@@ -234,7 +246,7 @@ DECLARE
     c         record;
     ofs       text[] := '{true}'; -- of the site's rows
     joins     text[] := '{}';     -- of rows of pages beside them
-    known     text   := 'true';
+    unknown   text   := 'NULL::integer';
     kept      integer;
 BEGIN
     IF cardinality(conditions) > 8 THEN
@@ -274,14 +286,10 @@ BEGIN
 
     PERFORM FROM visits WHERE false; -- of no day: locks the parent alone
     kept := visits_kept_from(of_app);
-    IF by_tags IS NOT NULL AND NOT needs_rows
-       AND (EXISTS (SELECT FROM days AS d WHERE d.page_id = filter_query.site_id AND d.day_id BETWEEN from_day AND least(to_day, kept - 1))
-            OR EXISTS (SELECT FROM visits AS v WHERE v.page_id = filter_query.site_id AND v.day_id BETWEEN from_day AND to_day AND v.tags IS NULL)) THEN
+    gone := (SELECT max(d.day_id) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND least(to_day, kept - 1));
+    IF gone IS NOT NULL THEN
+        PERFORM filter_kept(app, of_app) WHERE needs_rows;
         RETURN;
-    END IF;
-    IF EXISTS (SELECT FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND least(to_day, kept - 1)) THEN
-        PERFORM filter_fault('of days before %s it is not kept who came: ask for days from then on; footfall app set %s --retain-days keeps more',
-                             day_date(kept)::text, app);
     END IF;
     IF (SELECT sum(d.pv) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND to_day) > most THEN
         PERFORM filter_fault('these days have more than 2,000,000 visitors, each on each of their days, too many for one answer: choose fewer days');
@@ -294,15 +302,194 @@ BEGIN
                     CASE WHEN site_id IS NOT NULL THEN format('v.page_id = %s AND v.day_id BETWEEN %s AND %s AND ', site_id, from_day, to_day) END,
                     CASE WHEN needs_tags THEN 'v.tags IS NULL OR ' ELSE '' END || array_to_string(ofs, ' AND '));
     IF needs_tags THEN
-        known := format('filter_known((SELECT max(t.day_id) FROM %s AS t WHERE t.tags IS NULL))', CASE joins WHEN '{}' THEN 'f' ELSE 's' END);
+        unknown := '(SELECT max(s.day_id) FROM s WHERE s.tags IS NULL)';
     END IF;
-    IF joins = '{}' THEN
-        query := format('WITH f AS %s(%s), g AS (SELECT %s AS known)', CASE WHEN needs_tags OR cardinality(conditions) > 0 OR site_id IS NULL THEN 'MATERIALIZED ' END, query, known);
+    IF needs_rows THEN
+        unknown := format('filter_known(%s) AS known', unknown);
     ELSE
-        query := format('WITH s AS MATERIALIZED (%s), g AS (SELECT %s AS known), '
-                        'f AS (SELECT s.day_id, s.ip, s.previous_day, s.tags FROM s WHERE %s)', query, known, array_to_string(joins, ' AND '));
+        unknown := unknown || ' AS unknown';
+        joins := ARRAY['(SELECT g.unknown IS NULL FROM g)'] || joins;
     END IF;
+    query := format('WITH s AS %sMATERIALIZED (%s), g AS (SELECT %s), f AS %s(SELECT s.day_id, s.ip, s.previous_day, s.tags FROM s WHERE %s)',
+                    CASE WHEN NOT needs_tags AND conditions = '{}' AND site_id IS NOT NULL THEN 'NOT ' ELSE '' END, query, unknown,
+                    CASE WHEN cardinality(joins) <= (NOT needs_rows)::integer THEN 'NOT MATERIALIZED ' ELSE '' END,
+                    array_to_string(ARRAY['true'] || joins, ' AND '));
 END
 $$;
 
 COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean) IS 'The query of the visitors of a site, or of all sites of an app as one, each on each of their days, for whom conditions hold.';
+
+-- What is told of those whom a filter selects, by parts, in one pass over their rows: numbers; days, or
+-- weeks, or months; tags, of each name the first so many values, and those without; the first so many
+-- pages. Of a single tag numbers and days are told by tag_days where rows cannot. With since among the
+-- parts, it comes last: from which day on all is known (0: on all days), and how many visitors of these
+-- days were erased; unless it is 0, nothing else comes.
+--
+-- What is not asked for is no part of the plan. To compile what runs for a second takes half of that.
+CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
+                              period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
+RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_sort = off
+SET jit = off
+SET work_mem = '32MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+    f       record  := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}' OR parts && '{tags,since}');
+    begins  integer := from_day;
+    unknown integer := f.gone;
+BEGIN
+    IF period NOT IN ('day', 'week', 'month') THEN
+        RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
+    END IF;
+    IF begins = 0 THEN
+        begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));
+    END IF;
+    IF f.gone IS NULL THEN
+        FOR part, day_id, name, value, visitors, new_visitors, pv IN
+            EXECUTE f.query || $x$,
+            v AS (
+                SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
+                FROM f
+                GROUP BY f.ip
+            ), d AS (
+                SELECT f.day_id, greatest(to_char(date_trunc($2, day_date(f.day_id)), 'YYYYMMDD')::integer, $3) AS first_day,
+                       count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
+                FROM f
+                GROUP BY f.day_id
+            ), w AS (
+                SELECT d.first_day, f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
+                FROM f
+                JOIN d ON d.day_id = f.day_id
+                GROUP BY d.first_day, f.ip
+            ), c AS (
+                SELECT u.tag_id, count(*) AS pv, count(*) FILTER (WHERE u.previous_day = 0) AS fresh
+                FROM (SELECT unnest(f.tags) AS tag_id, f.previous_day FROM f) AS u
+                GROUP BY u.tag_id
+            ), t AS (
+                SELECT t.name, t.value, c.pv, c.fresh, row_number() OVER (PARTITION BY t.name ORDER BY c.pv DESC, c.tag_id) AS place
+                FROM c
+                JOIN tags AS t ON t.id = c.tag_id
+                WHERE t.name = ANY ($4)
+            ), h AS (
+                SELECT t.name, sum(t.pv) AS pv, sum(t.fresh) AS fresh
+                FROM t
+                WHERE NOT $10
+                GROUP BY t.name
+                UNION ALL
+                SELECT o.name, count(*), count(*) FILTER (WHERE o.previous_day = 0)
+                FROM (
+                    SELECT DISTINCT t.name, u.day_id, u.ip, u.previous_day
+                    FROM (SELECT unnest(f.tags) AS tag_id, f.day_id, f.ip, f.previous_day FROM f) AS u
+                    JOIN tags AS t ON t.id = u.tag_id
+                    WHERE t.name = ANY ($4)
+                ) AS o
+                WHERE $10
+                GROUP BY o.name
+            ), p AS (
+                SELECT p.page_id, p.ip, count(*) AS pv, count(*) FILTER (WHERE p.previous_day = 0) AS fresh
+                FROM f
+                JOIN visits AS p ON p.day_id = f.day_id AND p.ip = f.ip
+                WHERE p.day_id BETWEEN $7 AND $8
+                  AND p.page_id = ANY (ARRAY(SELECT o.id FROM pages AS o WHERE o.site_id = ANY ($9)))
+                GROUP BY p.page_id, p.ip
+            ), told AS (
+                SELECT 'unknown' AS part, g.unknown AS day_id, NULL AS name, NULL AS value, 0::bigint AS visitors, 0::bigint AS fresh, 0::bigint AS pv, 0::bigint AS place
+                FROM g
+                UNION ALL
+                SELECT 'numbers', NULL, NULL, NULL, n.visitors, n.fresh, n.pv, 1
+                FROM (SELECT count(*) AS visitors, coalesce(sum(v.fresh), 0) AS fresh, coalesce(sum(v.pv), 0) AS pv FROM v) AS n
+                WHERE 'numbers' = ANY ($1)
+                UNION ALL
+                SELECT 'days', d.day_id, NULL, NULL, d.pv, d.fresh, d.pv, d.day_id
+                FROM d
+                WHERE 'days' = ANY ($1)
+                  AND $2 = 'day'
+                UNION ALL
+                SELECT 'days', w.first_day, NULL, NULL, count(*), sum(w.fresh), sum(w.pv), w.first_day
+                FROM w
+                WHERE 'days' = ANY ($1)
+                  AND $2 <> 'day'
+                GROUP BY w.first_day
+                UNION ALL
+                SELECT 'tags', NULL, t.name, t.value, NULL, t.fresh, t.pv, t.place
+                FROM t
+                WHERE 'tags' = ANY ($1)
+                  AND t.place <= $5
+                UNION ALL
+                SELECT 'tags', NULL, n.name, '(none)', NULL, n.fresh - coalesce(h.fresh, 0), n.pv - coalesce(h.pv, 0), NULL
+                FROM (
+                    SELECT unnest($4) AS name, a.pv, a.fresh
+                    FROM (SELECT count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh FROM f) AS a
+                ) AS n
+                LEFT JOIN h ON h.name = n.name
+                WHERE 'tags' = ANY ($1)
+                UNION ALL
+                (
+                    SELECT 'pages', NULL, NULL, o.uri, n.visitors, CASE WHEN o.uri LIKE '%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
+                    FROM (
+                        SELECT p.page_id, count(*) AS visitors, sum(p.fresh) AS fresh, sum(p.pv) AS pv,
+                               row_number() OVER (ORDER BY sum(p.pv) DESC, p.page_id) AS place
+                        FROM p
+                        WHERE 'pages' = ANY ($1)
+                        GROUP BY p.page_id
+                    ) AS n
+                    JOIN pages AS o ON o.id = n.page_id
+                    WHERE n.place <= $6
+                )
+            )
+            SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint
+            FROM told AS o
+            ORDER BY o.part <> 'unknown', o.part, array_position($4, o.name), o.place$x$
+            USING parts, period, begins, names, most_values, most_pages, from_day, to_day, f.sites, f.site_id IS NULL
+        LOOP
+            IF part = 'unknown' THEN
+                unknown := day_id;
+                EXIT WHEN unknown IS NOT NULL;
+            ELSE
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+    END IF;
+
+    IF 'since' = ANY (parts) THEN
+        RETURN QUERY
+        SELECT 'since', coalesce(to_char(day_date(unknown) + 1, 'YYYYMMDD')::integer, 0), NULL, NULL, coalesce(sum(e.visitors), 0)::bigint, NULL::bigint, NULL::bigint
+        FROM erased_visits AS e
+        WHERE e.page_id = ANY (f.sites)
+          AND e.day_id BETWEEN greatest(from_day, unknown + 1) AND to_day;
+        RETURN;
+    ELSIF unknown IS NULL THEN
+        RETURN;
+    ELSIF f.by_tags IS NULL OR parts && '{tags,pages}' THEN
+        PERFORM filter_kept(app, f.of_app) WHERE f.gone IS NOT NULL;
+        PERFORM filter_known(unknown);
+    END IF;
+
+    IF 'numbers' = ANY (parts) THEN
+        RETURN QUERY
+        SELECT 'numbers', NULL::integer, NULL, NULL, NULL::bigint, coalesce(sum(d.newcomers), 0)::bigint, coalesce(sum(d.pv), 0)::bigint
+        FROM tag_days AS d
+        WHERE d.page_id = f.site_id
+          AND d.day_id BETWEEN from_day AND to_day
+          AND d.tag_id = ANY (f.by_tags);
+    END IF;
+    IF 'days' = ANY (parts) THEN
+        RETURN QUERY
+        SELECT 'days', w.first_day, NULL, NULL, CASE period WHEN 'day' THEN sum(d.pv)::bigint END, sum(d.newcomers)::bigint, sum(d.pv)::bigint
+        FROM tag_days AS d
+        CROSS JOIN LATERAL (SELECT greatest(to_char(date_trunc(period, day_date(d.day_id)), 'YYYYMMDD')::integer, begins) AS first_day) AS w
+        WHERE d.page_id = f.site_id
+          AND d.day_id BETWEEN from_day AND to_day
+          AND d.tag_id = ANY (f.by_tags)
+        GROUP BY w.first_day
+        ORDER BY w.first_day;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'What is told of the visitors whom a filter selects, by parts: numbers, days, tags, pages, since.';

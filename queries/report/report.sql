@@ -148,3 +148,16 @@ LIMIT @n;
 -- these days were erased.
 SELECT s.since::integer AS since, s.erased::bigint AS erased
 FROM report.filters_since(@app::text, @target::text, @from_day::integer, @to_day::integer) AS s;
+
+-- name: FilterPanels :many
+-- What a page shows of some visitors of a site, in one pass over their rows, and last from which day of
+-- the range on it is known: unless it is 0, that alone. -1 is not known.
+SELECT p.part::text                        AS part,
+       coalesce(p.day_id, 0)::integer      AS day,
+       coalesce(p.name, '')::text          AS name,
+       coalesce(p.value, '')::text         AS value,
+       coalesce(p.visitors, -1)::bigint    AS visitors,
+       coalesce(p.new_visitors, 0)::bigint AS new_visitors,
+       coalesce(p.pv, 0)::bigint           AS pv
+FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], '{numbers,days,tags,pages,since}',
+                   @names::text[], @period::text, @n::integer, @n::integer) AS p;
