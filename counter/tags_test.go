@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +201,15 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 		}
 		want := model.Where(site, eras, from, until, conditions...)
 		require.Equal(t, want, in.WhereOf(t, site, from, until, names, conditions...), "%s from %d to %d: %v", site, from, until, conditions)
+		steps, goals := slices.Concat(desk.AnyConditions(of), desk.AnyConditions(of)), []string{"event:paid", "page:/1|/2"}
+		if site == "" {
+			steps, goals = desk.AnyConditions(ofAll), goals[:1]
+		}
+		if rand.IntN(3) == 0 {
+			require.Equal(t, model.Reached(site, eras, from, until, names[0], goals, steps, conditions),
+				in.ReachedOf(t, site, from, until, names[0], goals, steps, conditions),
+				"%s from %d to %d: %v, %v", site, from, until, steps, conditions)
+		}
 		if site == "" {
 			continue
 		}

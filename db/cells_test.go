@@ -225,7 +225,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	undo := []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`, `DROP TABLE cell.log_samples`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
-		`DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
+		`ALTER TABLE cell.apps DROP COLUMN goals CASCADE`, `DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
 		`DELETE FROM cell.goose_db_version WHERE version_id >= 9`, `DELETE FROM cell.schema_files WHERE name = 'functions' OR name >= '00009'`,
 	}
 	for _, column := range strings.Fields(`counted counted_hash beginning look server inode state told after after_lines last_at tail`) {
@@ -260,7 +260,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
-		"00014_inbox_carried.sql", "00015_row_tags.sql", "functions and views"}, applied)
+		"00014_inbox_carried.sql", "00015_row_tags.sql", "00016_goals.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

@@ -113,7 +113,8 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 		`visitors_where('shop', $1::text, 20190601, 20190630, '{new}')`, `numbers_where('shop', $1::text, 20190601, 20190630, '{new}')`,
 		`days_where('shop', $1::text, 20190601, 20190630, '{new}')`, `pages_where('shop', $1::text, 20190601, 20190630, '{new}')`,
 		`tags_where('shop', $1::text, '{source}', 20190601, 20190630, '{new}')`, `filters_since('shop', $1::text, 20190601, 20190630)`,
-		`events_where('shop', $1::text, 20190601, 20190630)`,
+		`events_where('shop', $1::text, 20190601, 20190630)`, `one_page_where('shop', $1::text, 20190601, 20190630)`,
+		`goals_where('shop', $1::text, 20190601, 20190630)`, `funnel_where('shop', $1::text, 20190601, 20190630, '{new}')`,
 	}
 	assert.Equal(t, query[int](t, conn, `
 		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}'

@@ -54,6 +54,8 @@ type App struct {
 	LogKey []byte
 	// Rows of visits have tags, by which reports can be filtered.
 	Filters bool
+	// Goals, as conditions of filters: event:signup or page:/thanks.
+	Goals []string
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

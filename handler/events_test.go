@@ -132,8 +132,22 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, e.get(e.share("demo", "hhui.top")+"?range=today&panel=events&format=csv").status)
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/events").status, "site is missing")
 
+	for _, page := range []string{"/a", "/b"} {
+		e.brings(1, "http://hhui.top"+page, "")
+	}
+	e.brings(4, "http://hhui.top/home", "")
+	asked := e.shown(site)
+	assert.Contains(t, asked, `range=today&one#pages"`)
+	assert.NotContains(t, asked, "Saw one page only")
+	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: <b>2</b> of 3, 66.7 %")
+	assert.Contains(t, e.shown(site+"&one&where=event:signup"), "Saw one page only: <b>1</b> of 1, 100.0 %")
+	e.Exec(t, `UPDATE footfall.pages SET uri = 'hhui.top/(other)' WHERE uri = 'hhui.top/home'`)
+	assert.Contains(t, e.shown(site+"&one"), "<b>0</b> of 3, 0.0 %, each visitor on each of their days. Of 2 more it is not known")
+	e.Exec(t, `UPDATE footfall.pages SET uri = 'hhui.top/home' WHERE uri = 'hhui.top/(other)'`)
+
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	shown = e.shown(site)
 	assert.Contains(t, shown, "Of days before 2019-06-30 it is not kept who came")
 	assert.NotContains(t, shown, "<bdi>signup</bdi>")
+	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: –. Of days before 2019-06-30")
 }

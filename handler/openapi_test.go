@@ -459,6 +459,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 			page, nil, "", 200},
 		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
+		{"GET /api/apps/{app}/one-page", "site=hhui.top&where=new&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/events", "site=hhui.top&where=new&from=20190629&to=20190630&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&where=returning&where=new", nil, "", 200},
 		{"GET /api/apps/{app}/chart", "site=hhui.top&period=week&from=20190629&where=page:/home", nil, "", 200},

@@ -99,6 +99,8 @@ var Reports = []Report{
 	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
 	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfSite: true, Read: readEvents},
+	{Name: "one-page", Takes: words("site from to where"), Repeats: words("where"), OfSite: true,
+		Read: panel("one_page", (*Reader).OnePage)},
 	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
 }
 

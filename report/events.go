@@ -21,6 +21,14 @@ func readEvents(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	return &Rows{Look: l, Name: "events", List: events.Rows}, err
 }
 
+// OnePage is how many visitors of a site saw one page alone, each on each of their days.
+type OnePage = PanelOnePageRow
+
+// OnePage reads how many visitors of a site saw one page alone, in one row.
+func (r *Reader) OnePage(ctx context.Context, l Look) (Panel[OnePage], error) {
+	return panelOf(ctx, r, "visitors of one page", PanelOnePage, (*Queries).PanelOnePage, l)
+}
+
 // Share is a part of a whole in percent, as people read it: 12.3 %.
 func Share(part, whole int64) string {
 	if whole == 0 {

@@ -460,6 +460,55 @@ func (q *Queries) PanelNumbersWhere(ctx context.Context, arg PanelNumbersWherePa
 	return items, nil
 }
 
+const PanelOnePage = `-- name: PanelOnePage :many
+SELECT o.visits::bigint   AS visits,
+       o.one_page::bigint AS one_page,
+       o.unknown::bigint  AS unknown
+FROM report.one_page_where($1::text, $2::text, $3::integer, $4::integer, $5::text[]) AS o
+`
+
+type PanelOnePageParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+}
+
+type PanelOnePageRow struct {
+	Visits  int64 `json:"visits"`
+	OnePage int64 `json:"one_page"`
+	Unknown int64 `json:"unknown"`
+}
+
+// How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
+// are summed up, or one.
+func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]PanelOnePageRow, error) {
+	rows, err := q.db.Query(ctx, PanelOnePage,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelOnePageRow
+	for rows.Next() {
+		var i PanelOnePageRow
+		if err := rows.Scan(&i.Visits, &i.OnePage, &i.Unknown); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelPages = `-- name: PanelPages :many
 SELECT t.uri::text                AS uri,
        t.uniques::bigint          AS uniques,

@@ -12,6 +12,12 @@ import (
 	"footfall/visit"
 )
 
+// done is what a page tells of what visitors did, besides coming.
+type done struct {
+	Events  *didPanel // nil: there are none
+	OnePage *onePage  // nil: it is not for here
+}
+
 // didPanel shows what visitors of a site did.
 type didPanel struct {
 	Rows     []didRow
@@ -57,6 +63,33 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	}
 	page.Events = &made
 	return nil
+}
+
+// onePage is how many visitors saw one page alone, which takes the rows of all pages: it is told to those who ask.
+type onePage struct {
+	report.OnePage
+	Ask    string // the link that asks; "": it was
+	Share  string
+	Reason string // why it is not known; "": it is
+	From   source
+}
+
+func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error {
+	switch {
+	case v.path != "" || v.site == visit.EventSite || v.onlySums() || v.find != "" || v.value != "":
+		return nil
+	case !v.onePage:
+		page.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
+		return nil
+	}
+	read, err := d.reader.OnePage(ctx, v.look())
+	made := onePage{From: v.source("one-page", read.SQL)}
+	if made.Reason, err = reasonOf(err); err == nil && made.Reason == "" {
+		made.OnePage = read.Rows[0]
+		made.Share = rate(made.OnePage.OnePage, made.Visits)
+	}
+	page.OnePage = &made
+	return err
 }
 
 const firstEvents = 8

@@ -103,6 +103,8 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		}
 	case panel == "events" && v.path == "" && (v.app.Shared == nil || v.app.Shared.Site == ""):
 		name = "events"
+	case panel == "one-page" && v.path == "":
+		name = "one-page"
 	case panel == "tag-pages" && v.value != "":
 		name, look.Name, look.Value = "tag-pages", v.fromBy, v.value
 	}

@@ -15,6 +15,7 @@ import (
 
 type targetPage struct {
 	frame
+	done
 	Heading     heading
 	Range       rangeBar
 	Nobody      bool   // nothing was counted in the range
@@ -35,10 +36,9 @@ type targetPage struct {
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	Tags        []tagPanel
-	Events      *didPanel // nil: there are none
-	New, Back   int64     // who came: those who were new, and those who had been there before
-	ListsPages  bool      // of a site
-	Brought     string    // the source or campaign that brought visitors to them; "": they are not chosen by that
+	New, Back   int64  // who came: those who were new, and those who had been there before
+	ListsPages  bool   // of a site
+	Brought     string // the source or campaign that brought visitors to them; "": they are not chosen by that
 	Pages       []pageRow
 	PagesBy     []option
 	Find        search
@@ -182,9 +182,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.pages, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
-		parts = parts[1:4]
+		parts = parts[1:5]
 	}
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {

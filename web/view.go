@@ -70,6 +70,7 @@ type view struct {
 	skip    int    // rows of a list
 	fromBy  string // by which tag the panel Where from is
 	withBy  string // and the panel With what
+	onePage bool   // it is told how many saw one page alone
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
 
 	where  []string // conditions: what is looked at are the visitors for whom they hold; none: all
@@ -154,6 +155,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 			return v, visit.Errorf(visit.Invalid, "skip", "%.64q is not a number of rows: write one from 0 to %d", skip, report.DeepestTop)
 		}
 	}
+	v.onePage = q.Has("one") && site != ""
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
 	}
@@ -268,6 +270,9 @@ func (v view) link(more ...string) string {
 	put("from_by", v.fromBy, v.app.usualTag("from"))
 	put("with_by", v.withBy, v.app.usualTag("with"))
 	put("value", v.value, "")
+	if v.onePage {
+		query = append(query, "one")
+	}
 	put("skip", strconv.Itoa(v.skip), "0")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -193,6 +194,109 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 		SELECT concat_ws(' ', 'page', substr(uri, length($1) + 1), uniques, new_visitors, pv)
 		FROM report.pages_where('demo', $1, $2, $3, $5, 1000)`,
 		site, from, to, names, conditions)
+	slices.Sort(lines)
+	return lines
+}
+
+// Reached is what must be told of those for whom conditions hold: a line "one visits pages" of those who saw one
+// page alone; "goal G value visitors of" of each goal in all, by day and by a tag, and "step N visitors sameday"
+// of each of some steps.
+func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag string, goals, steps, conditions []string) (lines []string) {
+	days := map[string][]*dayAtSite{}
+	of, reached := map[string]map[string]bool{}, map[string]map[string]bool{}
+	put := func(into map[string]map[string]bool, key, visitor string) {
+		if into[key] == nil {
+			into[key] = map[string]bool{}
+		}
+		into[key][visitor] = true
+	}
+	visits, one := 0, 0
+	for _, d := range m.daysAtSite(site, eras) {
+		if d.day < from || d.day > to || slices.ContainsFunc(conditions, func(c string) bool { return !d.holds(c) }) {
+			continue
+		}
+		days[d.visitor] = append(days[d.visitor], d)
+		if visits++; len(d.pages) == 1 {
+			one++
+		}
+		keys := []string{"", fmt.Sprint(d.day)}
+		for _, t := range d.tags {
+			if rest, is := strings.CutPrefix(t, tag+" "); is {
+				keys = append(keys, rest)
+			}
+		}
+		if len(keys) == 2 {
+			keys = append(keys, "(none)")
+		}
+		for _, key := range keys {
+			put(of, key, d.visitor)
+			for _, goal := range goals {
+				if d.holds(goal) {
+					put(reached, goal+" "+key, d.visitor)
+				}
+			}
+		}
+	}
+	lines = append(lines, fmt.Sprint("one ", visits, " ", one))
+	for key, all := range of {
+		n := len(all)
+		if key == "" && len(conditions) == 0 && site != "" { // sums know of those who were erased
+			n = m.All()[site].Uniques(from, to)
+		}
+		for _, goal := range goals {
+			lines = append(lines, fmt.Sprint("goal ", goal, " ", key, " ", len(reached[goal+" "+key]), " ", n))
+		}
+	}
+	lines = append(lines, funnel(days, steps)...)
+	slices.Sort(lines)
+	return lines
+}
+
+// funnel is how far visitors got, by their days.
+func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
+	far, sameDay := make([]int, len(steps)), make([]int, len(steps))
+	for _, came := range days {
+		slices.SortFunc(came, func(a, b *dayAtSite) int { return cmp.Compare(a.day, b.day) })
+		at, most := 0, 0
+		for _, d := range came {
+			for at < len(steps) && d.holds(steps[at]) {
+				at++
+			}
+			on := slices.IndexFunc(steps, func(step string) bool { return !d.holds(step) })
+			if on < 0 {
+				on = len(steps)
+			}
+			most = max(most, on)
+		}
+		for i := range steps {
+			if i < at {
+				far[i]++
+			}
+			if i < most {
+				sameDay[i]++
+			}
+		}
+	}
+	for i := range steps {
+		lines = append(lines, fmt.Sprint("step ", i+1, " ", far[i], " ", sameDay[i]))
+	}
+	return lines
+}
+
+// ReachedOf is what SQL says where Model has Reached.
+func (d *Desk) ReachedOf(t testing.TB, site string, from, to int32, tag string, goals, steps, conditions []string) []string {
+	t.Helper()
+	lines := Column[string](t, d, `
+		SELECT concat_ws(' ', 'one', visits, one_page) FROM report.one_page_where('demo', $1, $2, $3, $7)
+		UNION ALL
+		SELECT concat_ws(' ', 'goal', r.goal, r.value, r.visitors, r.of_visitors)
+		FROM unnest($5::text[]) AS g (goal)
+		CROSS JOIN unnest(ARRAY[NULL, 'day', $4]) AS b (by)
+		CROSS JOIN LATERAL report.goals_where('demo', $1, $2, $3, $7, g.goal, b.by, 1000) AS r
+		WHERE r.of_visitors > 0 -- none is no row by day
+		UNION ALL
+		SELECT concat_ws(' ', 'step', place, visitors, same_day) FROM report.funnel_where('demo', $1, $2, $3, $6, $7)`,
+		site, from, to, tag, goals, steps, conditions)
 	slices.Sort(lines)
 	return lines
 }

@@ -60,3 +60,183 @@ $$;
 COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events that visitors of a site did in a range of days, on days on which all conditions hold for them (see report.visitors_where): how many visitors, each once, and of how many in all. An event may have been done anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
 REVOKE ALL ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) FROM PUBLIC;
+
+CREATE FUNCTION report.one_page_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}')
+RETURNS TABLE (visits bigint, one_page bigint, unknown bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_sort = off
+SET jit = off
+SET work_mem = '32MB'
+AS $$
+DECLARE
+    f record := filter_query(app, site, from_day, to_day, conditions, true, false);
+BEGIN
+    RETURN QUERY EXECUTE f.query || format('
+        SELECT count(*), count(*) FILTER (WHERE c.pages = 1 AND NOT c.summed), count(*) FILTER (WHERE c.pages = 1 AND c.summed)
+        FROM (
+            SELECT p.day_id, p.ip, count(*) AS pages, bool_or(p.page_id = ANY ($2)) AS summed
+            FROM visits AS p
+            %s
+            WHERE p.page_id IN (SELECT o.id FROM pages AS o WHERE o.site_id = ANY ($1))
+              AND p.day_id BETWEEN $3 AND $4
+              AND (SELECT g.known FROM g)
+            GROUP BY p.day_id, p.ip
+        ) AS c', CASE WHEN conditions <> '{}' THEN 'JOIN f ON f.day_id = p.day_id AND f.ip = p.ip' END)
+    USING f.sites, ARRAY(SELECT p.id FROM unnest(f.sites) AS s (id) JOIN pages AS o ON o.id = s.id
+                         JOIN pages AS p ON p.app_id = f.of_app AND p.key IN (page_key(o.uri || '/(other)'), page_key(o.uri || '/(deleted)'))),
+          from_day, to_day;
+END
+$$;
+
+COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'How many visitors of a site, each on each of their days in a range, saw one page alone on that day; unknown: they saw pages that are summed up, as (other) or (deleted), which may be several. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
+
+-- Goals that nobody has reached yet have no page, and are no fault where they are the app's.
+CREATE FUNCTION report.goals_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', only_goal text DEFAULT NULL, by text DEFAULT NULL, n integer DEFAULT 100)
+RETURNS TABLE (goal text, value text, visitors bigint, of_visitors bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET jit = off
+SET work_mem = '32MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+    of_tag boolean  := by <> 'day';
+    listed text[]   := (SELECT a.goals FROM apps AS a WHERE a.name = goals_where.app);
+    goals  text[]   := CASE WHEN only_goal IS NULL THEN listed ELSE ARRAY[only_goal] END;
+    ofs    text[]   := '{}';
+    ids    bigint[] := '{}';
+    wanted text;
+    c      record;
+    f      record;
+BEGIN
+    IF of_tag AND NOT EXISTS (SELECT FROM report.tag_names(app) AS t WHERE t.name = by) THEN
+        PERFORM filter_fault('by: %s is nothing to ask by: there are day, %s', quote_ident(by), (SELECT string_agg(t.name, ', ') FROM report.tag_names(app) AS t));
+    END IF;
+    f := filter_query(app, site, from_day, to_day, conditions, true, coalesce(of_tag, false));
+    FOREACH wanted IN ARRAY goals LOOP
+        IF wanted !~ '^(page|event):' THEN
+            PERFORM filter_fault('%s is no goal: write one like event:signup or page:/thanks', quote_ident(wanted));
+        END IF;
+        BEGIN
+            c := filter_condition(f.of_app, app, site, wanted);
+            ids := ids || c.pages;
+            ofs := ofs || array_fill(wanted, ARRAY[cardinality(c.pages)]);
+        EXCEPTION WHEN invalid_parameter_value THEN
+            IF wanted <> ALL (listed) THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+    IF goals = '{}' THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE f.query || format(', k AS (%s), a AS MATERIALIZED (%s), w AS MATERIALIZED (
+            SELECT u.goal, u.page_id FROM unnest(%L::text[], %L::bigint[]) AS u (goal, page_id)
+        ), r AS (
+            SELECT o.goal, o.value, count(*) AS visitors
+            FROM (
+                SELECT w.goal, k.value, k.ip
+                FROM visits AS p
+                JOIN w ON w.page_id = p.page_id
+                JOIN k ON k.day_id = p.day_id AND k.ip = p.ip
+                WHERE p.page_id = ANY (%4$L)
+                  AND p.day_id BETWEEN %s AND %s
+                GROUP BY w.goal, k.value, k.ip
+            ) AS o
+            GROUP BY o.goal, o.value
+        )
+        SELECT l.goal, a.value, coalesce(r.visitors, 0), a.visitors
+        FROM unnest(%L::text[]) WITH ORDINALITY AS l (goal, place)
+        CROSS JOIN a
+        LEFT JOIN r ON r.goal = l.goal AND r.value = a.value
+        WHERE (SELECT g.known FROM g)
+        ORDER BY l.place, %s
+        LIMIT %s',
+        CASE
+            WHEN of_tag
+            THEN format('SELECT f.day_id, f.ip, coalesce(u.value, ''(none)'') AS value '
+                        'FROM f LEFT JOIN (SELECT o.day_id, o.ip, t.value FROM (SELECT f.day_id, f.ip, unnest(f.tags) AS tag_id FROM f) AS o '
+                        'JOIN tags AS t ON t.id = o.tag_id AND t.name = %L) AS u ON u.day_id = f.day_id AND u.ip = f.ip', by)
+            WHEN by = 'day' THEN 'SELECT f.day_id, f.ip, f.day_id::text AS value FROM f'
+            ELSE 'SELECT f.day_id, f.ip, ''''::text AS value FROM f'
+        END,
+        CASE
+            WHEN by IS NULL AND conditions = '{}' AND f.site_id IS NOT NULL
+            THEN format('SELECT ''''::text AS value, s.uniques AS visitors FROM targets_sums(ARRAY[%s], %s, %s) AS s', f.site_id, from_day, to_day)
+            WHEN by IS NULL THEN 'SELECT ''''::text AS value, count(*) AS visitors FROM (SELECT FROM k GROUP BY k.ip) AS o'
+            ELSE 'SELECT o.value, count(*) AS visitors FROM (SELECT k.value FROM k GROUP BY k.value, k.ip) AS o GROUP BY o.value'
+        END,
+        ofs, ids, from_day, to_day, goals, CASE WHEN of_tag THEN 'a.visitors DESC, a.value' ELSE 'a.value' END, n);
+END
+$$;
+
+COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'How many visitors of a site reached the app''s goals (app set --goal), or one that is named as event:signup or page:/thanks, in a range of days, on days on which all conditions hold for them (see report.visitors_where), and of how many: each once; in each of the days or of the values of a tag, by: day or source. SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
+
+-- A visitor is at a step from the first day on which it holds, if the steps before it do by then. The
+-- order within a day is not kept: there all that holds counts.
+CREATE FUNCTION report.funnel_where(app text, site text, from_day integer, to_day integer, steps text[], conditions text[] DEFAULT '{}')
+RETURNS TABLE (place integer, step text, visitors bigint, same_day bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET enable_nestloop = off
+SET enable_mergejoin = off
+SET enable_sort = off
+SET jit = off
+SET work_mem = '32MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+    f      record;
+    c      record;
+    ids    bigint[]  := '{}';
+    bits   integer[] := '{}'; -- of the steps that a page is part of
+    holds  text      := '';
+    until  text      := '';
+    told   text      := '';
+    so_far text      := '';
+BEGIN
+    IF coalesce(cardinality(steps), 0) NOT BETWEEN 1 AND 8 THEN
+        PERFORM filter_fault('there are %s steps: give 1 to 8', coalesce(cardinality(steps), 0)::text);
+    END IF;
+    f := filter_query(app, site, from_day, to_day, conditions, true,
+                      EXISTS (SELECT FROM unnest(steps) AS s (step) WHERE split_part(ltrim(s.step, '!'), ':', 1) NOT IN ('page', 'event', 'new', 'returning')));
+    FOR i IN 1..cardinality(steps) LOOP
+        c := filter_condition(f.of_app, app, site, steps[i]);
+        IF c.pages IS NOT NULL THEN
+            ids := ids || c.pages;
+            bits := bits || array_fill(1 << i, ARRAY[cardinality(c.pages)]);
+        END IF;
+        holds := holds || format(', %s AS s%s', coalesce(c.asks, format('coalesce(m.bits, 0) & %s %s 0', 1 << i, CASE WHEN c.negated THEN '=' ELSE '<>' END)), i);
+        until := until || format(', e%s AS MATERIALIZED (SELECT k.ip, min(k.day_id) AS day_id FROM k%s WHERE k.s%1$s GROUP BY k.ip)',
+                                 i, CASE WHEN i > 1 THEN format(' JOIN e%s AS e ON e.ip = k.ip AND e.day_id <= k.day_id', i - 1) END);
+        so_far := so_far || format(' AND k.s%s', i);
+        told := told || format('%s SELECT %s, %L, (SELECT count(*) FROM e%2$s), (SELECT count(*) FROM (SELECT FROM k WHERE true%4$s GROUP BY k.ip) AS d)',
+                               CASE WHEN i > 1 THEN ' UNION ALL' END, i, steps[i], so_far);
+    END LOOP;
+    RETURN QUERY EXECUTE f.query || format(', w AS (
+            SELECT u.page_id, bit_or(u.bits) AS bits FROM unnest(%L::bigint[], %L::integer[]) AS u (page_id, bits) GROUP BY u.page_id
+        ), m AS (
+            SELECT p.day_id, p.ip, bit_or(w.bits) AS bits
+            FROM visits AS p
+            JOIN w ON w.page_id = p.page_id
+            WHERE p.page_id = ANY (%1$L)
+              AND p.day_id BETWEEN %3$s AND %s
+            GROUP BY p.day_id, p.ip
+        ), k AS MATERIALIZED (
+            SELECT v.day_id, v.ip%s
+            FROM f AS v
+            LEFT JOIN m ON m.day_id = v.day_id AND m.ip = v.ip
+            WHERE (SELECT g.known FROM g)
+        )%s %s', ids, bits, from_day, to_day, holds, until, told);
+END
+$$;
+
+COMMENT ON FUNCTION report.funnel_where(text, text, integer, integer, text[], text[]) IS 'How far visitors of a site got: how many did this step and all before it in a range of days, each step on the day of the one before it or on a later one, and how many all of them on the same day; each visitor once. Up to 8 steps, written as conditions (see report.visitors_where), which hold for the visitor on a day; all of it on days on which the other conditions hold. The order within a day is not kept. SELECT * FROM report.funnel_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''page:/'', ''page:/pricing'', ''event:signup'']);';
+
+REVOKE ALL ON FUNCTION report.one_page_where(text, text, integer, integer, text[]), report.goals_where(text, text, integer, integer, text[], text, text, integer),
+    report.funnel_where(text, text, integer, integer, text[], text[]) FROM PUBLIC;

@@ -207,3 +207,11 @@ SELECT e.event::text           AS event,
        e.visitors::bigint      AS visitors,
        e.of_visitors::bigint   AS of_visitors
 FROM report.events_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS e;
+
+-- name: PanelOnePage :many
+-- How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
+-- are summed up, or one.
+SELECT o.visits::bigint   AS visits,
+       o.one_page::bigint AS one_page,
+       o.unknown::bigint  AS unknown
+FROM report.one_page_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS o;
