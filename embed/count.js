@@ -10,7 +10,7 @@
 	const line = d.currentScript || d.querySelector('script[data-app]') // a module has no current script
 	if (!line || self.footfall?.visit) return // the page has the line twice, or runs its scripts again
 
-	const {app, format, manual} = line.dataset
+	const {app, format, manual, events, status} = line.dataset
 	const base = new URL('.', line.src)
 	const asked = new WeakMap() // for which page the place of a list was filled
 	let turn = 0 // of visits: the last one is where the reader is
@@ -32,8 +32,12 @@
 	const canonical = d.querySelector('link[rel=canonical]')
 	const named = line.dataset.uri || canonical && !fragment() && bare(at(canonical.href)) == bare(location) && canonical.href
 	const page = at(named)
+	const tells = kind => manual == null && events?.split(/\s+/).includes(kind)
+	let missing = tells('404') && (status || performance.getEntriesByType('navigation')[0]?.responseStatus) == 404 // until that is sent
 	const marks = location.search.match(/utm_\w+=[^&]*/g) // by which the link here says what it was part of
 	if (marks) page.search += '&' + marks.join('&')
+
+	const file = /\.(7z|apk|avi|bz2|csv|deb|dmg|docx?|epub|exe|gz|iso|jar|key|midi?|mov|mp[34]|mpe?g|msi|od[pst]|pdf|pkg|pp[st]x?|rar|rpm|rtf|tar|tgz|txt|wav|wm[av]|xlsx?|xz|zip)$/i
 
 	// The owner is told, once. Readers see the page as it is without numbers.
 	const warn = why => {
@@ -116,7 +120,10 @@
 		}
 		if (mine != turn) return
 		if (typeof uri != 'string') uri = loaded == where() && named ? page.href : location.href // an event, where it is what listens
-		const answer = count({uri: at(uri).href, ...!ignored && from && {referrer: from}})
+		const referrer = !ignored && from && {referrer: from}
+		const answer = count({uri: at(uri).href, ...referrer})
+		if (missing) count({event: '404' + loaded, ...referrer})
+		missing = 0
 		if (!ignored) from = '' // what follows comes from the page itself
 		const told = await answer
 		if (mine == turn) { // otherwise the reader is elsewhere by now
@@ -125,6 +132,23 @@
 			if (told) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
 		}
 		return told
+	}
+
+	// clicked counts the event that is named where somebody clicks; where none is, that a link leads to
+	// a file or to another host, for pages that want that told. Of addresses it tells no more than
+	// that: queries may say who somebody is. The middle button opens links, and the second click of
+	// two follows none.
+	const clicked = e => {
+		const link = e.composedPath().find(place => place.matches?.('a[href],area[href]'))
+		if (e.button && !(e.button == 1 && link)) return
+		let event = e.target.closest?.('[data-footfall-event]')?.dataset.footfallEvent
+		const to = at(link?.getAttribute('href') || '') // which of a link in SVG is no property
+		if (!event && link && /^http/.test(to.protocol) && e.detail < 2) {
+			const away = bare(to) == bare(location) ? '' : '/' + bare(to)
+			if (tells('download') && (link.hasAttribute('download') || file.test(to.pathname))) event = 'download' + away + to.pathname
+			else if (tells('outbound') && away) event = 'outbound' + away
+		}
+		if (event) count({event})
 	}
 
 	// route counts if the reader has come to another page. Where an address is replaced, what its
@@ -163,10 +187,7 @@
 	listen()
 	addEventListener('hashchange', listen)
 	if (manual != null) return fill()
-	addEventListener('click', e => {
-		const event = e.target.closest?.('[data-footfall-event]')?.dataset.footfallEvent
-		if (event) count({event})
-	}, true) // before the page can end it
+	for (const button of ['click', 'auxclick']) addEventListener(button, clicked, true) // before the page can end it
 	for (const name of ['pushState', 'replaceState']) {
 		const go = history[name]
 		history[name] = function (...to) {

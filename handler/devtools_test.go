@@ -3,6 +3,7 @@ package handler
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -198,4 +199,17 @@ func (d *devtools) press(key string, code int) {
 	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text},
 		nil)
 	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
+}
+
+// point clicks on what a selector finds, as a hand does.
+func (d *devtools) point(selector, button string, params map[string]any) {
+	d.t.Helper()
+	var at struct{ X, Y float64 }
+	d.ask(`(({x, y, width, height}) => ({X: x + width / 2, Y: y + height / 2}))(document.querySelector('`+selector+
+		`').getBoundingClientRect())`, &at)
+	for _, does := range []string{"mousePressed", "mouseReleased"} {
+		event := map[string]any{"type": does, "x": at.X, "y": at.Y, "button": button, "clickCount": 1}
+		maps.Copy(event, params)
+		d.do("Input.dispatchMouseEvent", event, nil)
+	}
 }

@@ -47,7 +47,9 @@ func TestEvents(t *testing.T) {
 	for what, fault := range map[string]string{
 		"event=signup&uri=http://hhui.top/": "event: it stands in place of uri", "event=": "event: it is empty",
 		"event=a&event=b": "event: it is given twice",
-		"event=Signup":    "event: ", "event=a%20b": "event: ", "event=a/b": "event: ", "event=%C3%A4": "event: ", "event=(other)": "event: ",
+		"event=Signup":    "event: ", "event=a%20b": "event: ", "event=a/%0A": "event: it contains", "event=/b": "event: ",
+		"event=a/%2500":                        "event: it contains",
+		"event=a/" + strings.Repeat("b", 2048): "event: ", "event=%C3%A4": "event: ", "event=(other)": "event: ",
 		"event=" + strings.Repeat("a", 65): "event: ",
 		"uri=http://(events)/signup":       "uri: ", "uri=HTTPS://%2528Events%2529/signup": "uri: ", "uri=//(events)/signup": "uri: ",
 		"uri=(events)/signup": "uri: ",
@@ -57,6 +59,16 @@ func TestEvents(t *testing.T) {
 			assert.Equal(t, http.StatusBadRequest, a.status, what)
 			assert.True(t, strings.HasPrefix(a.error(t), fault), "%s: %s", what, a.body)
 		}
+	}
+	// Of an address behind the name the path alone is kept, as of a page.
+	for _, to := range []string{"cdn.example/A b.pdf?who=me#notes", "x/../cdn.example/A%20b.pdf", "//"} {
+		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&event="+url.QueryEscape("download/"+to)).status, to)
+	}
+	for path, hot := range map[string]string{"(events)/download/cdn.example/A%20b.pdf": "2", "(events)/download///": "1"} {
+		assert.Contains(t, e.get("/api/apps/demo/days?uri="+url.QueryEscape(path)).body, `"hot":`+hot+`}`, path)
+	}
+	for where, pv := range map[string]string{"download/*": "1", "download/cdn.example/A%20b.pdf": "1", "signup": "1"} {
+		assert.Contains(t, e.get("/api/apps/demo/days?uri=hhui.top&where="+url.QueryEscape("event:"+where)).body, `"pv":`+pv, where)
 	}
 	for origin, status := range map[string]int{"http://example.com": http.StatusOK, "http://other.example": http.StatusForbidden,
 		"null": http.StatusForbidden, "http://(events)": http.StatusForbidden} {
@@ -90,7 +102,8 @@ func TestEvents(t *testing.T) {
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeletePage(ctx, "demo", "(events)/signup") })
 	conn := e.Conn(t)
 	assert.Equal(t, []string{
-		"demo (events) 5", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo (events)/many 1", "demo hhui.top 2", "demo hhui.top/home 2",
+		"demo (events) 8", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo (events)/download/// 1",
+		"demo (events)/download/cdn.example/A%20b.pdf 2", "demo (events)/many 1", "demo hhui.top 2", "demo hhui.top/home 2",
 		"shop (events) 6", "shop (events)/(other) 2", "shop (events)/b 1", "shop (events)/buy 2", "shop (events)/c 1",
 	}, dbtest.Column[string](t, conn, `SELECT a.name || ' ' || p.uri || ' ' || c.hot FROM footfall.counters c
 		JOIN footfall.pages p ON p.id = c.page_id JOIN footfall.apps a ON a.id = p.app_id ORDER BY a.name, p.uri COLLATE "C"`))

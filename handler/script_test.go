@@ -35,7 +35,8 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	text, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
-	names := []string{"line", "numbers", "list", "event", "canonical", "named", "own", "thousandth", "manual", "pinned", "busuanzi", "image"}
+	names := []string{"line", "numbers", "list", "event", "telling", "canonical", "named",
+		"own", "thousandth", "manual", "pinned", "busuanzi", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
@@ -102,6 +103,12 @@ func TestScriptInChromium(t *testing.T) {
 		case r.URL.Path == "/listening.js":
 			out.Header().Set("Content-Type", "text/javascript")
 			fmt.Fprint(out, listening)
+		case r.URL.Path == "/files/Paper.PDF":
+			out.Header().Set("Content-Disposition", "attachment")
+			fmt.Fprint(out, "%PDF")
+		default:
+			out.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(out, listener, docs["telling"], "not found")
 		}
 	})
 	page := func(at string, parts ...string) string {
@@ -304,6 +311,7 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, int64(2), w.happened(t, "signup"))
 		assert.Equal(t, int64(1), w.happened(t, "by.hand"))
 	})
+	t.Run("events that the script finds", func(t *testing.T) { tryTelling(t, w, b, page, docs) })
 	t.Run("by hand alone", func(t *testing.T) {
 		b.open(page("example.com/manual", docs["manual"], docs["list"]))
 		b.ask(`until(() => text() === 'Hello 2 views')`, nil)
@@ -348,6 +356,103 @@ func (w *internet) happened(t *testing.T, event string) int64 {
 		return said.Page.Hot > 0
 	}, dbtest.Patience, dbtest.Tick)
 	return said.Page.Hot
+}
+
+// tryTelling clicks on links in every way, and asks for pages that are not there.
+func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
+	links := `<p><a id="out" href="http://www.other.example/a?who=me#notes"><i>out</i></a> <a id="here" href="http://www.example.com/">here</a>
+		<a id="file" href="/files/Paper.PDF?who=me">file</a> <a id="away" href="http://other.example/a/b.zip">file</a>
+		<a id="kept" href="report?who=me" download>file</a> <a id="mail" href="mailto:me@other.example">mail</a>
+		<a id="own" href="http://other.example/" data-footfall-event="own.name">own</a> <a id="none">none</a> <b id="text">text</b>
+		<svg width="20" height="20"><a href="http://svg.example/"><rect id="svg" width="20" height="20"/></a></svg><span id="shadow"></span></p>
+		<script>
+			const root = document.querySelector('#shadow').attachShadow({mode: 'open'})
+			root.innerHTML = '<a href="http://shadow.example/">shadow</a>'
+		</script>`
+	const stay = `<script>
+		for (const e of ['click', 'auxclick']) document.addEventListener(e, e => { e.preventDefault(), e.stopPropagation() }, true)
+	</script>`
+	told := func() (events []string) {
+		b.ask(`asked.splice(0).map(url => new URL(url).searchParams.get('event')).filter(event => event)`, &events)
+		return events
+	}
+	for _, c := range []struct{ line, out, file, away, kept, svg, shadow string }{
+		{docs["telling"], "outbound/other.example", "download/files/Paper.PDF", "download/other.example/a/b.zip", "download/report",
+			"outbound/svg.example", "outbound/shadow.example"},
+		{strings.Replace(docs["telling"], "outbound download 404", "outbound", 1), "outbound/other.example", "", "outbound/other.example", "",
+			"outbound/svg.example", "outbound/shadow.example"},
+		{docs["line"], "", "", "", "", "", ""},
+		{strings.Replace(docs["telling"], " data-events", " data-manual data-events", 1), "", "", "", "", "", ""},
+	} {
+		b.open(page("example.com/links", stay, c.line, links))
+		if !strings.Contains(c.line, "data-manual") {
+			w.hearVisit(t)
+		}
+		named := []string{"own.name"}
+		if strings.Contains(c.line, "data-manual") {
+			named = []string{}
+		}
+		told()
+		for id, event := range map[string]string{"out": c.out, "file": c.file, "away": c.away, "kept": c.kept, "svg": c.svg, "shadow": c.shadow,
+			"here": "", "mail": "", "none": "", "text": "", "own": "own"} {
+			want := []string{event}
+			switch event {
+			case "":
+				want = []string{}
+			case "own":
+				want = named
+			}
+			for _, button := range []string{"left", "middle", "right"} {
+				b.point("#"+id, button, nil)
+				if button == "right" {
+					want = []string{}
+				}
+				assert.Equal(t, want, told(), "%s %s %s", c.line, id, button)
+			}
+		}
+		b.point("#out", "left", map[string]any{"modifiers": 2}) // ctrl
+		b.point("#out", "left", map[string]any{"clickCount": 2})
+		b.ask(`document.querySelector('#out').focus()`, nil)
+		b.press("Enter", 13)
+		want := []string{}
+		if c.out != "" {
+			want = []string{c.out, c.out}
+		}
+		assert.Equal(t, want, told(), "by ctrl and by the keyboard, and no second click of two")
+	}
+	assert.Equal(t, int64(4+6), w.happened(t, "outbound/other.example"), "and none of them is lost")
+
+	// Links that lead away.
+	w.put("www.other.example/a", "there")
+	b.open(page("example.com/links", docs["telling"], links))
+	w.hearVisit(t)
+	ours := b.session
+	b.session = ""
+	b.do("Browser.setDownloadBehavior", map[string]any{"behavior": "deny", "browserContextId": b.browses}, nil)
+	b.session = ours
+	b.point("#file", "left", nil)
+	assert.Equal(t, []string{"download/files/Paper.PDF"}, told())
+	b.point("#out", "middle", nil)
+	assert.Equal(t, []string{"outbound/other.example"}, told())
+	b.leads(func() { b.point("#out", "left", nil) })
+	b.await(`document.body.innerText.includes('there')`)
+	require.Eventually(t, func() bool { return w.happened(t, "outbound/other.example") == 12 }, dbtest.Patience, dbtest.Tick)
+
+	// Pages that are not there, which the browser knows, or the page.
+	b.open("http://example.com/lost/a%20b?who=me")
+	w.hearVisit(t)
+	b.ask(`footfall.visit()`, nil)
+	w.hearVisit(t)
+	assert.Equal(t, int64(1), w.happened(t, "404/lost/a%2520b"))
+	assert.Equal(t, int64(2), w.counted(t, "lost/a%20b"))
+	b.open(page("example.com/soft", strings.Replace(docs["telling"], " data-app", ` data-status="404" data-app`, 1)))
+	w.hearVisit(t)
+	assert.Equal(t, int64(1), w.happened(t, "404/soft"))
+	events := dbtest.Column[string](t, w.Conn(t), `SELECT split_part(p.uri, '/', 2) || ' ' || sum(c.hot) FROM footfall.pages p
+		JOIN footfall.counters c ON c.page_id = p.id
+		WHERE p.uri ~ '^.events./(404|download|outbound|own.name)' GROUP BY split_part(p.uri, '/', 2) ORDER BY 1`)
+	b.console = nil // which tells of the status
+	assert.Equal(t, []string{"404 2", "download 7", "outbound 20", "own.name 6"}, events, "and nothing else")
 }
 
 // siteHot is hot of example.com.

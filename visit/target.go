@@ -91,18 +91,30 @@ const (
 // EventSite is the site whose pages are an app's events. No URI leads there.
 const EventSite = "(events)"
 
-// EventTarget returns the target that an event counts. Every error is an *Error about the field
+// EventTarget returns the target that an event counts. Behind its name there may be a path, which says
+// what it was done to: it is read as the path of a page. Every error is an *Error about the field
 // "event".
-func EventTarget(name string) (Target, error) {
-	if !isEvent(name) {
+func EventTarget(event string) (Target, error) {
+	name, path, hasPath := strings.Cut(event, "/")
+	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
 		return Target{}, Errorf(Invalid, "event", "%.64q is not the name of an event: write a-z, 0-9, _, . and -, 64 at most", name)
 	}
-	return Target{Site: EventSite, Page: EventSite + "/" + name}, nil
+	if !hasPath {
+		return Target{Site: EventSite, Page: EventSite + "/" + name}, nil
+	}
+	read, err := Normalize("http://"+eventHost+"/"+path, nil)
+	if err != nil {
+		return Target{}, Errorf(Invalid, "event", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+	}
+	page := EventSite + "/" + name + strings.TrimPrefix(read.Page, eventHost)
+	if len(page) > targetMaxBytes {
+		return Target{}, Errorf(Invalid, "event", "it is longer than 2,048 bytes: shorten its path")
+	}
+	return Target{Site: EventSite, Page: page}, nil
 }
 
-func isEvent(name string) bool {
-	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
-}
+// eventHost stands before the path of an event while that is read.
+const eventHost = "x"
 
 func escapeReserved(page []byte, siteLength int) []byte {
 	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
@@ -237,7 +249,8 @@ func isReserved(target string) bool {
 	case OtherSite:
 		return !isPage || sum
 	case EventSite:
-		return !isPage || sum || isEvent(path)
+		event, err := EventTarget(path)
+		return !isPage || sum || err == nil && event.Page == target
 	}
 	read, err := normalizeTyped(site, nil)
 	return err == nil && read.Site == site && isPage && sum

@@ -26,6 +26,7 @@ func TestParseTarget(t *testing.T) {
 		"(events)":                       "(events)",
 		"(events)/sign.up":               "(events)/sign.up",
 		"(events)/(other)":               "(events)/(other)",
+		"(events)/404/Hom~/%C3%A4":       "(events)/404/Hom~/%C3%A4",
 		"hhui.top/(deleted)":             "hhui.top/(deleted)",
 		"http://hhui.top/(deleted)":      "hhui.top/%28deleted%29",
 		"hhui.top/(other)/x":             "hhui.top/(other)/x",
@@ -34,8 +35,8 @@ func TestParseTarget(t *testing.T) {
 		assert.NoError(t, err, typed)
 		assert.Equal(t, target, read, typed)
 	}
-	for _, typed := range []string{"", " ", "ftp://hhui.top/", "me@hhui.top", "a b/(other)", "(events)/", "(events)/A", "(events)/a/b",
-		"http://(events)/a", "/home", "hhui.top\x00", "?q", "a..\x01"} {
+	for _, typed := range []string{"", " ", "ftp://hhui.top/", "me@hhui.top", "a b/(other)", "(events)/", "(events)/A", "(events)/a/b?q",
+		"(events)/a/%7e", "http://(events)/a", "/home", "hhui.top\x00", "?q", "a..\x01"} {
 		_, err := ParseTarget(typed, nil)
 		assert.ErrorContains(t, err, "uri: ", "%q", typed)
 	}

@@ -93,7 +93,7 @@ BEGIN
         IF NOT is_event AND part NOT LIKE '/%' THEN
             PERFORM filter_fault('%s is no path: a page is asked for as in page:/home', quote_ident(part));
         END IF;
-        below := NOT is_event AND part LIKE '%/*';
+        below := part LIKE '%/*';
         wanted := CASE WHEN is_event THEN '(events)/' ELSE site END || (filter_values(CASE WHEN below THEN left(part, -1) ELSE part END))[1];
         IF below THEN
             found := ARRAY(
@@ -110,7 +110,7 @@ BEGIN
         END IF;
         IF found = '{}' AND is_event THEN
             PERFORM filter_fault('nobody ever did "%s": there are %s', part,
-                                 coalesce((SELECT string_agg(split_part(e.uri, '/', 2), ', ') FROM (
+                                 coalesce((SELECT string_agg(substr(e.uri, 10), ', ') FROM (
                                      SELECT e.uri FROM pages AS s JOIN pages AS e ON e.site_id = s.id
                                      WHERE s.app_id = of_app AND s.key = page_key('(events)') ORDER BY e.id LIMIT 10) AS e), 'no events'));
         ELSIF found = '{}' THEN
