@@ -33,7 +33,7 @@ const instancesWithin = 15 * time.Second
 
 // AddApp adds an app.
 func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
-	if err := app.CheckNew(name, s); err != nil {
+	if err := app.CheckName(name); err != nil {
 		return err
 	}
 	err := a.inTx(ctx, func(q queries) error {
@@ -62,6 +62,9 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
 		was := *row
 		if err := s.Apply(row, a.secret); err != nil {
+			return err
+		}
+		if err := checkDropped(&was, row); err != nil {
 			return err
 		}
 		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
@@ -146,6 +149,12 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// Instances lists the services that run, the one that was started last at the end.
+func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) (err error) { all, err = q.StatusInstances(ctx); return err })
+	return all, wrap("list the instances", err)
 }
 
 // App returns the app of a name, with what reports go by. For "" it returns the only app that there

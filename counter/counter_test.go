@@ -274,7 +274,7 @@ func TestAppsAreFresh(t *testing.T) {
 	}
 	// cut every watcher: until it is back, the database is asked each time
 	in.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	err := admin.NewAdmin(dbtest.Open(t, in.URL, db.Options{}), nil).SetApp(t.Context(), "late", app.Settings{Sites: []string{"b"}})
+	_, err := admin.NewAdmin(dbtest.Open(t, in.URL, db.Options{}), nil).AddSites(t.Context(), "late", []string{"b"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})

@@ -77,7 +77,10 @@ func TestBelowAPath(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
 	w.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"blog.example"}})
+		_, err := a.AddSites(ctx, "shop", []string{"blog.example"})
+		require.NoError(t, err)
+		_, err = a.RemoveSites(ctx, "shop", []string{"example.com"})
+		return err
 	})
 	w.counting(0, "192.0.2.1", "http://hhui.top/home")
 	read, shared := w.key("shop", app.ScopeRead), "/numbers"+w.share("shop", "blog.example")

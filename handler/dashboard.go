@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -92,9 +93,10 @@ func (d *dashboard) home(c echo.Context) error {
 
 func (d *dashboard) appOf(r *counter.Reading) web.App {
 	sites := r.Sites()
+	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
 	return web.App{
 		Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy,
-		Several: len(sites) != 1 || strings.Contains(sites[0], "*"),
+		Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}
 }
 

@@ -530,6 +530,8 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	assert.Equal(t, "/embed?app=shop", a.header.Get("Location"))
 	shown := p.do(http.MethodGet, "/embed?app=shop", nil)
 	assert.Contains(t, html.UnescapeString(shown.body), embed.Line(e.public, "shop"))
+	assert.Contains(t, shown.body, "/badge/shop.svg?uri=https%3A%2F%2Fexample.com%2F)", "of a site that it counts")
+	assert.Contains(t, page, "/badge/demo.svg?uri=https%3A%2F%2Fhhui.top%2F)")
 }
 
 // What a newcomer sees first leads them to the first visit.

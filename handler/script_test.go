@@ -574,7 +574,8 @@ func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 		assert.Equal(t, was+1, w.counted(t, step.counts), step.do)
 	}
 	w.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}})
+		_, err := a.RemoveSites(ctx, "shop", []string{"www.example.com"})
+		return err
 	})
 }
 

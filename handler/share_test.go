@@ -48,7 +48,10 @@ func newSharingEdge(t *testing.T) *edge {
 		require.NoError(t, err)
 		_, err = a.AddNote(ctx, "shop", "2019-06-29", "A new version", "example.com")
 		require.NoError(t, err)
-		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com", "*.example.com", "example.com:81", "a;script-src.example"}})
+		_, err = a.AddSites(ctx, "shop", []string{"*.example.com", "example.com:81", "a;script-src.example"})
+		require.NoError(t, err)
+		_, err = a.RemoveSites(ctx, "shop", []string{"other.example"})
+		return err
 	})
 	e.counting(0, "192.0.2.77", "http://hhui.top/home")
 	return e

@@ -1,18 +1,21 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"net/url"
 	"slices"
 
 	"footfall/embed"
 	"footfall/report"
+	"footfall/visit"
 )
 
 type embedPage struct {
 	frame
 	App          string
 	Line, Pinned string
-	Badge        string       // its address, before its parameters
+	Badge        string       // its address, of the first page of a site
 	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
 }
 
@@ -26,7 +29,7 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 		return Page{}, err
 	}
 	page := embedPage{
-		frame: v.frame(), App: app.Name, Badge: origin + "/badge/" + app.Name + ".svg",
+		frame: v.frame(), App: app.Name,
 		Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name),
 	}
 	page.Title = "In your pages · " + page.Title
@@ -34,9 +37,13 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
+	example := cmp.Or(app.Site, "blog.example")
+	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) > 0 {
 		site := slices.MaxFunc(sites, func(a, b report.Site) int { return int(a.Hot - b.Hot) })
 		page.Site = &site
+		example = site.Site
 	}
+	page.Badge = origin + "/badge/" + app.Name + ".svg?uri=" + url.QueryEscape("https://"+example+"/")
 	return render("embed", page), nil
 }

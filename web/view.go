@@ -24,6 +24,7 @@ type App struct {
 	Closed  bool           // it is shown to those alone who have signed in
 	Names   bool           // the reader may see who came
 	Several bool           // it may have several sites
+	Site    string         // one that it lists; "": it lists none
 	Shared  *Share         // nil: it is not looked at by a link
 
 	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db"
 	"footfall/embed"
+	"footfall/report/draw"
 	"footfall/visit"
 	"footfall/visit/tag"
 	"footfall/webhook"
@@ -32,8 +35,12 @@ type (
 		confirmed
 	}
 
+	siteAddCmd    struct{ ofSites }
+	siteRemoveCmd struct{ ofSites }
+
 	keyAddCmd struct {
 		ofApp
+		publicURL
 		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
 	}
 	keyListCmd   struct{ ofApp }
@@ -85,9 +92,40 @@ type ofApp struct {
 	App string `arg:""`
 }
 
+// ofSites are sites of an app that a command is about.
+type ofSites struct {
+	ofApp
+	Host []string `arg:""`
+}
+
 // publicURL is where people reach the service.
 type publicURL struct {
-	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" default:"http://127.0.0.1:8080" placeholder:"URL"`
+	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
+}
+
+func (u *publicURL) check(g globals) faults {
+	f := g.checkDatabase()
+	if u.PublicURL != "" {
+		f.add(checkPublicURL(u.PublicURL))
+	}
+	return f
+}
+
+// find makes it, where nobody has said it, the address of the service that was started last on this
+// machine, and the usual one where none runs here.
+func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
+	if u.PublicURL != "" {
+		return nil
+	}
+	instances, err := a.Instances(ctx)
+	u.PublicURL = "http://127.0.0.1:8080"
+	host, _ := os.Hostname() // where it has no name, there is none in theirs
+	for _, i := range instances {
+		if at := addressOf(i.Name, host); at != "" {
+			u.PublicURL = "http://" + reachable(at)
+		}
+	}
+	return err
 }
 
 // settings are those that were typed. A list of nothing but "" empties one.
@@ -102,9 +140,10 @@ func (c *appSetCmd) settings() app.Settings {
 }
 
 func (c *appAddCmd) check(g globals) faults {
-	f := g.checkDatabase()
-	f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
-	f.add(checkPublicURL(c.PublicURL))
+	f := c.publicURL.check(g)
+	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
+		f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
+	}
 	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. `+
 			`Make one, and name it to every instance and command:
@@ -141,7 +180,12 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 			whose = ", since this machine tells no other time zone"
 		}
 	}
-	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) }); err != nil {
+	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error {
+		if err := a.AddApp(ctx, c.Name, c.settings()); err != nil {
+			return err
+		}
+		return c.find(ctx, a)
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "added app %s, which counts days of %s%s. The first visit fixes that; until then this changes it:\n\n  %s\n\n%s\n",
@@ -182,6 +226,16 @@ func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	return p.done(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
 }
 
+func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	sites, err := a.AddSites(ctx, c.App, c.Host)
+	return p.done(err, "app %s counts %s", c.App, listedSites(sites))
+}
+
+func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	sites, err := a.RemoveSites(ctx, c.App, c.Host)
+	return p.done(err, "app %s counts %s", c.App, listedSites(sites))
+}
+
 func (*appListCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		apps, err := d.Apps(ctx)
@@ -189,11 +243,8 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 			return fmt.Errorf("list apps: %w", err)
 		}
 		return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
-			var sites []string
-			for _, site := range app.Sites {
-				sites = append(sites, visit.Shown(site))
-			}
-			return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(sites), listed(app.KeepQuery), listed(besides(app))}
+			sites := listedSites(app.Sites)
+			return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(besides(app))}
 		})
 	})
 }
@@ -219,7 +270,7 @@ func besides(row db.App) (set []string) {
 			hosts++
 		}
 	}
-	add(hosts > 0, "ignore=from:… (%d hosts)", hosts)
+	add(hosts > 0, "ignore=from:… (%s)", draw.Count(int64(hosts), "host"))
 	add(row.PublicCounts != "off", "public-counts=%s", row.PublicCounts)
 	add(row.RetainDays != keptByDefault, "retain-days=%d", row.RetainDays)
 	add(row.ForgetDays > 0, "forget-days=%d", row.ForgetDays)
@@ -241,6 +292,14 @@ func orZero[T any](p *T) (value T) {
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
+func listedSites(sites []string) string {
+	var shown []string
+	for _, site := range sites {
+		shown = append(shown, visit.Shown(site))
+	}
+	return listed(shown)
+}
+
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
@@ -252,7 +311,10 @@ func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	key, err := a.AddKey(ctx, c.App, c.Scope)
 	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Send the key as the header `Authorization: Bearer KEY`, never in a URL. Keep it: it is shown this once.\n")
+		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: it is shown this once.\n")
+		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
+			fmt.Fprintf(p.stderr, "It opens reports, and to people the dashboard: type it at %s/dash/%s\n", c.PublicURL, c.App)
+		}
 	}
 	return p.done(err, "%s", key)
 }
@@ -276,17 +338,12 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-func (c *shareAddCmd) check(g globals) faults {
-	f := g.checkDatabase()
-	f.add(checkPublicURL(c.PublicURL))
-	return f
-}
-
 func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
 	if isDone(err) {
 		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
 			visit.DayText(lastDay))
+		err = cmp.Or(c.find(ctx, a), err)
 	}
 	return p.done(err, "%s/share/%s", c.PublicURL, token)
 }

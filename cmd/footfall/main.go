@@ -51,7 +51,11 @@ type commandLine struct {
 		Set    appSetCmd    `cmd:""`
 		List   appListCmd   `cmd:""`
 		Delete appDeleteCmd `cmd:""`
-		Key    struct {
+		Site   struct {
+			Add    siteAddCmd    `cmd:""`
+			Remove siteRemoveCmd `cmd:""`
+		} `cmd:""`
+		Key struct {
 			Add    keyAddCmd    `cmd:""`
 			List   keyListCmd   `cmd:""`
 			Revoke keyRevokeCmd `cmd:""`

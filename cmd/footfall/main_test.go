@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db/dbtest"
+	"footfall/embed"
 	"footfall/migrations"
 )
 
@@ -49,9 +50,29 @@ func TestFirstSteps(t *testing.T) {
 		"--tags=default,plan", "--data", data)
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusForbidden, status)
-	well(t, "app", "set", "shop", "--site=example.com", "--data", data)
+	dark := footfall(t, "app", "set", "shop", "--site=example.com", "--data", data)
+	assert.Equal(t, exitUsage, dark.code, "no site goes dark by a list that should have added one")
+	assert.Contains(t, dark.stderr, "footfall: --site: app shop counts example.org, example.com:3000, which this list leaves out")
+	assert.Equal(t, "app shop counts example.org,example.com:3000,example.com\n",
+		well(t, "app", "site", "add", "shop", "example.com", "example.org", "--data", data))
+	assert.Equal(t, "app shop counts example.com\n",
+		well(t, "app", "site", "remove", "shop", "example.com:3000", "example.org", "--data", data))
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusOK, status)
+	for says, args := range map[string][]string{
+		"app shop would list no site any more":                    {"remove", "shop", "example.com"},
+		"app shop does not list a.example, but example.com":       {"remove", "shop", "a.example"},
+		"app demo counts any site, and would count no other then": {"add", "demo", "a.example"},
+		`"a/b" is not a site`:                                     {"add", "shop", "a/b"},
+	} {
+		assert.Contains(t, footfall(t, append(append([]string{"app", "site"}, args...), "--data", data)...).stderr, says)
+	}
+	again := footfall(t, "app", "add", "shop", "--data", data)
+	assert.Contains(t, again.stderr, "there is an app shop already", "and not that it lists no site")
+	keyed := footfall(t, "app", "key", "add", "shop", "--scope=read", "--data", data)
+	assert.Contains(t, keyed.stderr, "It opens reports, and to people the dashboard: type it at "+s.url+"/dash/shop\n")
+	assert.Contains(t, well(t, "app", "add", "second", "--site=example.com", "--data", data), embed.Line(s.url, "second"), "where it runs")
+	well(t, "app", "delete", "second", "--yes", "--data", data)
 	well(t, "app", "set", "shop", "--access=open", "--site=", "--data", data)
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusOK, status)

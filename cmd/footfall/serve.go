@@ -240,6 +240,15 @@ func instanceName(at net.Addr) string {
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
+// addressOf is where an instance of a name listens; "" if it is not on the host.
+func addressOf(name, host string) string {
+	words := strings.Fields(name)
+	if len(words) < 3 || words[0] != "footfall" || !strings.HasPrefix(host, strings.Join(words[3:], " ")) {
+		return ""
+	}
+	return words[2]
+}
+
 // describeDisk adds gauges of the disk that the data is on.
 func describeDisk(registry *prometheus.Registry, dir string) {
 	gauge := func(name, what string, bytes func(*status.Disk) int64) {

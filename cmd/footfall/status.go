@@ -78,18 +78,23 @@ func printStatus(out io.Writer, s *status.Status) error {
 		}
 		return []any{cmp.Or(i.Name, "-"), cmp.Or(i.Address, "-"), since}
 	})
+	if slices.ContainsFunc(s.Instances, func(i status.Instance) bool { return i.Since == nil }) {
+		fmt.Fprintln(out, "(of sessions of other roles a member of pg_read_all_stats is told more)")
+	}
 	fmt.Fprintln(out)
 	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT", s.Apps, func(a status.App) []any {
 		return []any{a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a)}
 	})
-	fmt.Fprintln(out)
 	worth := slices.DeleteFunc(slices.Clone(s.Tables), func(t status.Table) bool { return t.Rows <= 0 && t.Bytes < smallTable })
-	err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
-		if t.Rows <= 0 { // nobody has counted them since the server has had them
-			return []any{t.Name, "-", size(t.Bytes)}
-		}
-		return []any{t.Name, t.Rows, size(t.Bytes)}
-	})
+	if len(worth) > 0 {
+		fmt.Fprintln(out)
+		err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
+			if t.Rows <= 0 { // nobody has counted them since the server has had them
+				return []any{t.Name, "-", size(t.Bytes)}
+			}
+			return []any{t.Name, t.Rows, size(t.Bytes)}
+		})
+	}
 	for i, warning := range s.Warnings {
 		if i == 0 {
 			fmt.Fprintln(out)

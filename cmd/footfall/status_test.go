@@ -50,10 +50,20 @@ func TestStatus(t *testing.T) {
 		"which one it is")
 
 	require.Zero(t, s.stop())
+	assert.NotContains(t, text, "pg_read_all_stats")
 	stopped := read()
 	assert.Empty(t, stopped.Instances)
 	require.Len(t, stopped.Warnings, 1)
 	assert.Contains(t, footfall(t, "status", "--data", data).stdout, "\nWARNING: "+stopped.Warnings[0])
+}
+
+// What there is nothing of has no table, and what is not told has a reason.
+func TestStatusSaysNothingInVain(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	require.NoError(t, printStatus(&text, &status.Status{Instances: []status.Instance{{Name: "footfall dev"}}}))
+	assert.NotContains(t, text.String(), "TABLE")
+	assert.Regexp(t, `(?m)^footfall dev +- +-\n\(of sessions of other roles a member of pg_read_all_stats is told more\)$`, text.String())
 }
 
 func TestStatusOfTheInbox(t *testing.T) {

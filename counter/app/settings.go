@@ -72,11 +72,19 @@ const byDefault = "default"
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// CheckNew tells what is wrong with a new app, as far as no database is needed for that.
-func CheckNew(name string, s Settings) error {
+// CheckName tells what is wrong with the name of a new app.
+func CheckName(name string) error {
 	if !appName.MatchString(name) {
 		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _",
 			name)
+	}
+	return nil
+}
+
+// CheckNew tells what is wrong with a new app, as far as no database is needed for that.
+func CheckNew(name string, s Settings) error {
+	if err := CheckName(name); err != nil {
+		return err
 	}
 	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
 }

@@ -99,7 +99,7 @@ func (a *App) Target(uri string) (visit.Target, error) {
 	}
 	t, err := visit.Normalize(uri, a.KeepQuery)
 	if err == nil && !a.Counts(t.Site) {
-		err = visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.Name, t.Site)
+		err = visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it (app site add)", a.Name, t.Site)
 	}
 	return t, err
 }

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/visit"
+)
+
+// AddSites lets an app count sites besides those that it lists, and returns all that it lists then,
+// also with ErrInstancesBehind.
+func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
+	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
+		if len(row.Sites) == 0 {
+			return nil, visit.Errorf(visit.Invalid, "site", "app %s counts any site, and would count no other then: if that is meant, "+
+				"list them with app set %[1]s --site …", name)
+		}
+		return append(slices.Clone(row.Sites), given...), nil // twice is once
+	})
+}
+
+// RemoveSites lets an app no longer count sites that it lists. Their numbers stay. It returns those
+// that it lists then, also with ErrInstancesBehind.
+func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
+	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
+		for _, site := range given {
+			if !slices.Contains(row.Sites, site) {
+				return nil, visit.Errorf(visit.NotFound, "site", "app %s does not list %s, but %s", name, visit.Shown(site), shownSites(row.Sites))
+			}
+		}
+		rest := slices.DeleteFunc(slices.Clone(row.Sites), func(site string) bool { return slices.Contains(given, site) })
+		if len(rest) == 0 {
+			return nil, visit.Errorf(visit.Invalid, "site", "app %s would list no site any more: add another one first, or let anybody count "+
+				"any site with app set %[1]s --access open --site ''", name)
+		}
+		return rest, nil
+	})
+}
+
+// changeSites makes a list of an app's sites of that which it has and some that are given.
+func (a *Admin) changeSites(ctx context.Context, name string, sites []string, list func(row *db.App, given []string) ([]string, error),
+) (listed []string, err error) {
+	err = a.change(ctx, "change the sites of app ", name, func(q queries, row *db.App) error {
+		given := *row
+		if err := (app.Settings{Sites: sites}).Apply(&given, a.secret); err != nil { // which reads them
+			return err
+		}
+		all, err := list(row, given.Sites)
+		if err != nil {
+			return err
+		}
+		if err := (app.Settings{Sites: all}).Apply(row, a.secret); err != nil {
+			return err
+		}
+		listed = row.Sites
+		return setApp(ctx, q, row)
+	})
+	return listed, err
+}
+
+// checkDropped refuses a list in place of another that would leave out sites: they would count
+// nothing from then on, which whoever wanted to add one finds out late.
+func checkDropped(was, row *db.App) error {
+	if len(row.Sites) == 0 { // any site counts
+		return nil
+	}
+	dropped := slices.DeleteFunc(slices.Clone(was.Sites), func(site string) bool {
+		return slices.Contains(row.Sites, site) || app.ListsSite(row, site)
+	})
+	if len(dropped) == 0 {
+		return nil
+	}
+	return visit.Errorf(visit.Invalid, "site", "app %s counts %s, which this list leaves out: app site add %[1]s adds sites to the list, and "+
+		"app site remove %[1]s takes some out", row.Name, shownSites(dropped))
+}
+
+func shownSites(sites []string) string {
+	var shown []string
+	for _, site := range sites {
+		shown = append(shown, visit.Shown(site))
+	}
+	return strings.Join(shown, ", ")
+}
