@@ -34,7 +34,7 @@ func TestWebhooks(t *testing.T) {
 	id, target, key, err := c.Admin.AddWebhook(ctx, "shop", "SHOP.example", "", url, false)
 	require.NoError(t, err)
 	require.Equal(t, "shop.example", target)
-	require.Regexp(t, "^[0-9a-f]{64}$", key)
+	require.Len(t, key, 32)
 	_, _, another, err := c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.NoError(t, err)
 	require.NotEqual(t, key, another)
