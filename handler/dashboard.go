@@ -38,6 +38,9 @@ func (d *dashboard) routes() []route {
 		{"/share/:token", getOnly, d.page(d.shared)},
 		{"/share/:token/:site", getOnly, d.page(d.shared)},
 		{"/embed", getOnly, d.page(d.embed)},
+		{"/proof", getOnly, d.page(func(c echo.Context) error {
+			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.root) })
+		})},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.page(d.leave)},
 	}

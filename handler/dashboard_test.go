@@ -416,18 +416,19 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 	})
 	words := ""
 	for _, path := range []string{"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?all",
-		"/dash/demo/hhui.top?page=/p77&chart=views", "/embed?app=demo"} {
+		"/dash/demo/hhui.top?page=/p77&chart=views&from=2019-06-28&to=2019-06-29", "/dash/demo/hhui.top?range=7d&columns=more", "/proof", "/embed?app=demo"} {
 		a := e.get(path)
 		require.Equal(t, http.StatusOK, a.status, path)
 		shown := ofMachines.ReplaceAllString(a.body, " ")
 		assert.NotRegexp(t, theirWords, shown, path)
 		words += shown
 	}
-	for _, said := range []string{"Daily visitors", "Page views", "Top pages", "each counted once", "All 1,500", "Page views by day",
+	for _, said := range []string{"Visits", "Page views", "More columns", "It is not noted when", "each counted once", "All 1,500",
+		"Page views by day",
 		"Most page views: Sat 29 June 2019 (3,"} {
 		assert.Contains(t, words, said)
 	}
-	assert.Contains(t, e.get("/dash/demo").body, "Page views: every visit (hot).")
+	assert.Contains(t, e.get("/dash/demo").body, "Page views: each page opened.")
 	assert.Regexp(t, opens, e.get("/dash/demo/hhui.top?page=/home").body)
 	assert.NotRegexp(t, opens, e.get(e.share("demo", "hhui.top")+"?embed&page=/home").body, "in a frame of it")
 }

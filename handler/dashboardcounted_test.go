@@ -47,13 +47,13 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Run("the first day", func(t *testing.T) {
 		for _, path := range []string{site, site + "page=/", site + "range=90d", site + "range=month", share, "/dash/demo?"} {
 			page := e.shown(path)
-			assert.Contains(t, page, "<strong>Sat 29 June 2019</strong>, counted since 29 June 2019.", path)
+			assert.Regexp(t, "<strong>Sat 29 June 2019</strong>, counted since (12:00|29 June 2019)<", page, path)
 			for _, never := range []string{up, down, "on average", "from 0", "Falling", "Rising", "days earlier"} {
 				assert.NotContains(t, page, never, path)
 			}
 		}
-		assert.Contains(t, e.shown(site), "2 visitors so far: no day is over yet.")
-		assert.Equal(t, "20190629 20190629 1", e.charted(site+"range=30d"))
+		assert.Contains(t, e.shown(site+"period=day"), ">2 visitors so far.<")
+		assert.Equal(t, "20190629 20190629 1", e.charted(site+"range=30d&period=day"))
 		assert.Contains(t, e.shown(site+"range=last-month"), "Counting began on 29 June 2019, after these days.")
 		assert.Equal(t, http.StatusBadRequest, e.get(site+"range=last-month&panel=chart&format=csv").status)
 	})
@@ -71,28 +71,39 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Run("90 days, of which 60 were counted", func(t *testing.T) {
 		for _, path := range []string{site, share} {
 			page := e.shown(path + "range=90d")
-			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019.")
-			assert.Contains(t, page, "2 visitors a day on average: most Sat 29 June 2019 (2), fewest Sat 29 June 2019 (2). Level: both halves "+
+			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019")
+			assert.Contains(t, page, "2 visitors a day on average: most Sun 30 June 2019 (2), fewest Sun 30 June 2019 (2). Level: both halves "+
 				"have as many.")
 			assert.NotContains(t, page, up)
 			assert.NotContains(t, page, down)
 		}
 		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=90d"))
-		assert.Contains(t, e.shown(site+"range=30d"),
-			"<strong>29 July – 27 August 2019</strong>; no change is shown: the days before were counted from 29 June 2019 on.")
+		page := e.shown(site + "range=30d&compare=year")
+		assert.Contains(t, page, "<strong>29 July – 27 August 2019</strong></p>")
+		assert.Contains(t, page, "Not compared with 30 July – 27 August 2018: the first whole day that was counted is 30 June 2019.")
+		assert.Equal(t, 1, strings.Count(page, "30 June 2019"), "one note")
+		assert.Contains(t, e.shown(site+"range=30d"), "Not compared with 24 June – 22 July 2019: ")
+		page = e.shown(site + "range=30d&compare=right")
+		assert.Contains(t, page, "Not compared with 29 June – 27 July 2019: ", "the first day is not whole")
+		page = e.shown(site + "from=2019-07-30&to=2019-08-26&compare=right")
+		assert.Contains(t, page, "Compared with 2 – 29 July 2019. ")
+		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25"), "Compared with 2 – 11 August 2019; 4 days between them left out. ")
+		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25&compare=right"), "Compared with 6 – 15 August 2019. ")
 	})
 	t.Run("this morning", func(t *testing.T) {
 		page := e.shown(site + "range=7d")
-		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong>; its 6 whole days are compared with 14 – 19 August 2019.")
-		assert.Contains(t, page, "from 12 to 12</span>", "visitors of each day")
+		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong></p>")
+		assert.Contains(t, page, "Its 6 whole days are compared with 14 – 19 August 2019. Days are those of UTC; today is not over.")
+		assert.Contains(t, page, `title="from 12 to 12"`, "visits")
 		assert.NotContains(t, page, down)
 		assert.Contains(t, page, "Mon 26 August 2019: 2 visitors, 0 of them new; 2 page views; 7 days earlier: 2<")
 		assert.Contains(t, page, "Tue 27 August 2019: 1 visitor, 0 of them new; 1 page view<", "today")
 
-		page = e.shown(site + "range=today")
-		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong>; it is compared when it is over.")
+		page = e.shown(site + "range=today&period=day")
+		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong></p>")
+		assert.Contains(t, page, "Compared when it is over. ")
 		assert.NotContains(t, page, down)
-		assert.Contains(t, page, "2 visitors a day on average")
+		assert.Contains(t, page, ">1 visitor so far.<", "and nothing of the days before it")
 
 		weeks := e.shown(site + "from=2019-08-05&to=2019-08-27&period=week")
 		assert.Contains(t, weeks, "26 – 27 August 2019: 2 visitors, 0 of them new; 3 page views; 28 days earlier: 2 in 1 day<",
@@ -107,7 +118,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	})
 	t.Run("each site of an app has days of its own", func(t *testing.T) {
 		page := e.shown("/dash/demo?range=7d")
-		assert.Contains(t, page, "its 6 whole days are compared with")
+		assert.Contains(t, page, "Its 6 whole days are compared with")
 		_, rows, _ := strings.Cut(page, "<tbody>")
 		old, young, _ := strings.Cut(rows, "young.example")
 		assert.Contains(t, old, "0 %")
@@ -122,7 +133,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"},
 				"at": {at.UTC().Format(time.RFC3339)}}.Encode())
 			require.Equal(t, http.StatusOK, a.status, a.body)
-			assert.Contains(t, e.shown("/dash/demo/late.example?"), "</strong>, counted since "+at.UTC().Format("2 January 2006")+".")
+			assert.Contains(t, e.shown("/dash/demo/late.example?"), "</strong>, counted since "+at.UTC().Format("2 January 2006"))
 		}
 	})
 }

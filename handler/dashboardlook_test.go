@@ -86,15 +86,15 @@ func TestDashboardInChromium(t *testing.T) {
 		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525",
 		"/dash/demo/never.example",
 		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from",
-		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
+		"/dash/demo/hhui.top?range=today&period=day", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
 		"/dash/demo/hhui.top?range=all&where=!country:de&where=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?range=all&where=!new&where=!source:DE",
-		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
+		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/proof", "/dash/demo/hhui.top?columns=more&by=change", "/enter", "/leave", "/dash/shop",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}
 	looks := []struct {
 		wide   int
 		scheme string
-	}{{1440, "light"}, {360, "dark"}, {360, "light"}, {1440, "dark"}}
+	}{{1600, "light"}, {320, "dark"}, {390, "light"}, {1440, "dark"}}
 	for i, look := range looks[:dbtest.LongOrShort(4, 2)] {
 		b.look(look.wide, look.scheme)
 		for j, path := range paths {
@@ -121,13 +121,13 @@ func TestDashboardInChromium(t *testing.T) {
 			`style').length + (typeof hacked === 'undefined' ? 0 : 100)`, &alien)
 		assert.Zero(t, alien)
 		var names []string
-		b.ask(`[...document.querySelectorAll('.pages bdi')].map(e => e.textContent)`, &names)
+		b.ask(`[...document.querySelectorAll('.pages tbody bdi')].map(e => e.textContent)`, &names)
 		assert.Contains(t, names, "/%3Cscript%3Ehacked=1%3C/script%3E")
 		assert.Contains(t, names, "/%E2%80%AEgnp.exe", "a mark of direction")
 		assert.Contains(t, names, "/שלום")
 		assert.Contains(t, names, "/日本")
 		var links []string
-		b.ask(`[...document.querySelectorAll('.pages a')].map(e => e.href)`, &links)
+		b.ask(`[...document.querySelectorAll('.pages tbody a')].map(e => e.href)`, &links)
 		require.Len(t, links, len(hostilePages))
 		for _, link := range links {
 			assert.True(t, strings.HasPrefix(link, base+"/dash/demo/hhui.top?"), link)
@@ -137,6 +137,36 @@ func TestDashboardInChromium(t *testing.T) {
 			assert.NotEmpty(t, page.Number, link)
 			assert.Equal(t, "hhui.top"+mustQuery(t, link).Get("page"), page.Stored)
 		}
+	})
+
+	t.Run("the first screen of a phone", func(t *testing.T) {
+		b.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": true}, nil)
+		b.look(390, "light")
+		for _, query := range []string{"", "?range=today", "?range=all", "?page=/%25E6%2597%25A5%25E6%259C%25AC&range=all", "?range=month"} {
+			b.open(base + "/dash/demo/hhui.top" + query)
+			var at struct {
+				Number, Chart, Ranges, Out float64
+				Keyboard                   bool
+			}
+			b.ask(`({Number: document.querySelector('.big').getBoundingClientRect().bottom,
+				Chart: document.querySelector('.chart').getBoundingClientRect().top,
+				Ranges: document.querySelector('.ranges').getBoundingClientRect().height,
+				Out: Math.min(...[...document.querySelectorAll('main :is(a, summary, h1, h2, p, dd, th, td)')]
+					.filter(e => e.checkVisibility() && !e.closest('.sr'))
+					.map(e => e.getBoundingClientRect().left)) - document.querySelector('main').getBoundingClientRect().left,
+				Keyboard: [...document.querySelectorAll('footer button')].some(e => e.checkVisibility())})`, &at)
+			assert.Less(t, at.Number, 300.0, query)
+			assert.Less(t, at.Chart, 700.0, query)
+			assert.Less(t, at.Ranges, 45.0, "%s: one line", query)
+			assert.GreaterOrEqual(t, at.Out, 0.0, "%s: nothing hangs out of the margin", query)
+			assert.False(t, at.Keyboard, "nobody has one there")
+		}
+		b.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": false}, nil)
+		b.look(1440, "light")
+		b.open(base + "/dash/demo/hhui.top")
+		var keyboard bool
+		b.ask(`[...document.querySelectorAll('footer button')].some(e => e.checkVisibility())`, &keyboard)
+		assert.True(t, keyboard)
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {

@@ -50,13 +50,13 @@ func newTaggedEdge(t *testing.T) *edge {
 
 var (
 	tagTable = regexp.MustCompile(`(?s)<section aria-labelledby="(from|with)">.*?</section>`)
-	tagRow   = regexp.MustCompile(`(?s)<th scope="row">.*?<bdi[^>]*>(.*?)</bdi>.*?<td class="n">(.*?)</td>.*?<td class="n wide">(.*?)</td>`)
+	tagRow   = regexp.MustCompile(`(?s)<th scope="row">.*?<bdi[^>]*>(.*?)</bdi>.*?<td class="n">(.*?)</td>.*?<td class="n">(.*?)</td>`)
 )
 
-// tagsOn are the rows of a panel of a page: value, daily visitors and new ones; nil: there is none.
+// tagsOn are the rows of a panel of a page: value, visits and new visitors; nil: there is none.
 func (e *edge) tagsOn(path, panel string) (rows []string) {
 	e.t.Helper()
-	a := e.get(path)
+	a := e.get(path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "columns=more")
 	require.Equal(e.t, http.StatusOK, a.status, a.body)
 	for _, found := range tagTable.FindAllStringSubmatch(a.body, -1) {
 		if found[1] == panel {
@@ -73,22 +73,22 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	t.Parallel()
 	e := newTaggedEdge(t)
 	const site = "/dash/demo/hhui.top?range=today"
-	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "news.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
-	assert.Equal(t, []string{"<b>spring 5 5", "(none) 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
-	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "(none) 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
-	assert.Equal(t, []string{"(none) 6 6"}, e.tagsOn(site, "with"))
-	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "(none) 1 1"},
+	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "news.example 1 1", "Direct 1 1"}, e.tagsOn(site, "from"))
+	assert.Equal(t, []string{"<b>spring 5 5", "unknown 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
+	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "unknown 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
+	assert.Equal(t, []string{"unknown 6 6"}, e.tagsOn(site, "with"))
+	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "Direct 1 1"},
 		e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
 	assert.Equal(t, []string{"<b>spring 5 5"}, e.tagsOn(site+"&page=/home&from_by=campaign", "from"), "nobody came without")
 	assert.Nil(t, e.tagsOn(site+"&page=/home", "with"))
 	assert.Empty(t, e.tagsOn("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&from_by=language", "with")[1:])
 
 	body := e.get(site).body
-	assert.Contains(t, body, "add up to the daily visitors, exactly")
+	assert.Contains(t, body, "add up to the visits, exactly")
 	of := regexp.MustCompile(`<a href="([^"]*)"><bdi>google`).FindStringSubmatch(body)
 	require.NotNil(t, of)
 	under := e.get(html.UnescapeString(of[1])).body
-	assert.Equal(t, []string{"google 2 2", "(none) 0 0"}[:1], e.tagsOn(html.UnescapeString(of[1]), "from"))
+	assert.Equal(t, []string{"google 2 2", "Direct 0 0"}[:1], e.tagsOn(html.UnescapeString(of[1]), "from"))
 	assert.Contains(t, under, `aria-current="true"><bdi>google`, "what was clicked stays marked")
 	to := regexp.MustCompile(`<a href="([^"]*#pages)">Pages to which it brought visitors`).FindStringSubmatch(under)
 	require.NotNil(t, to)
@@ -116,15 +116,18 @@ func TestDashboardShowsHours(t *testing.T) {
 			e.brings(10*day+i, "http://hhui.top/later", "")
 		}
 	}
-	visits(0, 3, 9, 9, 15, 15, 23)
-	visits(7, 9, 10, 10, 10)
+	visits(0, 12) // the first day, which is not whole
+	visits(1, 3, 9, 9, 15, 15, 23)
+	visits(7, 12)
+	visits(8, 9, 10, 10, 10)
 	e.Close() // which adds up hours
-	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 7).Add(15 * time.Hour)
+	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 8).Add(15 * time.Hour)
 	e.Clock.Set(now)
-	const today = "/dash/demo/hhui.top?range=today&period=hour"
+	const today = "/dash/demo/hhui.top?range=today"
 	chart := e.get(today).body
 	for _, said := range []string{
-		"Most came first in 10:00 – 11:00: 3 visitors. So far, up to 15:00, 4 visitors; 7 days earlier 3.",
+		"So far, up to 15:00, 4 visitors; 7 days earlier 3. Most came first in 10:00 – 11:00: 3 visitors.",
+		`title="from 3 to 4"><span class="change up">`, ">by 15:00<",
 		`<th scope="row" data-n="3">03:00 – 04:00</th><td class="n">0</td><td class="n">0</td><td class="n">1</td>`,
 		`<th scope="row" data-n="10">10:00 – 11:00</th><td class="n">3</td><td class="n">3</td><td class="n">0</td>`,
 		`<th scope="row" data-n="15">15:00 – 16:00</th><td class="n">0</td><td class="n">0</td><td class="n">–</td>`,
@@ -133,10 +136,15 @@ func TestDashboardShowsHours(t *testing.T) {
 		assert.Contains(t, chart, said)
 	}
 	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
-	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&period=hour").body,
+	first := e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body
+	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00<")
+	for _, never := range []string{e.get("/dash/demo/hhui.top?from=2019-07-06&to=2019-07-06").body, first} {
+		assert.NotContains(t, never, "days earlier", "with the first day nothing is compared, nor it with others")
+	}
+	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-30&to=2019-06-30").body,
 		"Most came first in 09:00 – 10:00: 2 visitors.</p>", "no day before it was counted")
 	assert.Contains(t, e.get(today+"&panel=hours&format=csv").body, "15,0,0,2,0,20190629\r\n")
-	assert.Contains(t, e.get("/dash/demo/hhui.top?range=today").body, `period=hour">hour</a>`)
+	assert.Contains(t, e.get("/dash/demo/hhui.top?range=today").body, `period=day">day</a>`)
 	for _, wrong := range []string{today + "&panel=chart&format=csv", today + "&page=/home&panel=hours&format=csv",
 		"/dash/demo/hhui.top?panel=hours&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(wrong).status, wrong)
@@ -157,7 +165,7 @@ func TestSharedPagesHaveNoTags(t *testing.T) {
 	e := newTaggedEdge(t)
 	for _, link := range []string{e.share("demo", "hhui.top") + "?range=today", e.share("demo", "") + "/hhui.top?range=today"} {
 		assert.Len(t, e.tagsOn(link, "from"), 5)
-		assert.NotContains(t, e.get(link).body, "#pages")
+		assert.NotContains(t, e.get(link).body, "brought visitors")
 		assert.Nil(t, e.tagsOn(link+"&page=/home", "from"))
 		assert.Equal(t, http.StatusOK, e.get(link+"&panel=from&format=csv").status)
 		assert.Equal(t, http.StatusBadRequest, e.get(link+"&page=/home&panel=from&format=csv").status)
@@ -172,7 +180,7 @@ func TestDashboardListsAllTags(t *testing.T) {
 	e := newTaggedEdge(t)
 	const site = "/dash/demo/hhui.top?range=today"
 	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
-	assert.Contains(t, e.get(site+"&from_by=language").body, "(none)")
+	assert.Contains(t, e.get(site+"&from_by=language").body, "unknown")
 	conn := e.Conn(t)
 	_, err := conn.Exec(t.Context(), `
 		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example'
@@ -211,16 +219,16 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	for _, path := range []string{site, site + "&from_by=country&with_by=device&all=from", e.share("demo", "hhui.top") + "?range=today"} {
 		body := e.get(path).body
 		assert.Contains(t, body, "Page views")
-		assert.NotRegexp(t, `Where from|With what|tor-geoipdb|values of a tag`, body, path)
+		assert.NotRegexp(t, `Sources|Devices|tor-geoipdb|values of a tag`, body, path)
 	}
-	assert.Contains(t, e.get(site+"&period=hour").body, "by the hour of their first visit")
+	assert.Contains(t, e.get(site+"&period=hour").body, "Visitors by hour")
 	assert.Equal(t, http.StatusBadRequest, e.get(site+"&panel=from&format=csv").status)
 	assert.Contains(t, e.get("/api/apps/demo/tags?site=hhui.top").body, "use hour")
 
 	counts("source", "plan")
 	e.brings(2, "http://hhui.top/home", "https://wiki.example/")
 	for _, path := range []string{site, e.share("demo", "hhui.top") + "?range=today"} {
-		assert.Equal(t, []string{"(none) 2 2"}, e.tagsOn(path+"&with_by=plan", "with"))
+		assert.Equal(t, []string{"unknown 2 2"}, e.tagsOn(path+"&with_by=plan", "with"))
 		assert.NotContains(t, e.get(path).body, "tor-geoipdb")
 	}
 	assert.Equal(t, http.StatusBadRequest, e.get(site+"&with_by=browser").status)
@@ -232,6 +240,6 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 
 	counts("none")
 	e.Close() // which adds up what was brought
-	assert.Equal(t, []string{"wiki.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
+	assert.Equal(t, []string{"wiki.example 1 1", "Direct 1 1"}, e.tagsOn(site, "from"))
 	assert.Nil(t, e.tagsOn(site, "with"))
 }

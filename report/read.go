@@ -73,6 +73,18 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 	}), err
 }
 
+// ProvedLast is when all that was counted was proved last; zero: it is not known.
+func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
+	err = r.db.Read(ctx, func(q *db.Queries) error {
+		seconds, err := q.ProofLast(ctx)
+		if seconds > 0 {
+			at = time.Unix(seconds, 0).UTC()
+		}
+		return err
+	})
+	return at, err
+}
+
 // ask runs a generated query. what says what is read, where it fails.
 func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 	query func(*Queries, context.Context, Params) (Answer, error), l Look,

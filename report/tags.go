@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"footfall/report/draw"
@@ -29,6 +30,18 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 		return Panel[TagValue]{l.TagValues(some.Rows), some.SQL}, err
 	}
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
+}
+
+// FirstHour is in which hour of a day the first visitors of a site came; -1: it is not known.
+func (r *Reader) FirstHour(ctx context.Context, app, site string, day int32) (int, error) {
+	hours, err := r.Tags(ctx, Look{App: app, Target: site, In: visit.Range{From: day, To: day}, Name: "hour"})
+	first := -1
+	for _, value := range hours.Rows {
+		if hour, err := strconv.Atoi(value.Value); err == nil && (first < 0 || hour < first) {
+			first = hour
+		}
+	}
+	return first, err
 }
 
 // TagUnderFilter is how many visitors for whom conditions hold came with a value.

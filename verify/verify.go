@@ -89,6 +89,10 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
+	if o.App == "" && o.Sample == 100 && proof.Violations == 0 && proof.Targets > 0 {
+		// The dashboard says when it was. Who may not write it down, or only reads a standby, has proved it all the same.
+		_ = d.InTx(ctx, func(q *db.Queries) error { return q.ProofNote(ctx) })
+	}
 	return proof, nil
 }
 

@@ -28,6 +28,7 @@ type column struct {
 	Label, Means, Link string
 	Chosen             bool
 	Class              string
+	sort               string // what is ordered by it; "": nothing is
 }
 
 type siteRow struct {
@@ -46,7 +47,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	}
 	for _, s := range sites.Rows {
 		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
-			v.since = s.FirstDay
+			v.since, v.began = s.FirstDay, s.FirstDay
 		}
 	}
 	page := &appPage{
@@ -61,7 +62,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	for _, c := range []struct{ sort, label, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},
 		{"uniques", "Visitors", means["Visitors"], ""}, {"change", "Change", "of visitors", "change"},
-		{"pv", "Daily visitors", means["Daily visitors"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
+		{"pv", "Visits", means["Visits"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
 	} {
 		if c.sort == "change" && !page.Compared {
 			continue
@@ -73,7 +74,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		page.Columns = append(page.Columns, to)
 	}
 	for _, s := range sites.Rows {
-		c := counted{s.FirstDay, v.app.Today}
+		c := countedFrom(s.FirstDay, v.app.Today)
 		row := siteRow{SiteBetween: s, Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Spark: c.spark(s.Last30Days, "visitors")}
 		row.compared = c.of(v.in, back).changes()
 		if row.Change = changeOf(s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {
@@ -106,14 +107,15 @@ func (v view) order(a, b siteRow) int {
 	case "hot":
 		return cmp.Compare(b.Hot, a.Hot)
 	case "change":
-		return cmp.Compare(growth(b), growth(a))
+		return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, b.compared), growth(a.UniquesCompared, a.UniquesBefore, a.compared))
 	}
 	return cmp.Compare(b.Pv, a.Pv)
 }
 
-func growth(s siteRow) float64 {
-	if !s.compared {
+// growth is a change as lists are ordered by it: those that are not compared come last.
+func growth(now, before int64, compared bool) float64 {
+	if !compared {
 		return math.Inf(-1)
 	}
-	return float64(s.UniquesCompared-s.UniquesBefore) / float64(max(s.UniquesBefore, 1))
+	return float64(now-before) / float64(max(before, 1))
 }

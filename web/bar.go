@@ -7,28 +7,36 @@ import (
 )
 
 type rangeBar struct {
-	Spans          []option
+	Spans, More    []option // ranges that are offered at once, and behind a word
+	Chosen         bool     // the range is one of More, or was typed
 	Compares       []option // none of all days
 	Earlier, Later string   // links; "": there is none
 	From, To, Max  string   // as a form takes them
 	Action         string   // of the form
 	Keeps          [][2]string
+	Filter         *search // nil: nothing is asked of some visitors here
+	Hint           []string
 }
 
 func (v view) rangeBar() rangeBar {
 	bar := rangeBar{Action: v.with(func(o *view) {
 		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
 	}).link(),
-		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today)}
+		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today), Chosen: v.span == ""}
 	if v.in.From != visit.AllDays.From {
 		bar.From = visit.DayText(v.in.From)
 	}
-	for _, span := range spans {
+	for i, span := range spans {
 		to := v.with(func(o *view) { o.span, o.period = span.name, "" })
 		if v.span == "all" {
 			to.compare = compares[0]
 		}
-		bar.Spans = append(bar.Spans, option{span.label, to.link(), span.name == v.span, keys[span.name]})
+		offers := &bar.Spans
+		if i >= spansAtOnce {
+			offers = &bar.More
+		}
+		*offers = append(*offers, option{span.label, to.link(), span.name == v.span, keys[span.name]})
+		bar.Chosen = bar.Chosen || i >= spansAtOnce && span.name == v.span
 	}
 	if earlier, found := v.beside(-1); found {
 		bar.Earlier = earlier.link()
@@ -36,23 +44,27 @@ func (v view) rangeBar() rangeBar {
 	if later, found := v.beside(1); found {
 		bar.Later = later.link()
 	}
-	if v.span == "all" {
+	if v.span == "all" || len(v.where) > 0 { // nothing is compared
 		return bar
 	}
 	other := "none" // than what is shown
 	if v.compare == other {
 		other = compares[0]
 	}
-	if len(v.where) > 0 { // nothing is compared
-		return bar
+	weekdays := "the same weekdays before"
+	if v.in.Days()%7 == 0 {
+		weekdays = "the days before"
 	}
-	for i, label := range []string{"the days before", "the year before", "nothing"} {
+	for i, label := range []string{weekdays, "the days right before", "the year before", "nothing"} {
+		chosen := v.compare == compares[i]
+		if compares[i] == "right" && v.in.Days()%7 == 0 && !chosen {
+			continue
+		}
 		key := ""
 		if compares[i] == other {
 			key = "X"
 		}
-		link := v.with(func(o *view) { o.compare = compares[i] }).link()
-		bar.Compares = append(bar.Compares, option{label, link, v.compare == compares[i], key})
+		bar.Compares = append(bar.Compares, option{label, v.with(func(o *view) { o.compare = compares[i] }).link(), chosen, key})
 	}
 	return bar
 }
@@ -81,29 +93,46 @@ func (v view) frame() frame {
 }
 
 func (v view) heading() heading {
-	s := v.stretch()
+	s, c := v.stretch(), v.counted()
 	h := heading{Name: v.app.Name, Range: rangeText(v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
 		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
 	}
-	if v.in.From < v.since && v.span != "all" {
-		h.Since = ", counted since " + longDay(v.since)
-	}
-	if v.known > 0 && h.Since != "" {
+	switch {
+	case v.known > 0 && v.in.From < v.since && v.span != "all":
 		h.Since = ", of which filters are known since " + longDay(v.known)
+	case v.since == v.began && v.in.From <= v.since && (v.span != "all" || s.In.Days() == 1) && v.since > 0:
+		h.Since = ", counted since " + v.beginning(s.In == visit.LastDays(1, v.since))
 	}
 	switch back := v.daysBefore(); {
-	case back == 0 || s.In == none:
-	case s.changes() && s.Over == s.In:
-		h.Before = ", compared with " + rangeText(s.Over.Earlier(back))
-	case s.changes() && s.Over.Days() == 1:
-		h.Before = "; its first day is compared with " + rangeText(s.Over.Earlier(back))
+	case back == 0 || s.In == none || s.In.From < c.whole && h.Since != "":
 	case s.changes():
-		h.Before = fmt.Sprintf("; its %d whole days are compared with %s", s.Over.Days(), rangeText(s.Over.Earlier(back)))
-	case s.Over == none && h.Since == "":
-		h.Before = "; it is compared when it is over"
-	case h.Since == "":
-		h.Before = "; no change is shown: the days before were counted from " + longDay(v.since) + " on"
+		before := s.Over.Earlier(back)
+		h.Compared = "Compared with " + rangeText(before)
+		if s.Over != s.In && s.Over.Days() == 1 {
+			h.Compared = "Its first day is compared with " + rangeText(before)
+		} else if s.Over != s.In {
+			h.Compared = fmt.Sprintf("Its %d whole days are compared with %s", s.Over.Days(), rangeText(before))
+		}
+		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.in.Days() > fewDays && v.compare != "year" {
+			h.Compared += "; " + count(int64(between), "day") + " between them left out"
+		}
+	case s.Over != none:
+		h.Compared = "Not compared with " + rangeText(s.Over.Earlier(back)) + ": the first whole day that was counted is " + longDay(c.whole)
+	case !v.byHour():
+		h.Compared = "Compared when it is over"
 	}
 	return h
+}
+
+// beginning is when counting began: of its day alone, the hour.
+func (v view) beginning(alone bool) string {
+	day, hour := longDay(v.began), fmt.Sprintf("%02d:00", v.hour)
+	switch {
+	case v.hour < 0:
+		return day
+	case alone:
+		return hour
+	}
+	return day + ", " + hour
 }

@@ -11,14 +11,24 @@ import (
 
 // counted are the days of a site, and of all of its pages, of which there are numbers: from the
 // first that was counted (0: none was), imports and late visits included, to today. Nobody came on
-// a day between them that has no visits; of earlier days nobody can tell. Today is not over.
-type counted struct{ since, today int32 }
+// a day between them that has no visits; of earlier days nobody can tell. Today is not over, and the
+// first day began before it was counted: the first whole one is the next.
+type counted struct{ since, whole, today int32 }
+
+func countedFrom(since, today int32) counted { return counted{since, dayAfter(since), today} }
+
+func dayAfter(day int32) int32 {
+	if day == 0 {
+		return 0
+	}
+	return visit.LastDays(1, day).Earlier(-1).From
+}
 
 // stretch is what can be shown of a range of days. Each part may be none.
 type stretch struct {
 	In       visit.Range // the days of the range that were counted
-	Over     visit.Range // those of them that are over: today is in no average
-	Compared visit.Range // those of Over for which the day so many days before was counted, too
+	Over     visit.Range // the whole ones of them: neither the first day nor today is in an average
+	Compared visit.Range // those of Over for which the day so many days before was a whole one, too
 }
 
 // none is a range without days.
@@ -31,15 +41,15 @@ func (c counted) of(asked visit.Range, back int) (s stretch) {
 		return s
 	}
 	s.In = within(asked, visit.Range{From: c.since, To: c.today})
-	s.Over = within(s.In, visit.Range{From: c.since, To: visit.LastDays(2, c.today).From})
+	s.Over = within(s.In, visit.Range{From: c.whole, To: visit.LastDays(2, c.today).From})
 	if back > 0 && s.Over != none {
-		s.Compared = within(s.Over, visit.Range{From: visit.LastDays(1, c.since).Earlier(-back).From, To: c.today})
+		s.Compared = within(s.Over, visit.Range{From: visit.LastDays(1, c.whole).Earlier(-back).From, To: c.today})
 	}
 	return s
 }
 
-// changes reports whether a change of the range is shown: only where all of its days that are over
-// are compared.
+// changes reports whether a change of the range is shown: only where all of its whole days are
+// compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
 func within(in, other visit.Range) visit.Range {
@@ -79,9 +89,9 @@ func (c counted) spark(last []int64, things string) template.HTML {
 		return ""
 	}
 	numbers := last[len(last)-s.In.Days():]
-	summary := "Counted since today."
+	summary := "No whole day was counted yet."
 	if s.Over != none {
-		over := numbers[:s.Over.Days()]
+		over := numbers[len(numbers)-1-s.Over.Days() : len(numbers)-1]
 		summary = count(int64(len(over)), "day") + " up to yesterday: from " +
 			number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
 	}

@@ -26,44 +26,44 @@ func TestWhatIsToldOfARange(t *testing.T) {
 	}{
 		{"counted for long", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20250101, "20261024 20261122", "20261024 20261121",
 			"20261024 20261121",
-			"24 October – 22 November 2026; its 29 whole days are compared with 19 September – 17 October 2026"},
+			"24 October – 22 November 2026; Its 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out"},
 		{"days that are over", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=last-month", 20250101, "20261001 20261031",
 			"20261001 20261031", "20261001 20261031",
-			"October 2026, compared with 27 August – 26 September 2026"},
+			"October 2026; Compared with 27 August – 26 September 2026; 4 days between them left out"},
 		{"the first day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20261122, "20261122 20261122", none, none,
 			"Sun 22 November 2026, counted since 22 November 2026"},
-		{"the second day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20261121, "20261121 20261122", "20261121 20261121", none,
+		{"the second day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20261121, "20261121 20261122", none, none,
 			"21 – 22 November 2026, counted since 21 November 2026"},
 		{"90 days, of which 60 were counted", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=90d", 20260924, "20260924 20261122",
-			"20260924 20261121", none,
+			"20260925 20261121", none,
 			"24 September – 22 November 2026, counted since 24 September 2026"},
-		{"all days before were counted", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=7d", 20261109, "20261116 20261122",
+		{"all days before were counted", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=7d", 20261108, "20261116 20261122",
 			"20261116 20261121", "20261116 20261121",
-			"16 – 22 November 2026; its 6 whole days are compared with 9 – 14 November 2026"},
-		{"all days before but one", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=7d", 20261110, "20261116 20261122", "20261116 20261121",
+			"16 – 22 November 2026; Its 6 whole days are compared with 9 – 14 November 2026"},
+		{"all days before but one", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=7d", 20261109, "20261116 20261122", "20261116 20261121",
 			"20261117 20261121",
-			"16 – 22 November 2026; no change is shown: the days before were counted from 10 November 2026 on"},
+			"16 – 22 November 2026; Not compared with 9 – 14 November 2026: the first whole day that was counted is 10 November 2026"},
 		{"a month that is not over", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=month", 20250101, "20261101 20261122",
 			"20261101 20261121", "20261101 20261121",
-			"1 – 22 November 2026; its 21 whole days are compared with 4 – 24 October 2026"},
+			"1 – 22 November 2026; Its 21 whole days are compared with 4 – 24 October 2026; 7 days between them left out"},
 		{"the second day of a month", "Europe/Berlin", "2026-11-02T12:00:00+01:00", "range=month", 20250101, "20261101 20261102",
 			"20261101 20261101", "20261101 20261101",
-			"1 – 2 November 2026; its first day is compared with Sun 25 October 2026"},
+			"1 – 2 November 2026; Its first day is compared with Sun 25 October 2026"},
 		{"today", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=today", 20250101, "20261122 20261122", none, none,
-			"Sun 22 November 2026; it is compared when it is over"},
+			"Sun 22 November 2026; Compared when it is over"},
 		{"yesterday", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=yesterday", 20250101, "20261121 20261121", "20261121 20261121",
 			"20261121 20261121",
-			"Sat 21 November 2026, compared with Sat 14 November 2026"},
+			"Sat 21 November 2026; Compared with Sat 14 November 2026"},
 		{"a year earlier, not counted", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=yesterday&compare=year", 20251123,
 			"20261121 20261121", "20261121 20261121", none,
-			"Sat 21 November 2026; no change is shown: the days before were counted from 23 November 2025 on"},
-		{"a year earlier, the first day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=yesterday&compare=year", 20251122,
+			"Sat 21 November 2026; Not compared with Sat 22 November 2025: the first whole day that was counted is 24 November 2025"},
+		{"a year earlier, the first whole day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=yesterday&compare=year", 20251121,
 			"20261121 20261121", "20261121 20261121", "20261121 20261121",
-			"Sat 21 November 2026, compared with Sat 22 November 2025"},
+			"Sat 21 November 2026; Compared with Sat 22 November 2025"},
 		{"compared with nothing", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "compare=none", 20261101, "20261101 20261122",
-			"20261101 20261121", none,
+			"20261102 20261121", none,
 			"1 – 22 November 2026, counted since 1 November 2026"},
-		{"all", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=all", 20260924, "20260924 20261122", "20260924 20261121", none,
+		{"all", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=all", 20260924, "20260924 20261122", "20260925 20261121", none,
 			"24 September – 22 November 2026"},
 		{"before the first day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "from=2026-09-01&to=2026-09-23", 20260924, none, none, none,
 			"1 – 23 September 2026, counted since 24 September 2026"},
@@ -72,38 +72,38 @@ func TestWhatIsToldOfARange(t *testing.T) {
 		{"never", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 0, none, none, none, "24 October – 22 November 2026"},
 
 		// On 29 March 2026 Berlin has 23 hours, on 25 October 25; New York on 8 March and 1 November.
-		{"the last minute before a short day", "Europe/Berlin", "2026-03-28T22:59:59Z", "range=7d", 20260315, "20260322 20260328",
+		{"the last minute before a short day", "Europe/Berlin", "2026-03-28T22:59:59Z", "range=7d", 20260314, "20260322 20260328",
 			"20260322 20260327", "20260322 20260327",
-			"22 – 28 March 2026; its 6 whole days are compared with 15 – 20 March 2026"},
-		{"the first of a short day", "Europe/Berlin", "2026-03-28T23:00:00Z", "range=7d", 20260315, "20260323 20260329", "20260323 20260328",
+			"22 – 28 March 2026; Its 6 whole days are compared with 15 – 20 March 2026"},
+		{"the first of a short day", "Europe/Berlin", "2026-03-28T23:00:00Z", "range=7d", 20260314, "20260323 20260329", "20260323 20260328",
 			"20260323 20260328",
-			"23 – 29 March 2026; its 6 whole days are compared with 16 – 21 March 2026"},
+			"23 – 29 March 2026; Its 6 whole days are compared with 16 – 21 March 2026"},
 		{"the last of a short day", "Europe/Berlin", "2026-03-29T21:59:59Z", "range=7d", 20260329, "20260329 20260329", none, none,
 			"Sun 29 March 2026, counted since 29 March 2026"},
-		{"after a short day", "Europe/Berlin", "2026-03-29T22:00:00Z", "range=7d", 20260329, "20260329 20260330", "20260329 20260329", none,
+		{"after a short day", "Europe/Berlin", "2026-03-29T22:00:00Z", "range=7d", 20260329, "20260329 20260330", none, none,
 			"29 – 30 March 2026, counted since 29 March 2026"},
-		{"the hour that comes twice", "Europe/Berlin", "2026-10-25T01:30:00Z", "range=yesterday", 20261017, "20261024 20261024",
+		{"the hour that comes twice", "Europe/Berlin", "2026-10-25T01:30:00Z", "range=yesterday", 20261016, "20261024 20261024",
 			"20261024 20261024", "20261024 20261024",
-			"Sat 24 October 2026, compared with Sat 17 October 2026"},
+			"Sat 24 October 2026; Compared with Sat 17 October 2026"},
 		{"the 25th hour", "Europe/Berlin", "2026-10-25T22:59:59Z", "range=today", 20250101, "20261025 20261025", none, none,
-			"Sun 25 October 2026; it is compared when it is over"},
-		{"after a long day", "Europe/Berlin", "2026-10-25T23:00:00Z", "range=yesterday", 20261018, "20261025 20261025", "20261025 20261025",
+			"Sun 25 October 2026; Compared when it is over"},
+		{"after a long day", "Europe/Berlin", "2026-10-25T23:00:00Z", "range=yesterday", 20261017, "20261025 20261025", "20261025 20261025",
 			"20261025 20261025",
-			"Sun 25 October 2026, compared with Sun 18 October 2026"},
+			"Sun 25 October 2026; Compared with Sun 18 October 2026"},
 		{"the same moment, still the day before", "America/New_York", "2026-10-25T23:00:00Z", "range=yesterday", 20261018, "20261024 20261024",
 			"20261024 20261024", none,
-			"Sat 24 October 2026; no change is shown: the days before were counted from 18 October 2026 on"},
+			"Sat 24 October 2026; Not compared with Sat 17 October 2026: the first whole day that was counted is 19 October 2026"},
 		{"the first of a short day over there", "America/New_York", "2026-03-08T05:00:00Z", "range=month", 20260201, "20260301 20260308",
 			"20260301 20260307", "20260301 20260307",
-			"1 – 8 March 2026; its 7 whole days are compared with 15 – 21 February 2026"},
+			"1 – 8 March 2026; Its 7 whole days are compared with 15 – 21 February 2026; 7 days between them left out"},
 		{"the 25th hour over there", "America/New_York", "2026-11-02T04:59:59Z", "range=month", 20260201, "20261101 20261101", none, none,
-			"Sun 1 November 2026; it is compared when it is over"},
+			"Sun 1 November 2026; Compared when it is over"},
 		{"a month that is two days old", "America/New_York", "2026-11-02T05:00:00Z", "range=month", 20260201, "20261101 20261102",
 			"20261101 20261101", "20261101 20261101",
-			"1 – 2 November 2026; its first day is compared with Sun 25 October 2026"},
-		{"30 days with a long one", "America/New_York", "2026-11-22T23:30:00-05:00", "", 20260919, "20261024 20261122", "20261024 20261121",
+			"1 – 2 November 2026; Its first day is compared with Sun 25 October 2026"},
+		{"30 days with a long one", "America/New_York", "2026-11-22T23:30:00-05:00", "", 20260918, "20261024 20261122", "20261024 20261121",
 			"20261024 20261121",
-			"24 October – 22 November 2026; its 29 whole days are compared with 19 September – 17 October 2026"},
+			"24 October – 22 November 2026; Its 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
@@ -115,12 +115,12 @@ func TestWhatIsToldOfARange(t *testing.T) {
 			require.NoError(t, err)
 			v, err := newView(App{Name: "blog", Today: visit.DayOf(now, zone), Zone: zone}, "", query)
 			require.NoError(t, err)
-			v.since = c.since
+			v.since, v.began = c.since, c.since
 			s := v.stretch()
 			assert.Equal(t, [3]string{c.in, c.over, c.compared}, [3]string{days(s.In), days(s.Over), days(s.Compared)})
-			assert.Equal(t, strings.Contains(c.heading, "compared with "), s.changes())
+			assert.Equal(t, strings.Contains(strings.ReplaceAll(c.heading, "Not compared", ""), "ompared with "), s.changes())
 			h := v.heading()
-			assert.Equal(t, c.heading, h.Range+h.Since+h.Before)
+			assert.Equal(t, c.heading, strings.TrimSuffix(h.Range+h.Since+"; "+h.Compared, "; "))
 		})
 	}
 }
@@ -128,7 +128,7 @@ func TestWhatIsToldOfARange(t *testing.T) {
 // Bars are compared one by one: a week or month that is not over with as many whole days.
 func TestBarsAreComparedWithWholeDays(t *testing.T) {
 	t.Parallel()
-	c := counted{20260901, 20261122}
+	c := countedFrom(20260901, 20261122)
 	for want, bar := range map[string]report.Period{
 		"–":            {FirstDay: 20261122, LastDay: 20261122},
 		"7":            {FirstDay: 20261109, LastDay: 20261115, Compared: true, VisitorsBefore: 7},
@@ -144,10 +144,10 @@ func TestSparksBeginWithTheFirstDay(t *testing.T) {
 	last := make([]int64, 30)
 	last[27], last[28], last[29] = 5, 3, 1
 	for since, want := range map[int32]string{
-		20261001: "29 days up to yesterday: from 0 to 5 visitors a day", 20261120: "2 days up to yesterday: from 3 to 5 visitors a day",
-		20261122: "Counted since today.",
+		20261001: "29 days up to yesterday: from 0 to 5 visitors a day", 20261119: "2 days up to yesterday: from 3 to 5 visitors a day",
+		20261121: "No whole day was counted yet.",
 	} {
-		assert.Contains(t, string(counted{since, 20261122}.spark(last, "visitors")), `aria-label="`+want+`"`)
+		assert.Contains(t, string(countedFrom(since, 20261122).spark(last, "visitors")), `aria-label="`+want+`"`)
 	}
-	assert.Empty(t, counted{0, 20261122}.spark(last, "visitors"))
+	assert.Empty(t, countedFrom(0, 20261122).spark(last, "visitors"))
 }

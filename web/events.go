@@ -59,7 +59,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 			row.Link = v.toggled(condition).link()
 		}
 		made.Rows = append(made.Rows, row)
-		page.Hint = append(page.Hint, condition)
+		page.Range.Hint = append(page.Range.Hint, condition)
 	}
 	page.Events = &made
 	return nil

@@ -46,7 +46,7 @@ func (d *Dashboard) Home(ctx context.Context, root string, apps []App, origin st
 		usual := view{app: App{Root: root, Name: app.App}, span: usualSpan, compare: compares[0]}
 		usual.chart, usual.by, usual.sort = charts[0], orders[0], sorts[0]
 		page.Apps = append(page.Apps, appRow{app, usual.link(),
-			counted{app.FirstDay, today[app.App]}.spark(app.Last30Days, "page views")})
+			countedFrom(app.FirstDay, today[app.App]).spark(app.Last30Days, "page views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
 	if len(page.Apps) > 0 && !counted {

@@ -14,25 +14,30 @@ const hoursOfDay = 24
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
 // hours reads the bars of the chart of a day by hour. Of today those hours are compared that are over.
-func (d *Dashboard) hours(ctx context.Context, v view, c *chart) error {
+func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
+	c := &page.Chart
 	_, look := v.asks("hours")
 	look.N = hoursOfDay
 	read, err := d.reader.Tags(ctx, look)
 	in, _, _ := v.charted()
-	over, unknown := hoursOfDay, int64(0)
+	over, known, unknown := hoursOfDay, int64(0), int64(0)
 	if in.To == v.app.Today {
 		over = v.app.Hour
 	}
 	var day [hoursOfDay]report.TagValue
 	for _, value := range read.Rows {
 		if hour, err := strconv.Atoi(value.Value); err == nil && hour < hoursOfDay {
-			day[hour] = value
+			day[hour], known = value, known+value.Pv
 		} else {
 			unknown += value.Pv
 		}
-		if back := v.daysBefore(); back > 0 && value.Since > 0 && value.Since <= in.Earlier(back).From {
-			c.Before = count(int64(back), "day") + " earlier"
+		earlier := in.Earlier(v.daysBefore()).From
+		if earlier < in.From && value.Since > 0 && value.Since <= earlier && v.counted().whole <= earlier && in.From >= v.counted().whole {
+			c.Before = count(int64(v.daysBefore()), "day") + " earlier"
 		}
+	}
+	if known == 0 && unknown > 0 && v.period == "" {
+		return err
 	}
 	for hour, value := range day {
 		row := barRow{Label: hours(hour), Before: "–", Period: report.Period{
@@ -44,15 +49,28 @@ func (d *Dashboard) hours(ctx context.Context, v view, c *chart) error {
 		}
 		c.Bars = append(c.Bars, row)
 	}
-	c.Title, c.Summary = "Visitors by the hour of their first visit that day", hoursSummary(c, over, unknown)
-	c.Source = v.source("hours", read.SQL)
+	if len(v.where) == 0 { // for what was noted of the day alone
+		look := v.look()
+		look.Period, look.Before, look.Compared = periods[0], 0, none
+		day, err := d.reader.Chart(ctx, look)
+		for _, p := range day.Rows {
+			c.Notes = notesOf(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.Title, c.Source = "Visitors by hour", v.source("hours", read.SQL)
+	c.Summary = page.hoursSummary(over, unknown)
 	return err
 }
 
 func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
-// hoursSummary says in which hour most came, and how many in those that are over.
-func hoursSummary(c *chart, over int, unknown int64) string {
+// hoursSummary says how many came in the hours that are over, and in which most. How many came by the same
+// hour of the day before is the change of today.
+func (page *targetPage) hoursSummary(over int, unknown int64) (text string) {
+	c := &page.Chart
 	most, now, then := 0, int64(0), int64(0)
 	for hour, b := range c.Bars {
 		if b.Visitors > c.Bars[most].Visitors {
@@ -62,16 +80,30 @@ func hoursSummary(c *chart, over int, unknown int64) string {
 			now, then = now+b.Visitors, then+b.VisitorsBefore
 		}
 	}
-	if c.Bars[most].Visitors == 0 {
-		return "Of nobody the hour is known."
-	}
-	text := fmt.Sprintf("Most came first in %s: %s.", hours(most), count(c.Bars[most].Visitors, "visitor"))
 	switch {
-	case c.Before != "" && over == hoursOfDay:
-		text += fmt.Sprintf(" In all %s; %s %s.", count(now, "visitor"), c.Before, number(then))
-	case c.Before != "" && over > 0:
-		text += fmt.Sprintf(" So far, up to %02d:00, %s; %s %s.", over, count(now, "visitor"), c.Before, number(then))
+	case c.Bars[most].Visitors == 0 && unknown > 0:
+		return "Of nobody the hour is known."
+	case c.Bars[most].Visitors == 0 && over < hoursOfDay:
+		return "Nobody has come so far."
+	case c.Bars[most].Visitors == 0:
+		return "Nobody came."
+	case over == 0:
+	case over < hoursOfDay:
+		text = fmt.Sprintf("So far, up to %02d:00, %s", over, count(now, "visitor"))
+	case c.Before != "":
+		text = "In all " + count(now, "visitor")
 	}
+	if c.Before != "" && over > 0 {
+		text += fmt.Sprintf("; %s %s", c.Before, number(then))
+		if first := &page.Tiles[0]; over < hoursOfDay && then > 0 {
+			first.Change, first.Before = changeOf(now, then, true), fmt.Sprintf("by %02d:00", over)
+			first.Full = "from " + number(then) + " to " + number(now)
+		}
+	}
+	if text != "" {
+		text += ". "
+	}
+	text += fmt.Sprintf("Most came first in %s: %s.", hours(most), count(c.Bars[most].Visitors, "visitor"))
 	if unknown > 0 {
 		text += " Of " + number(unknown) + " more the hour is not known."
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -8,7 +9,7 @@ import (
 )
 
 const (
-	firstPages = 15  // beside the numbers of a site
+	firstPages = 10  // beside the numbers of a site
 	listedRows = 100 // of a list on a page of its own
 )
 
@@ -59,6 +60,14 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 		look.N = report.DeepestTop
 		pages, err = d.reader.TopPages(ctx, look)
 		all = len(pages.Rows)
+	case v.by == byChange:
+		look.N = report.DeepestTop
+		pages, err = d.reader.TopPages(ctx, look)
+		all = len(pages.Rows)
+		grown := v.stretch().changes()
+		slices.SortStableFunc(pages.Rows, func(a, b report.Page) int {
+			return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, grown), growth(a.UniquesCompared, a.UniquesBefore, grown))
+		})
 	default:
 		pages, err = d.reader.TopPages(ctx, look)
 		if all = len(pages.Rows); err == nil && all == end {
@@ -72,9 +81,15 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 	return pages, all, err
 }
 
-// ordered is the number by which pages are ordered.
+// ordered is the number by which pages are ordered, or which is drawn where they are by their change.
 func (v view) ordered(p report.Page) int64 {
-	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
+	switch {
+	case v.value != "" || len(v.where) > 0 || v.by == "pv":
+		return p.PV
+	case v.by == "uv":
+		return p.NewVisitors
+	}
+	return p.Hot
 }
 
 // asks is what the files of a panel are asked for with; "": there is no such panel.

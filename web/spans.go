@@ -10,21 +10,23 @@ import (
 
 const usualSpan = "30d"
 
-// spans are the ranges that have a name, in the order in which they are offered.
+// spans are the ranges that have a name, in the order in which they are offered: the first few at once.
 var spans = []struct {
 	name, label string
 	upTo        func(today int32) visit.Range
 }{
 	{"today", "Today", lastDays(1)},
-	{"yesterday", "Yesterday", func(today int32) visit.Range { return visit.LastDays(1, today).Earlier(1) }},
 	{"7d", "7 days", lastDays(7)},
 	{"30d", "30 days", lastDays(30)},
+	{"all", "All", func(today int32) visit.Range { return visit.Range{From: visit.AllDays.From, To: today} }},
+	{"yesterday", "Yesterday", func(today int32) visit.Range { return visit.LastDays(1, today).Earlier(1) }},
 	{"90d", "90 days", lastDays(90)},
 	{"month", "This month", func(today int32) visit.Range { return visit.Range{From: monthOf(today).From, To: today} }},
 	{"last-month", "Last month", func(today int32) visit.Range { return monthOf(visit.LastDays(2, monthOf(today).From).From) }},
 	{"year", "This year", func(today int32) visit.Range { return visit.Range{From: yearOf(today).From, To: today} }},
-	{"all", "All", func(today int32) visit.Range { return visit.Range{From: visit.AllDays.From, To: today} }},
 }
+
+const spansAtOnce = 4
 
 func lastDays(n int) func(today int32) visit.Range {
 	return func(today int32) visit.Range { return visit.LastDays(n, today) }
@@ -98,8 +100,9 @@ func (v view) beside(step int) (next view, found bool) {
 	return next, true
 }
 
-// daysBefore is how many days before the range that begins with which it is compared: whole weeks,
-// so that a Sunday stands beside a Sunday. 0: it is compared with nothing.
+// daysBefore is how many days before the range that begins with which it is compared: whole weeks, so
+// that a Sunday stands beside a Sunday, unless it is the days right before that are asked for. 0: it is
+// compared with nothing.
 func (v view) daysBefore() int {
 	week := 7
 	if len(v.where) > 0 { // the days before are mostly not known
@@ -108,6 +111,8 @@ func (v view) daysBefore() int {
 	switch v.compare {
 	case "none":
 		return 0
+	case "right":
+		return v.in.Days()
 	case "year":
 		week = 364
 	}
@@ -126,9 +131,9 @@ const (
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()
-	if days == 1 && v.path == "" {
-		may = []string{periods[0], hourly}
-		if v.period == hourly {
+	if days == 1 && v.path == "" && v.site != "" {
+		may = []string{hourly, periods[0]}
+		if v.period != periods[0] {
 			return in, hourly, may
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"html/template"
 	"slices"
-	"strings"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
@@ -21,7 +20,9 @@ const firstTags = 8 // values of a panel beside the others
 type tagPanel struct {
 	Panel, Title string
 	Tag          string
-	By           []option // tags
+	By           []option // other tags
+	Columns      []column
+	Columned     option // leads to more of them, or back
 	Rows         []tagRow
 	Since        int32  // before this day, which is in the range, there are no tags; 0: there are
 	Missing      bool   // a file of countries, of which nobody is known
@@ -41,8 +42,17 @@ type tagRow struct {
 	Condition string
 	None      bool
 	Bar       template.HTML
+	Numbers   []cell
 	Change    change
 }
+
+// titles are those of panels; one of an app's own tag has its name.
+var titles = map[string]string{
+	tag.Source: "Sources", tag.Campaign: "Campaigns", tag.Country: "Countries", tag.Language: "Languages", tag.Device: "Devices",
+	tag.System: "Systems", tag.Browser: "Browsers",
+}
+
+func titleOf(name string) string { return cmp.Or(titles[name], sentenceCase(name)) }
 
 // readTags reads which tags the panels of the app are of.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
@@ -115,11 +125,11 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 			return nil, err
 		}
 	}
-	for _, p := range []struct{ panel, title string }{{"from", "Where from"}, {"with", "With what"}} {
-		if len(v.tags(p.panel)) == 0 || v.all != "" && v.all != p.panel {
+	for _, panel := range []string{"from", "with"} {
+		if len(v.tags(panel)) == 0 || v.all != "" && v.all != panel {
 			continue
 		}
-		made := tagPanel{Panel: p.panel, Title: p.title}
+		made := tagPanel{Panel: panel}
 		if err := d.tagPanel(ctx, v, &made, some); err != nil {
 			return nil, err
 		}
@@ -130,11 +140,13 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 
 func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some report.Panel[report.TagUnderFilter]) (err error) {
 	chosen, look := v.tag(p.Panel), v.look()
-	p.Tag = strings.ToUpper(chosen[:1]) + chosen[1:]
+	p.Tag, p.Title = sentenceCase(chosen), titleOf(chosen)
 	first := v.with(func(o *view) { o.skip = 0 })
 	for _, tag := range v.tags(p.Panel) {
 		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.Panel], o.value = tag, "" }).link()
-		p.By = append(p.By, option{tag, link + "#" + p.Panel, tag == chosen, ""})
+		if tag != chosen {
+			p.By = append(p.By, option{titleOf(tag), link + "#" + p.Panel, false, ""})
+		}
 	}
 	look.Name, look.N = chosen, report.DeepestTop
 	read := report.Panel[report.TagValue]{Rows: look.TagValues(some.Rows), SQL: some.SQL}
@@ -159,6 +171,12 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 	if len(values) > 0 {
 		most = max(most, values[0].Pv)
 	}
+	compared := look.Before > 0 && none.Since > 0 && none.Since <= look.Compared.Earlier(look.Before).From
+	if v.by == byChange {
+		slices.SortStableFunc(values, func(a, b report.TagValue) int {
+			return cmp.Compare(growth(b.PvCompared, b.PvBefore, compared), growth(a.PvCompared, a.PvBefore, compared))
+		})
+	}
 	shown := values[min(v.skip, len(values)):min(v.skip+listedRows, len(values))]
 	if v.all != "" {
 		p.Part = v.part(len(values))
@@ -168,21 +186,40 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 			p.All = "All, " + number(report.DeepestTop) + " or more"
 		}
 	}
-	compared := look.Before > 0 && none.Since > 0 && none.Since <= look.Compared.Earlier(look.Before).From
-	if shown = slices.Clone(shown); none.Pv > 0 || len(values) == 0 {
-		shown = append(shown, none)
-	}
-	for _, value := range shown {
-		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), Bar: bar("rank", value.Pv, most)}
-		row.None = value.Value == report.WithoutTag
-		row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
-		row.Condition = conditionOf(chosen, value.Value)
-		if row.Chosen = slices.Contains(v.where, row.Condition); v.app.Shared == nil || v.sharesCondition(row.Condition) {
-			row.Link = v.toggled(row.Condition).link()
-		}
-		p.Rows = append(p.Rows, row)
+	p.Columns, p.Columned = v.tagColumns(), v.columned(p.Panel)
+	for _, value := range v.withNone(chosen, shown, none) {
+		p.Rows = append(p.Rows, v.tagRow(chosen, value, p.Columns, most, compared))
 	}
 	return nil
+}
+
+// withNone are values, and those who came without where somebody did: at their end, or, since to come
+// without a source is a way to come, in its place.
+func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
+	if none.Pv == 0 && len(values) > 0 {
+		return values
+	}
+	at := len(values)
+	if fewer := slices.IndexFunc(values, func(t report.TagValue) bool { return t.Pv < none.Pv }); fewer >= 0 &&
+		name == tag.Source && v.by != byChange && v.all == "" {
+		at = fewer
+	}
+	return slices.Insert(slices.Clone(values), at, none)
+}
+
+func (v view) tagRow(name string, value report.TagValue, columns []column, most int64, compared bool) tagRow {
+	row := tagRow{TagValue: value, Name: tagName(name, value.Value), Bar: bar("rank", value.Pv, most)}
+	row.None = value.Value == report.WithoutTag && name != tag.Source
+	row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
+	for _, c := range columns {
+		n := map[string]int64{"": value.Pv, "uv": value.Newcomers}[c.sort]
+		row.Numbers = append(row.Numbers, cell{c.Class, n, c.sort == byChange})
+	}
+	row.Condition = conditionOf(name, value.Value)
+	if row.Chosen = slices.Contains(v.where, row.Condition); v.app.Shared == nil || v.sharesCondition(row.Condition) {
+		row.Link = v.toggled(row.Condition).link()
+	}
+	return row
 }
 
 // leadsToPages reports whether pages have the tag, and may be shown with it.
@@ -204,6 +241,12 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 
 // tagName is a value as people read it.
 func tagName(name, value string) string {
+	switch {
+	case value == report.WithoutTag && name == tag.Source:
+		return "Direct"
+	case value == report.WithoutTag:
+		return "unknown"
+	}
 	switch name {
 	case tag.Source:
 		return visit.Shown(value)

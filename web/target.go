@@ -26,8 +26,6 @@ type targetPage struct {
 	AllTime     *report.Totals // with what was counted elsewhere; nil: nothing was
 	AllTimeFrom source
 	Chips       []chip
-	Hint        []string // conditions that can be asked for
-	Filter      search
 	KeepMore    string // since when it is known with what visitors came; "": on all days
 	Erased      int64
 	OnlySums    bool   // the days of a single tag, and nothing else
@@ -40,7 +38,8 @@ type targetPage struct {
 	ListsPages  bool   // of a site
 	Brought     string // the source or campaign that brought visitors to them; "": they are not chosen by that
 	Pages       []pageRow
-	PagesBy     []option
+	Columns     []column // of Pages
+	Columned    option   // leads to more of them, or back
 	Find        search
 	PagesFrom   source
 	All         string // what leads to all of them, where there are more
@@ -53,18 +52,19 @@ type targetPage struct {
 	Returned, MostReturned int64 // in all, and in one row
 
 	ReturnsFrom source
-	Latest      []report.FirstVisit
+	Latest      []latest
 	Round       []report.FirstVisit
 	FirstsFrom  source
 }
 
 type heading struct {
-	Name, Stored  string
-	Open          string // where it can be opened; "": nowhere
-	Range         string // the days, in words
-	Since, Before string // since when they were counted, and with what they are compared, as the sentence goes on; "": there are none
-	Zone          string
-	Today         bool // they include today
+	Name, Stored string
+	Open         string // where it can be opened; "": nowhere
+	Range        string // the days, in words
+	Since        string // since when they were counted, as the sentence goes on; "": all were
+	Compared     string // with what they are compared, or why not; "": with nothing
+	Zone         string
+	Today        bool // they include today
 }
 
 type tile struct {
@@ -72,6 +72,7 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
+	Full        string // the change in numbers, where it is not that of Number
 }
 
 type chart struct {
@@ -98,10 +99,17 @@ type barRow struct {
 type pageRow struct {
 	Chosen bool
 	report.Page
-	Name   string // without the site
-	Link   string
-	Bar    template.HTML
-	Change change
+	Name    string // without the site
+	Link    string
+	Bar     template.HTML
+	Numbers []cell
+	Change  change
+}
+
+type cell struct {
+	Class  string
+	Number int64
+	Change bool // it has the change in place of a number
 }
 
 type search struct {
@@ -152,8 +160,10 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.keepMore()), v.erased, v.onlySums()
 	page.Brings = v.brings()
-	if page.Filter = (search{Action: action, Keeps: asked.keeps()}); v.path != "" {
+	if v.path != "" {
 		page.Only = v.toggled(pageCondition(v.path)).link()
+	} else if !page.Never {
+		page.Range.Filter = &search{Action: action, Keeps: asked.keeps()}
 	}
 	if page.Never || page.Outside != "" {
 		return page, nil
@@ -174,13 +184,13 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
 		return page, err
 	}
-	page.Hint = suggestions(page.Tags)
+	page.Range.Hint = suggestions(page.Tags)
 	now := numbers.Rows[0]
 	page.Nobody = now.Pv == 0
 	if v.app.Names {
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
-	page.Tiles = tilesOf(numbers.Rows)
+	page.Tiles = v.tiles(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
 	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
@@ -194,53 +204,6 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	return page, nil
 }
 
-// allTime reads what is shown of all time, where a part of it is from elsewhere: of the days there
-// are numbers of their own.
-func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
-	totals, err := d.reader.Totals(ctx, v.look())
-	if err == nil && len(totals.Rows) > 0 && totals.Rows[0].Hot > totals.Rows[0].CountedHot {
-		page.AllTime, page.AllTimeFrom = &totals.Rows[0], v.source("totals", totals.SQL)
-	}
-	return err
-}
-
-// tilesOf makes tiles of the numbers of a range, of those of its days that are compared, unless they
-// are all, and of the days before, unless none are.
-func tilesOf(rows []report.Numbers) []tile {
-	now := rows[0]
-	one := func(name string, of func(report.Numbers) int64) tile {
-		t := tile{Name: name, Means: means[name], Number: number(of(now))}
-		if len(rows) == 1 {
-			return t
-		}
-		compared, was := of(rows[len(rows)-2]), of(rows[len(rows)-1])
-		if t.Change = changeOf(compared, was, true); t.Change.Text == fromNothing {
-			return t
-		}
-		t.Before = number(was)
-		if len(rows) > 2 {
-			t.Before += " to " + number(compared)
-		}
-		return t
-	}
-	tiles := []tile{
-		one("Visitors", func(n report.Numbers) int64 { return n.Uniques }),
-		one("New", func(n report.Numbers) int64 { return n.NewVisitors }),
-		one("Daily visitors", func(n report.Numbers) int64 { return n.Pv }),
-		one("Page views", func(n report.Numbers) int64 { return n.Hot }),
-	}
-	if now.Uniques < 0 {
-		tiles[0].Means = "not known of all of these days"
-	}
-	if now.Hot < 0 {
-		tiles[3].Means = "how often somebody came on a day is not kept"
-	}
-	if !now.Exact {
-		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
-	}
-	return tiles
-}
-
 func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err error) {
 	_, by, may := v.charted()
 	c := &page.Chart
@@ -248,16 +211,20 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		c.By = append(c.By, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
 	if c.ByHour = by == hourly; c.ByHour {
-		err = d.hours(ctx, v, c)
+		err = d.hours(ctx, v, page)
 	} else {
 		err = d.days(ctx, v, c)
 	}
 	if err != nil {
 		return err
 	}
+	if c.ByHour && v.period == "" && c.Bars == nil { // of nobody the hour is known
+		*c = chart{}
+		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
+	}
 	plot := draw.Plot{}
 	for _, b := range c.Bars {
-		notes := notesOf(b.Period)
+		notes := notesOf(b.Period) // hours have none
 		c.Notes = append(c.Notes, notes...)
 		full := fmt.Sprintf("%s: %s, %s of them new", b.Label, count(b.Visitors, "visitor"), number(b.NewVisitors))
 		if !c.ByHour && b.Hot >= 0 {
@@ -266,7 +233,9 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		if b.Compared {
 			full += fmt.Sprintf("; %s: %s", c.Before, b.Before)
 		}
-		full += strings.TrimSuffix("."+noted(notes), ".")
+		for _, n := range notes {
+			full += "; " + n.Text
+		}
 		bar := draw.PlotBar{
 			Name: barName(b.Period, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors,
 			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
@@ -276,7 +245,6 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
-	c.Summary += noted(c.Notes)
 	plot.Summary = c.Summary
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
@@ -288,9 +256,10 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 	rows, err := d.reader.Chart(ctx, v.chartLook())
 	in, by, _ := v.charted()
-	c.Summary, c.Title, c.Source = chartSummary(rows.Rows, by, v.app.Today), "Visitors by "+by, v.source("chart", rows.SQL)
+	asked := slices.DeleteFunc(slices.Clone(rows.Rows), func(p report.Period) bool { return p.LastDay < v.stretch().In.From })
+	c.Summary, c.Title, c.Source = chartSummary(asked, by, v.counted()), "Visitors by "+by, v.source("chart", rows.SQL)
 	if c.Views = v.chart == charts[1]; c.Views {
-		c.Summary, c.Title = viewsSummary(rows.Rows, by), "Page views by "+by
+		c.Summary, c.Title = viewsSummary(asked, by), "Page views by "+by
 	}
 	for i, label := range []string{"visitors", "page views"} {
 		if len(v.where) > 0 {
@@ -325,12 +294,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	case v.find != "":
 		panel = "search"
 	}
-	for _, by := range []struct{ name, label string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
-		if len(v.where) > 0 {
-			break
-		}
-		page.PagesBy = append(page.PagesBy, option{by.label, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
-	}
+	page.Columns, page.Columned = v.pageColumns(), v.columned("pages")
 	listed, found, err := d.listed(ctx, v)
 	if err != nil {
 		return err
@@ -350,7 +314,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	for _, p := range listed.Rows {
 		path := strings.TrimPrefix(p.URI, v.site)
-		link := v.of(v.site, path)
+		link := v.of(v.site, path).with(func(o *view) { o.by = orders[0] })
 		if len(v.where) > 0 {
 			link = v.toggled(pageCondition(path))
 		}
@@ -360,6 +324,11 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 			Bar:    bar("rank", v.ordered(p), most),
 			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
+		row := &page.Pages[len(page.Pages)-1]
+		for _, c := range page.Columns {
+			row.Numbers = append(row.Numbers, cell{c.Class, map[string]int64{"": p.Uniques, "hot": p.Hot, "pv": p.PV, "uv": p.NewVisitors}[c.sort],
+				c.sort == byChange})
+		}
 	}
 	return nil
 }
@@ -381,13 +350,22 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	}
 	page.FirstsFrom = v.source("first-visits", first.SQL)
 	for _, f := range first.Rows {
-		if f.IsRound {
+		switch last := len(page.Latest) - 1; {
+		case f.IsRound:
 			page.Round = append(page.Round, f)
-		} else {
-			page.Latest = append(page.Latest, f)
+		case last >= 0 && page.Latest[last].FirstDay == f.FirstDay && page.Latest[last].From == f.Rank+1:
+			page.Latest[last].From = f.Rank
+		default:
+			page.Latest = append(page.Latest, latest{f.Rank, f.Rank, f.FirstDay})
 		}
 	}
 	return nil
+}
+
+// latest are visitors who came first on a day, by their ranks.
+type latest struct {
+	From, To int64
+	FirstDay int32
 }
 
 type note struct {
@@ -402,19 +380,6 @@ func notesOf(p report.Period) (notes []note) {
 		}
 	}
 	return notes
-}
-
-// notesTold is how many notes the sentence of a chart has; all stand below it.
-const notesTold = 3
-
-func noted(notes []note) (text string) {
-	for i, n := range notes {
-		if i == notesTold {
-			return text + " And " + count(int64(len(notes)-i), "more note") + "."
-		}
-		text += " Noted of " + shortDay(n.Day) + ": " + strings.TrimSuffix(n.Text, ".") + "."
-	}
-	return text
 }
 
 // bar and mix draw numbers alone, which need no escaping.

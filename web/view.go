@@ -58,11 +58,14 @@ type view struct {
 
 	span    string      // the name of the range; "": from one day to another
 	in      visit.Range // all of it up to today where span is "all"
-	since   int32       // the first day of the site that was counted; 0: none was, or it is not read
+	since   int32       // the first day of the site that can be shown; 0: none was counted, or it is not read
+	began   int32       // the first that was counted, in the course of which counting began
+	hour    int         // of it; -1: it is not known, or not in the range
 	compare string
 	chart   string // what it shows
 	period  string // by which it does; "": what suits the range
-	by      string // by which number pages are first
+	by      string // by which number pages are first, or by their change, as values of tags then are
+	more    bool   // lists have all of their columns
 	sort    string // by which column sites are
 	find    string // part of the paths of pages; "": none is looked for
 	who     bool   // who came is shown, in place of numbers
@@ -82,12 +85,14 @@ type view struct {
 // hourly is the period of a chart of one day, and the tag that it shows.
 const hourly = "hour"
 
+const byChange = "change" // relative, the highest first
+
 // What an address may say, the usual first.
 var (
-	compares = []string{"before", "year", "none"}
+	compares = []string{"before", "right", "year", "none"}
 	charts   = []string{"visitors", "views"}
 	periods  = []string{"day", "week", "month", hourly}
-	orders   = []string{"pv", "uv", "hot"}
+	orders   = []string{"hot", "pv", "uv", "change"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
@@ -106,7 +111,7 @@ func (v *view) readWho(q url.Values) error {
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
 // knows are ignored.
 func newView(app App, site string, q url.Values) (v view, err error) {
-	v = view{app: app, site: site, path: q.Get("page")}
+	v = view{app: app, site: site, path: q.Get("page"), hour: -1, more: q.Get("columns") == "more"}
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
 		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it begins with a slash, like /home")
 	}
@@ -204,12 +209,18 @@ func (v view) address() string {
 // stretch is what can be shown of the range.
 func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
 
-func (v view) counted() counted { return counted{v.since, v.app.Today} }
+// counted are the days that can be shown. Under a filter they may begin later than those of the site.
+func (v view) counted() counted {
+	return counted{v.since, max(v.since, dayAfter(v.began)), v.app.Today}
+}
 
 // look is the view as reports take it.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
 	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != ""}
+	if v.by == byChange || len(v.where) > 0 {
+		look.By = "pv"
+	}
 	if s.In != none {
 		look.In = s.In
 	}
@@ -221,7 +232,7 @@ func (v view) look() report.Look {
 	}
 	if back := v.daysBefore(); v.site == "" { // each site has a first day of its own
 		look.Before, look.Compared = 0, none
-		if over := (counted{firstDay, v.app.Today}).of(v.in, back).Over; back > 0 && over != none {
+		if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
 			look.Before, look.Compared = back, over
 		}
 	}
@@ -257,6 +268,9 @@ func (v view) link(more ...string) string {
 	put("chart", v.chart, charts[0])
 	put("period", v.period, "")
 	put("by", v.by, orders[0])
+	if v.more {
+		put("columns", "more", "")
+	}
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
 	if v.who {

@@ -23,7 +23,7 @@ func viewOf(t *testing.T, site, query string) view {
 	require.NoError(t, err)
 	v, err := newView(blog, site, q)
 	require.NoError(t, err, query)
-	v.since = 20100101
+	v.since, v.began = 20100101, 20091231
 	return v
 }
 
@@ -48,6 +48,7 @@ func TestRangesAndTheirNeighbours(t *testing.T) {
 		{"from=2026-11-20&to=2026-12-24", "20261120 20261122", "20261113 20261115", "?from=2026-11-17&to=2026-11-19", ""},
 		{"to=2026-11-20", "20261120 20261120", "20261113 20261113", "?from=2026-11-19&to=2026-11-19", "?range=yesterday"},
 		{"range=30d&compare=year", "20261024 20261122", "20251025 20251123", "?from=2026-09-24&to=2026-10-23&compare=year", ""},
+		{"range=30d&compare=right", "20261024 20261122", "20260924 20261023", "?from=2026-09-24&to=2026-10-23&compare=right", ""},
 		{"range=30d&compare=none", "20261024 20261122", "", "?from=2026-09-24&to=2026-10-23&compare=none", ""},
 	} {
 		v := viewOf(t, "", c.query)
@@ -55,7 +56,9 @@ func TestRangesAndTheirNeighbours(t *testing.T) {
 		before := ""
 		if back := v.daysBefore(); back > 0 {
 			before = days(v.in.Earlier(back))
-			assert.Equal(t, visit.DateOf(v.in.From).Weekday(), visit.DateOf(v.in.Earlier(back).From).Weekday(), c.query)
+			if v.compare != "right" {
+				assert.Equal(t, visit.DateOf(v.in.From).Weekday(), visit.DateOf(v.in.Earlier(back).From).Weekday(), c.query)
+			}
 		}
 		assert.Equal(t, c.before, before, c.query)
 		bar := v.rangeBar()
@@ -70,7 +73,7 @@ func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
 func TestLinksKeepTheView(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{
-		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site",
+		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=pv&sort=site", "compare=right&by=change&columns=more",
 		"page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year", "all=with&with_by=browser&skip=100", "all&from_by=campaign&value=a+%26%25",
 		"page=/x&all=from",
 	} {
@@ -88,8 +91,9 @@ func TestLinksKeepTheView(t *testing.T) {
 func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
-		"range=today":                              "20261026 20261122 day [day hour]",
-		"range=yesterday&period=hour":              "20261121 20261121 hour [day hour]",
+		"range=today":                              "20261122 20261122 hour [hour day]",
+		"range=today&period=day":                   "20261026 20261122 day [hour day]",
+		"range=yesterday":                          "20261121 20261121 hour [hour day]",
 		"range=today&period=hour&page=/x":          "20261026 20261122 day []",
 		"range=7d":                                 "20261116 20261122 day [day]",
 		"range=30d":                                "20261024 20261122 day [day week]",
@@ -122,14 +126,27 @@ func TestWordsForNumbers(t *testing.T) {
 		assert.Equal(t, change{c.way, c.text}, change{got.Way, plain(got.Text)})
 	}
 	assert.Equal(t, change{}, changeOf(1, 2, false))
-	tiles := tilesOf([]report.Numbers{{Uniques: 5}, {}})
+	v := viewOf(t, "blog.example", "")
+	tiles := v.tiles([]report.Numbers{{Uniques: 5}, {}})
 	assert.Empty(t, tiles[0].Before, "the change says it")
-	assert.Equal(t, "0", tiles[1].Before)
-	tiles = tilesOf([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
-	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Text+" "+tiles[0].Before),
+	assert.Equal(t, "from 0", tiles[1].Before)
+	tiles = v.tiles([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
+	first := tiles[0]
+	assert.Equal(t, "9 down 25 % from 8 to 6 up to yesterday",
+		plain(first.Number+" "+first.Change.Way+" "+first.Change.Text+" "+first.Full+" "+first.Before),
 		"without today")
-	assert.Equal(t, "0 to 0", tiles[2].Before)
-	assert.Empty(t, tilesOf([]report.Numbers{{Uniques: 9}})[0].Change)
+	assert.Equal(t, "from 0 to 0", tiles[2].Full)
+	assert.Empty(t, v.tiles([]report.Numbers{{Uniques: 9}})[0].Change)
+	names := func(query string) (names []string) {
+		for _, one := range viewOf(t, "blog.example", query).tiles([]report.Numbers{{Exact: true}}) {
+			names = append(names, one.Name+": "+one.Means)
+		}
+		return names
+	}
+	assert.Equal(t, []string{"Visitors: each counted once", "New: here for the first time", "Visits: one a visitor and day",
+		"Page views: each page opened"}, names("range=7d"))
+	assert.Equal(t, []string{"Visitors: each counted once", "New: new to this page", "Page views: each page opened"},
+		names("range=today&page=/x"), "no number twice")
 	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
 	for _, c := range []struct {
 		from, to int32
@@ -149,14 +166,14 @@ func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
 	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1},
 		{FirstDay: 20261116, LastDay: 20261122}}
-	assert.Equal(t, week[:2], wholeOnes(week, "week", 20261122), "one alone tells nothing")
-	assert.Equal(t, week[1:], wholeOnes(week, "week", 20261123))
+	assert.Equal(t, week[:2], wholeOnes(week, "week", counted{today: 20261122}), "one alone tells nothing")
+	assert.Equal(t, week[1:], wholeOnes(week, "week", counted{today: 20261123}))
 	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121},
 		{FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
-	assert.Equal(t, first[:2], wholeOnes(first, "day", 20261122), "today is in no average")
+	assert.Equal(t, first[:2], wholeOnes(first, "day", counted{today: 20261122}), "today is in no average")
 	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031},
 		{FirstDay: 20261101, LastDay: 20261122}}
-	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
+	assert.Equal(t, month[:2], wholeOnes(month, "month", counted{today: 20261122}))
 }
 
 // What is counted can be opened, unless it is a sum of others.
@@ -197,16 +214,16 @@ func TestChartsAreSummedUp(t *testing.T) {
 		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the " +
 			"first half.": bars(0, 4),
 	} {
-		assert.Equal(t, want, strings.ReplaceAll(chartSummary(of, "day", 20261122), thin, " "))
+		assert.Equal(t, want, strings.ReplaceAll(chartSummary(of, "day", counted{today: 20261122}), thin, " "))
 	}
 	for want, of := range map[string][]report.Period{
-		"1 visitor so far: no day is over yet.":           bars(1),
+		"1 visitor so far.":                               bars(1),
 		"7 visitors on Sun 1 November 2026.":              bars(7, 1),
 		"Nobody came before this day, which is not over.": bars(0, 0, 1),
 		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4,
 			1),
 	} {
 		last := of[len(of)-1].LastDay
-		assert.Equal(t, want, chartSummary(of, "day", last), "today is in no average")
+		assert.Equal(t, want, chartSummary(of, "day", counted{today: last}), "today is in no average")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"footfall/report"
 	"footfall/visit"
@@ -78,7 +79,7 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "proof", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
@@ -130,6 +131,21 @@ func Leave(root, token string) Page {
 	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/"}, Token: token})
 }
 
+type proofPage struct {
+	frame
+	Proved *time.Time // nil: it is not known when
+}
+
+// Proof makes the page that says how numbers are proved, and when that was done last.
+func (d *Dashboard) Proof(ctx context.Context, root string) (Page, error) {
+	page := proofPage{frame: frame{Root: root, Title: "Every number can be recomputed", Home: root + "/"}}
+	at, err := d.reader.ProvedLast(ctx)
+	if !at.IsZero() {
+		page.Proved = &at
+	}
+	return render("proof", page), err
+}
+
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
 func Problem(root, title, text, home string) Page {
 	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
@@ -172,8 +188,15 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	if v, err = newView(app, site, q); err != nil {
 		return v, err
 	}
-	v.since, err = d.reader.FirstDay(ctx, app.Name, site)
-	return v, err
+	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err != nil {
+		return v, err
+	}
+	if v.began = v.since; v.in.From <= v.began && v.began <= v.in.To {
+		if v.hour, err = d.reader.FirstHour(ctx, app.Name, site, v.began); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
 }
 
 // Target makes the page of a site, or of one of its pages.

@@ -56,7 +56,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	}
 	page := whoPage{frame: v.frame(), Heading: v.heading(), Range: first.rangeBar(), Source: source, Gone: !began.Kept,
 		Back: v.with(func(o *view) { o.who, o.after = false, "" }).link()}
-	page.Heading.Before, page.Range.Compares = "", nil
+	page.Heading.Compared, page.Range.Compares = "", nil
 	for i, c := range came.Rows {
 		page.Hashes = page.Hashes || visit.IsHash(c.Visitor)
 		page.Rows = append(page.Rows, whoRow{c, i == 0 || c.Day != came.Rows[i-1].Day, c.FirstDay == c.Day})

@@ -27,13 +27,12 @@ func number(n int64) string {
 	return draw.Number(n)
 }
 
-// means is the legend of the numbers, for people who may know them by other names: pv, uv and hot
-// are their names in files, SQL and the API.
+// means is the legend of the numbers. In files, SQL and the API visits are pv, and page views hot.
 var means = map[string]string{
-	"Visitors":       "each counted once",
-	"New":            "here for the first time ever",
-	"Daily visitors": "those of each day, added up (pv)",
-	"Page views":     "every visit (hot)",
+	"Visitors":   "each counted once",
+	"New":        "here for the first time",
+	"Visits":     "one a visitor and day",
+	"Page views": "each page opened",
 }
 
 type change struct {
@@ -130,10 +129,10 @@ func barName(p report.Period, by string) string {
 	return shortDay(p.FirstDay)
 }
 
-// wholeOnes are the periods of a chart by which it is judged: those that are over, and of these the
-// whole ones, if there are some, and somebody came in them.
-func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
-	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= today })
+// wholeOnes are the periods of a chart by which it is judged: those that are over, of which the first
+// day that was counted is none, and of these the whole ones, if there are some, and somebody came in them.
+func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
+	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.whole })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
 		in := visit.Range{From: p.FirstDay, To: p.LastDay}
 		return by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)
@@ -145,13 +144,19 @@ func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
 }
 
 // chartSummary says what a chart shows: its highest and lowest, and where it goes.
-func chartSummary(all []report.Period, by string, today int32) string {
+func chartSummary(all []report.Period, by string, c counted) string {
 	if len(all) == 0 {
 		return "Nothing was counted."
 	}
-	bars := wholeOnes(all, by, today)
-	if len(bars) == 0 {
-		return count(all[len(all)-1].Visitors, "visitor") + " so far: no " + by + " is over yet."
+	last := all[len(all)-1]
+	bars := wholeOnes(all, by, c)
+	switch {
+	case len(bars) == 0 && last.LastDay < c.today:
+		return count(last.Visitors, "visitor") + " on the first day, which was not counted as a whole."
+	case len(bars) == 0 && len(all) > 1:
+		return count(last.Visitors, "visitor") + " so far: no whole " + by + " is over yet."
+	case len(bars) == 0:
+		return count(last.Visitors, "visitor") + " so far."
 	}
 	most, least, sum := bars[0], bars[0], int64(0)
 	var halves [2]int64
@@ -169,7 +174,7 @@ func chartSummary(all []report.Period, by string, today int32) string {
 			halves[1] += b.Visitors
 		}
 	}
-	if sum == 0 && all[len(all)-1].Visitors > 0 {
+	if sum == 0 && last.Visitors > 0 && last.LastDay >= c.today {
 		return "Nobody came before this " + by + ", which is not over."
 	}
 	if sum == 0 {
@@ -237,6 +242,11 @@ func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
+	return strings.TrimSuffix(sentenceCase(text), ".") + "."
+}
+
+// sentenceCase is a text that begins with a capital.
+func sentenceCase(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+	return string(unicode.ToUpper(first)) + text[size:]
 }
