@@ -124,6 +124,14 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 		assert.Equal(t, "22023", code(err), "%s: %v", call, err)
 		assert.ErrorContains(t, err, "write it as it is stored, like example.com", call)
 	}
+	for _, call := range []string{
+		`uniques('shop', 'a.example', 20191301, 20191302)`, `uniques('shop', 'a.example', 20190601, 20190631)`,
+		`uniques('shop', 'a.example', 20190602, 20190601)`, `uniques('shopp', 'a.example', 0, 20190601)`,
+		`uniques('shopp', '{a.example}'::text[], 0, 20190601)`, `uniques_under('shopp', 'a', 0, 20190601)`,
+	} {
+		_, err := conn.Exec(t.Context(), `SELECT FROM report.`+call)
+		assert.Equal(t, "22023", code(err), "%s: %v", call, err)
+	}
 	for _, call := range calls {
 		exec(t, conn, `SELECT FROM report.`+call, "example.com/a")
 		exec(t, conn, `SELECT FROM report.`+call, "example.com/http://a")

@@ -142,7 +142,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		assert.Equal(t, http.StatusOK, a.status, c.ask)
 		assert.Equal(t, c.says, a.body, c.ask)
 	}
-	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+","shown":"hhui.top"}\]}$`,
+	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"2019-06-29T00:00:00Z","shown":"hhui.top"}\]}$`,
 		e.get("/api/apps/demo/sites").body)
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
 

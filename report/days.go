@@ -77,7 +77,11 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 		}
 	}
 	if a.From != visit.AllDays.From && a.To != visit.AllDays.To {
-		a.Days = fillGaps(counted, a.Range)
+		days, err := r.sinceCounted(ctx, app, target, a.Range)
+		if err != nil {
+			return nil, err
+		}
+		a.Days = fillGaps(counted, days)
 	}
 	hot := int64(0)
 	for _, day := range counted {
@@ -97,6 +101,15 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 		a.periods = read.Rows
 	}
 	return a, err
+}
+
+// sinceCounted is what a range has from the first day on that was counted of the site of a target: of
+// earlier ones nobody knows.
+func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.Range) (visit.Range, error) {
+	site, _, _ := strings.Cut(target, "/")
+	first, err := r.FirstDay(ctx, app, site)
+	in.From = max(in.From, first)
+	return in, err
 }
 
 // fillGaps returns every day of a range: those that were counted, and between them those on which

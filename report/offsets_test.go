@@ -14,6 +14,7 @@ import (
 	"footfall/counter/desk"
 	"footfall/report"
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // Totals of all time and ranks have numbers from elsewhere in them, in SQL as in Go; the views tell
@@ -22,6 +23,7 @@ func TestOffsetsInReports(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
 	ctx := t.Context()
+	r.Exec(t, `UPDATE apps SET tz = 'Asia/Tokyo'`)
 	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
 	r.Exec(t, `INSERT INTO pages (app_id, uri, site_id) SELECT 1, 's.example/p', id FROM pages`)
 	r.Exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 5, 4, 3 FROM pages`)
@@ -46,6 +48,8 @@ func TestOffsetsInReports(t *testing.T) {
 		{`SELECT concat_ws(' ', site, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.sites`, []string{"s.example 4 3 12 4 3 5"}},
 		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`,
 			[]string{"s.example/p 54 51 105 4 3 5"}},
+		{`SELECT (since AT TIME ZONE 'UTC')::text FROM report.sites UNION ALL SELECT (since AT TIME ZONE 'UTC')::text FROM report.pages`,
+			[]string{"2019-06-28 15:00:00", "2019-06-28 15:00:00"}}, // the beginning of that day, and not when the rows were made
 		{`SELECT t::text FROM report.totals('demo', 's.example/p') AS t`, []string{"(54,51,105,4,3,5)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/never') AS t`, []string{"(2,1,9,0,0,0)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/nobody') AS t`, []string{}},
@@ -60,6 +64,11 @@ func TestOffsetsInReports(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, desk.Column[string](t, r.Desk, c.sql), c.sql)
 	}
+
+	days, err := r.DayByDay(ctx, report.Look{App: "demo", Target: "s.example/p", In: visit.Range{From: 20190626, To: 20190630}})
+	require.NoError(t, err)
+	assert.Contains(t, text(t, days), `"days":[{"day":20190629,"pv":4,"new_visitors":3,"hot":5},{"day":20190630,"pv":0,`,
+		"of days before counting began nobody knows")
 
 	shown := overview("s.example/p")
 	assert.Contains(t, shown, `"pv":54,"uv":51,"hot":105,"offset":{"pv":50,"uv":48,"hot":100},"first_days":[{"day":20190629,"pv":4,`+

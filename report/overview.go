@@ -69,7 +69,10 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 		return nil, err
 	}
 	a.FirstDays = firstDays(days, before, a.UV)
-	last := visit.LastDays(overviewLast, to)
+	last, err := r.sinceCounted(ctx, app, target, visit.LastDays(overviewLast, to))
+	if err != nil {
+		return nil, err
+	}
 	recent := slices.DeleteFunc(days, func(day Day) bool { return day.Day < last.From })
 	a.LastDays = fillGaps(recent, last)
 	for _, n := range overviewWindows {
@@ -130,6 +133,9 @@ func (a overview) text(s draw.Style) string {
 		return day.Pv
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
+	if len(numbers) == 0 { // counting began later
+		return text
+	}
 	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n",
 		draw.Count(int64(len(numbers)), "day"), draw.Number(most), s.Sparkline(numbers), strings.Join(windows, ", "),
 		draw.Day(a.LastDays[len(a.LastDays)-1].Day))

@@ -5,7 +5,12 @@ SELECT p.id                        AS page_id,
        p.app_id,
        p.site_id,
        p.uri,
-       p.created_at                AS since,
+       coalesce((SELECT day_date(d.day_id)::timestamp AT TIME ZONE a.tz
+                 FROM days AS d
+                 JOIN apps AS a ON a.id = p.app_id
+                 WHERE d.page_id = p.id
+                 ORDER BY d.day_id
+                 LIMIT 1), p.created_at)::timestamptz AS since,
        c.pv + coalesce(o.pv, 0)    AS pv,
        c.uv + coalesce(o.uv, 0)    AS uv,
        c.hot + coalesce(o.hot, 0)  AS hot,
@@ -21,7 +26,7 @@ COMMENT ON COLUMN totals.page_id     IS 'The target.';
 COMMENT ON COLUMN totals.app_id      IS 'The app that counts it.';
 COMMENT ON COLUMN totals.site_id     IS 'The site of this page; null for a site.';
 COMMENT ON COLUMN totals.uri         IS 'As in pages.';
-COMMENT ON COLUMN totals.since       IS 'When it was counted first.';
+COMMENT ON COLUMN totals.since       IS 'When the first day began that was counted, in the time zone of the app.';
 COMMENT ON COLUMN totals.pv          IS '(visitor, day) pairs.';
 COMMENT ON COLUMN totals.uv          IS 'Visitors.';
 COMMENT ON COLUMN totals.hot         IS 'Visits.';

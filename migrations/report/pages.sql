@@ -11,7 +11,7 @@ COMMENT ON COLUMN report.pages.uri         IS 'The page, without a scheme: examp
 COMMENT ON COLUMN report.pages.pv          IS '(visitor, day) pairs, with those from elsewhere (offsets).';
 COMMENT ON COLUMN report.pages.uv          IS 'Visitors, likewise.';
 COMMENT ON COLUMN report.pages.hot         IS 'Visits, likewise.';
-COMMENT ON COLUMN report.pages.since       IS 'When it was counted first.';
+COMMENT ON COLUMN report.pages.since       IS 'When the first day began that was counted, in the time zone of the app.';
 COMMENT ON COLUMN report.pages.counted_pv  IS 'Those of pv that were counted here.';
 COMMENT ON COLUMN report.pages.counted_uv  IS 'Those of uv.';
 COMMENT ON COLUMN report.pages.counted_hot IS 'Those of hot.';

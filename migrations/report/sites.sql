@@ -10,7 +10,7 @@ COMMENT ON COLUMN report.sites.site        IS 'host, or host:port.';
 COMMENT ON COLUMN report.sites.pv          IS '(visitor, day) pairs, with those from elsewhere (offsets).';
 COMMENT ON COLUMN report.sites.uv          IS 'Visitors, likewise.';
 COMMENT ON COLUMN report.sites.hot         IS 'Visits, likewise.';
-COMMENT ON COLUMN report.sites.since       IS 'When it was counted first.';
+COMMENT ON COLUMN report.sites.since       IS 'When the first day began that was counted, in the time zone of the app.';
 COMMENT ON COLUMN report.sites.counted_pv  IS 'Those of pv that were counted here.';
 COMMENT ON COLUMN report.sites.counted_uv  IS 'Those of uv.';
 COMMENT ON COLUMN report.sites.counted_hot IS 'Those of hot.';

@@ -4,10 +4,9 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
-    FROM apps AS a
+    FROM asked_app(app, from_day, to_day) AS a (id)
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(uniques.target))
     CROSS JOIN LATERAL group_uniques(a.id, ARRAY[p.id], from_day, to_day) AS u
-    WHERE a.name = uniques.app
 $$;
 
 COMMENT ON FUNCTION report.uniques(text, text, integer, integer) IS 'How many visitors came to a page or site in a range of days, each counted once: SELECT * FROM report.uniques(''demo'', ''example.com'', 20190601, 20190630).';
@@ -18,12 +17,11 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
-    FROM apps AS a
+    FROM asked_app(app, from_day, to_day) AS a (id)
     CROSS JOIN LATERAL group_uniques(a.id,
                                      ARRAY(SELECT p.id FROM pages AS p
                                            WHERE p.app_id = a.id AND p.key IN (SELECT page_key(as_stored(unnest(uniques.targets))))),
                                      from_day, to_day) AS u
-    WHERE a.name = uniques.app
 $$;
 
 COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'How many visitors came to any of several pages or sites in a range of days. Exact while their visits are kept, else with a standard error; erased: days of erased visitors, who cannot be told apart. Refused are more than 100,000 targets, or 1,000,000 visits.';
@@ -35,7 +33,7 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
-    FROM apps AS a
+    FROM asked_app(app, from_day, to_day) AS a (id)
     CROSS JOIN LATERAL group_uniques(a.id,
                                      CASE
                                          WHEN strpos(as_stored(prefix), '/') IN (0, length(prefix))
@@ -53,7 +51,6 @@ AS $$
                                                     LIMIT 100001)
                                      END,
                                      from_day, to_day) AS u
-    WHERE a.name = uniques_under.app
 $$;
 
 COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'How many visitors came to any page whose uri begins so: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). Of one site, or a prefix like example.com/, as for that site; else as for several targets.';

@@ -1,0 +1,24 @@
+-- An app that is not there, and days that no calendar has, are refused: to a mistyped name nobody came, either.
+CREATE FUNCTION asked_app(app text, from_day integer, to_day integer) RETURNS integer
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    asked integer := (SELECT a.id FROM apps AS a WHERE a.name = asked_app.app);
+BEGIN
+    IF asked IS NULL THEN
+        RAISE EXCEPTION 'app: there is no app %', app USING ERRCODE = '22023';
+    ELSIF from_day > to_day THEN
+        RAISE EXCEPTION 'from_day: % comes after to_day, %', from_day, to_day USING ERRCODE = '22023';
+    END IF;
+    PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- 0 is before all of them
+    RETURN asked;
+EXCEPTION
+    WHEN datetime_field_overflow THEN
+        RAISE EXCEPTION 'from_day, to_day: % or % is no day: write one like 20190629', from_day, to_day USING ERRCODE = '22023';
+END
+$$;
+
+COMMENT ON FUNCTION asked_app(text, integer, integer) IS 'The number of an app that is asked of a range of days. Fails with SQLSTATE 22023 if there is no such app, or no such range.';
+
+REVOKE ALL ON FUNCTION asked_app(text, integer, integer) FROM PUBLIC;
