@@ -336,6 +336,16 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 	require.ElementsMatch(t, visits, there)
 
 	require.Equal(t, sums(t, p.model.Tags()), sums(t, in.TagsOf(t)))
+
+	of := map[string][]string{"page": {"/0", "/1", "/2", "/*"}}
+	for _, name := range []string{"age", "plan"} {
+		of[name] = append(desk.Column[string](t, in.Desk, `SELECT value FROM tags WHERE name = $1`, name), "(none)")
+	}
+	for range dbtest.LongOrShort(200, 100) {
+		conditions := desk.AnyConditions(of)
+		require.Equal(t, p.model.Where("a", p.eras, 0, 30000101, conditions...),
+			in.WhereOf(t, "a", 0, 30000101, []string{"age", "plan"}, conditions...), conditions)
+	}
 }
 
 // sums are the visits of each tag by day, and its newcomers of all days: which of some visits at once
@@ -356,7 +366,7 @@ func sums(t *testing.T, lines []string) map[string]int {
 
 // Ids are linked, linked anew, tagged, asked for and erased, while periods pass by; between that two
 // instances count their visits in every way, while connections are cut; one of them is started anew
-// now and then. Links, numbers, rows, ranks and sums by tag are those of the model.
+// now and then. Links, numbers, rows, ranks, sums by tag, and what filters select, are those of the model.
 func TestPeopleEqualTheModel(t *testing.T) { everyWay(t, testPeopleEqualTheModel) }
 
 func testPeopleEqualTheModel(t *testing.T, w way) {

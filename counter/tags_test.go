@@ -175,7 +175,16 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	model.Counted(all...)
 	require.Equal(t, model.Tags(), a.TagsOf(t))
 	a.checkTags(t)
+	set(72*time.Hour, 72*time.Hour)
+	disperse := dbtest.Crowd(t, 1, func(_, i int) { // of a later day, by those who had come, and by others
+		_, err := []*instance{a, b}[i%2].Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("10.0.0.%d", 5+i%90),
+			URI: fmt.Sprintf("http://s%d.example/%d", i%sites, i%pages)})
+		assert.NoError(t, err)
+	})
 	a.checkFilters(t, &model, eras)
+	a.retain(t) // as each night
+	a.checkFilters(t, &model, eras)
+	disperse()
 	a.Check(t)
 	a.warnsOfNoBatch(t)
 	b.warnsOfNoBatch(t)
@@ -190,7 +199,8 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 	ofAll := maps.Clone(of) // of all sites, which have no pages in common
 	delete(ofAll, "page")
 	days := []int32{20260626, 20260627, 20260628, 20260629, 20260630, 20260701}
-	for range dbtest.LongOrShort(200, 60) {
+	asked, somebody := dbtest.LongOrShort(500, 375), 0
+	for range asked {
 		site, from, until := fmt.Sprintf("s%d.example", rand.IntN(2)), days[rand.IntN(3)], days[3+rand.IntN(3)]
 		conditions := desk.AnyConditions(of)
 		switch rand.IntN(4) {
@@ -205,12 +215,15 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 		if site == "" {
 			steps, goals = desk.AnyConditions(ofAll), goals[:1]
 		}
-		if rand.IntN(3) == 0 {
+		if rand.IntN(12) == 0 {
 			require.Equal(t, model.Reached(site, eras, from, until, names[0], goals, steps, conditions),
 				in.ReachedOf(t, site, from, until, names[0], goals, steps, conditions),
 				"%s from %d to %d: %v, %v", site, from, until, steps, conditions)
 		}
-		if site == "" {
+		if !slices.Contains(want, "numbers 0 0 0") {
+			somebody++
+		}
+		if site == "" || rand.IntN(4) > 0 {
 			continue
 		}
 		selected := desk.Column[int64](t, in.Desk, `SELECT count(*) FROM report.visitors_where('demo', $1, $2, $3, $4)`,
@@ -219,6 +232,7 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 			SELECT count(DISTINCT rank) || ' ' || count(*) FILTER (WHERE is_new) FROM report.visitors_where('demo', $1, $2, $3, $4)`,
 			site, from, until, conditions)[0], " ", selected[0]))
 	}
+	assert.Greater(t, somebody, asked/2)
 }
 
 // checkTags holds the sums by tag against the other sums.

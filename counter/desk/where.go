@@ -177,10 +177,10 @@ func AnyConditions(of map[string][]string) (conditions []string) {
 	return conditions
 }
 
-// WhereOf is what SQL says where Model has Where.
+// WhereOf is what SQL says where Model has Where: by reports of their own, or as a page asks for all at once.
 func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string, conditions ...string) []string {
 	t.Helper()
-	lines := Column[string](t, d, `
+	sql := `
 		SELECT concat_ws(' ', 'numbers', visitors, new_visitors, pv)
 		FROM report.numbers_where('demo', $1, $2, $3, $5)
 		UNION ALL
@@ -189,10 +189,22 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 		SELECT concat_ws(' ', 'tag', name, value, pv, new_visitors) FROM report.tags_where('demo', $1, $4, $2, $3, $5, 1000)
 		WHERE value <> '(none)'
 		UNION ALL
-		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)
-		UNION ALL
 		SELECT concat_ws(' ', 'page', substr(uri, length($1) + 1), uniques, new_visitors, pv)
-		FROM report.pages_where('demo', $1, $2, $3, $5, 1000)`,
+		FROM report.pages_where('demo', $1, $2, $3, $5, 1000)`
+	if rand.IntN(8) > 0 {
+		sql = `
+		SELECT CASE part
+				WHEN 'numbers' THEN concat_ws(' ', part, visitors, new_visitors, pv)
+				WHEN 'days'    THEN concat_ws(' ', 'day', day_id, pv, new_visitors)
+				WHEN 'tags'    THEN concat_ws(' ', 'tag', name, value, pv, new_visitors)
+				WHEN 'pages'   THEN concat_ws(' ', 'page', substr(value, length($1) + 1), visitors, new_visitors, pv)
+			END
+		FROM footfall.filter_panels('demo', $1, $2, $3, $5, '{numbers,days,tags,pages,since}', $4, most_values => 1000, most_pages => 1000)
+		WHERE part <> 'since' AND value IS DISTINCT FROM '(none)'`
+	}
+	lines := Column[string](t, d, sql+`
+		UNION ALL
+		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`,
 		site, from, to, names, conditions)
 	slices.Sort(lines)
 	return lines
