@@ -26,7 +26,7 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
 			return err
 		}
-		if page.Offset, err = offsetOf(ctx, q, row.ID, page.URI); err != nil {
+		if page.Offset, _, err = offsetOf(ctx, q, row.ID, page.URI); err != nil {
 			return err
 		}
 		found, err := q.CountsGet(ctx, db.CountsGetParams{AppID: row.ID, Uris: []string{page.URI}})

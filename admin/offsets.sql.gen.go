@@ -26,8 +26,33 @@ func (q *Queries) OffsetDelete(ctx context.Context, arg OffsetDeleteParams) erro
 	return err
 }
 
+const OffsetForget = `-- name: OffsetForget :execrows
+UPDATE offsets AS o
+SET hot = 0, pv = 0, uv = 0, told = o.told || ARRAY[c.uv, o.uv]
+FROM pages AS p
+JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
+WHERE o.app_id = $1
+  AND o.key = page_key($2)
+  AND p.app_id = o.app_id
+  AND p.key = o.key
+`
+
+type OffsetForgetParams struct {
+	AppID int32
+	Uri   string
+}
+
+// Removes the offset of a target that has visitors, and keeps by what they were told their numbers.
+func (q *Queries) OffsetForget(ctx context.Context, arg OffsetForgetParams) (int64, error) {
+	result, err := q.db.Exec(ctx, OffsetForget, arg.AppID, arg.Uri)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const OffsetGet = `-- name: OffsetGet :one
-SELECT uri, hot, pv, uv
+SELECT uri, hot, pv, uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = $1
   AND key = page_key($2)
@@ -39,13 +64,15 @@ type OffsetGetParams struct {
 }
 
 type OffsetGetRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-	Uv  int64
+	Uri     string
+	Hot     int64
+	Pv      int64
+	Uv      int64
+	Removed bool
 }
 
-// The offset of a target; no row if it has none.
+// The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
+// if it never had one.
 func (q *Queries) OffsetGet(ctx context.Context, arg OffsetGetParams) (OffsetGetRow, error) {
 	row := q.db.QueryRow(ctx, OffsetGet, arg.AppID, arg.Uri)
 	var i OffsetGetRow
@@ -54,6 +81,7 @@ func (q *Queries) OffsetGet(ctx context.Context, arg OffsetGetParams) (OffsetGet
 		&i.Hot,
 		&i.Pv,
 		&i.Uv,
+		&i.Removed,
 	)
 	return i, err
 }
@@ -63,6 +91,7 @@ const OffsetsList = `-- name: OffsetsList :many
 SELECT uri, hot, pv, uv
 FROM offsets
 WHERE app_id = $1
+  AND (hot > 0 OR told = '{}')
 ORDER BY uri USING ~<~
 `
 
@@ -102,10 +131,14 @@ func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRo
 
 const OffsetsSet = `-- name: OffsetsSet :one
 WITH written AS (
-    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv)
-    SELECT $1::integer, unnest($2::text[]), unnest($3::bigint[]), unnest($4::bigint[]), unnest($5::bigint[])
+    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv, told)
+    SELECT $1::integer, n.uri, n.hot, n.pv, n.uv, coalesce(ARRAY[c.uv, 0], '{}')
+    FROM (SELECT unnest($2::text[]) AS uri, unnest($3::bigint[]) AS hot, unnest($4::bigint[]) AS pv, unnest($5::bigint[]) AS uv) AS n
+    LEFT JOIN pages AS p    ON p.app_id = $1 AND p.key = page_key(n.uri)
+    LEFT JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
     ON CONFLICT (app_id, key) DO UPDATE
-        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv
+        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv,
+            told = CASE WHEN excluded.uv = o.uv OR excluded.told = '{}' THEN o.told ELSE o.told || ARRAY[excluded.told[1], o.uv] END
         WHERE (o.hot, o.pv, o.uv) <> (excluded.hot, excluded.pv, excluded.uv)
     RETURNING o.xmax = 0 AS is_new
 )
@@ -127,7 +160,8 @@ type OffsetsSetRow struct {
 }
 
 // Sets offsets of an app, each target once, and returns how many it had not, and how many were
-// others; those that are as they were are left alone. The arrays are one table.
+// others; those that are as they were are left alone. The arrays are one table. Visitors who have been
+// counted were told their numbers by what was there.
 func (q *Queries) OffsetsSet(ctx context.Context, arg OffsetsSetParams) (OffsetsSetRow, error) {
 	row := q.db.QueryRow(ctx, OffsetsSet,
 		arg.AppID,

@@ -146,31 +146,39 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		if err != nil {
 			return err
 		}
-		o, err := removeOffset(ctx, q, row.ID, target)
+		o, _, err := offsetOf(ctx, q, row.ID, target)
 		if err == nil && o == nil {
 			return visit.Errorf(visit.NotFound, "uri", "app %s has no offset of %s: `footfall offset list` names them", app, visit.Shown(target))
 		}
-		if err == nil {
-			removed = *o
+		if err != nil {
+			return err
+		}
+		removed = *o
+		kept, err := q.OffsetForget(ctx, OffsetForgetParams{AppID: row.ID, Uri: target})
+		if err == nil && kept == 0 {
+			err = q.OffsetDelete(ctx, OffsetDeleteParams{AppID: row.ID, Uri: target})
 		}
 		return err
 	})
 	return removed, err
 }
 
-// offsetOf returns the offset of a target; nil if it has none.
-func offsetOf(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
+// offsetOf returns the offset of a target; nil if it has none. is tells whether there is a row of it.
+func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
 	o, err := q.OffsetGet(ctx, OffsetGetParams{AppID: app, Uri: target})
-	if errors.Is(err, db.ErrNoRows) {
-		return nil, nil
+	switch {
+	case errors.Is(err, db.ErrNoRows):
+		return nil, false, nil
+	case err != nil || o.Removed:
+		return nil, true, err
 	}
-	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}, err
+	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}, true, nil
 }
 
-// removeOffset removes the offset of a target, and returns it; nil if it has none.
+// removeOffset removes the offset of a target that is deleted, and returns it; nil if it has none.
 func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
-	o, err := offsetOf(ctx, q, app, target)
-	if err != nil || o == nil {
+	o, is, err := offsetOf(ctx, q, app, target)
+	if err != nil || !is {
 		return nil, err
 	}
 	return o, q.OffsetDelete(ctx, OffsetDeleteParams{AppID: app, Uri: target})

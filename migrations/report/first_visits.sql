@@ -1,4 +1,5 @@
--- Ranks are those that visitors are shown: with the visitors from elsewhere (offsets) before them.
+-- Ranks are those that visitors were told as they came: with the visitors from elsewhere (offsets) before
+-- them that there were then.
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
@@ -8,34 +9,42 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH target AS MATERIALIZED (
-        SELECT t.page_id, t.uv, t.uv - t.counted_uv AS before
+        SELECT t.page_id, t.counted_uv, t.uv - t.counted_uv AS before, o.told
         FROM apps AS a
-        JOIN pages AS p  ON p.app_id = a.id AND p.key = page_key(as_stored(first_visits.target))
-        JOIN totals AS t ON t.page_id = p.id
+        JOIN pages AS p        ON p.app_id = a.id AND p.key = page_key(as_stored(first_visits.target))
+        JOIN totals AS t       ON t.page_id = p.id
+        LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = p.key
         WHERE a.name = first_visits.app
-    ), round AS (
-        SELECT r.rank
-        FROM round_numbers() AS r (rank)
+    ), parts AS MATERIALIZED ( -- of visitors, each with the offset by which they were told their numbers
+        SELECT coalesce(lag(s.last) OVER (ORDER BY s.place), 0) AS above, s.last, s.before
+        FROM (
+            SELECT i.place, t.told[2 * i.place - 1] AS last, t.told[2 * i.place] AS before
+            FROM target AS t
+            CROSS JOIN generate_series(1, cardinality(t.told) / 2) AS i (place)
+            UNION ALL
+            SELECT 2147483647, t.counted_uv, t.before
+            FROM target AS t
+        ) AS s
     ), chosen AS (
-        SELECT t.uv - g.back AS rank
+        SELECT t.counted_uv - g.back AS visitor, t.counted_uv - g.back + p.before AS rank
         FROM target AS t
         CROSS JOIN generate_series(0, least(n, 1000) - 1) AS g (back)
-        WHERE t.uv - g.back > t.before
+        JOIN parts AS p ON t.counted_uv - g.back > p.above AND t.counted_uv - g.back <= p.last
         UNION
-        (SELECT r.rank
-         FROM target AS t
-         JOIN round AS r ON r.rank > t.before AND r.rank <= t.uv
-         ORDER BY r.rank DESC
+        (SELECT r.rank - p.before, r.rank
+         FROM parts AS p
+         JOIN round_numbers() AS r (rank) ON r.rank - p.before > p.above AND r.rank - p.before <= p.last
+         ORDER BY 1 DESC
          LIMIT least(n, 1000))
     )
-    SELECT c.rank, coalesce(v.first_day, 0), EXISTS (SELECT FROM round AS r WHERE r.rank = c.rank)
+    SELECT c.rank, coalesce(v.first_day, 0), EXISTS (SELECT FROM round_numbers() AS r (rank) WHERE r.rank = c.rank)
     FROM target AS t
     CROSS JOIN chosen AS c
-    LEFT JOIN visitors AS v ON v.page_id = t.page_id AND v.rank = c.rank - t.before
-    ORDER BY c.rank DESC;
+    LEFT JOIN visitors AS v ON v.page_id = t.page_id AND v.rank = c.visitor
+    ORDER BY c.visitor DESC;
 END
 $$;
 
-COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'The days on which the latest n visitors of a page or site came for the first time, and the n latest of those with a round number: 1, 2, 5, 10, 20, 50 … Ranks are as shown, with offsets. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'The days on which the latest n visitors of a page or site came for the first time, and the n latest of those with a round number: 1, 2, 5, 10, 20, 50 … Ranks are as they were told on the day, with the offset that there was then. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.first_visits(text, text, integer) FROM PUBLIC;
