@@ -26,7 +26,7 @@ func (q *Queries) ProofLast(ctx context.Context) (int64, error) {
 const ProofNote = `-- name: ProofNote :exec
 
 INSERT INTO epochs (name, value)
-VALUES ('proved', extract(epoch FROM clock_timestamp())::bigint)
+VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 `
 

@@ -128,6 +128,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"shares_end", `UPDATE shares SET last_day = 20190629`},
 	{"shares_end", `UPDATE shares SET last_day = 29990101`},
 
+	{"apps_goals_are_few", `UPDATE apps SET goals = '{NULL}'`},
 	{"offsets_pkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`},
 	{"offsets_app_id_fkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (99, 'example.com', 1, 1, 1)`},
 	{"offsets_hot_pv_uv_descend", `UPDATE offsets SET hot = 1, pv = 2, uv = 1`},

@@ -93,7 +93,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Run("this morning", func(t *testing.T) {
 		page := e.shown(site + "range=7d")
 		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong></p>")
-		assert.Contains(t, page, "Its 6 whole days are compared with 14 – 19 August 2019. Days are those of UTC; today is not over.")
+		assert.Contains(t, page, "The 6 whole days are compared with 14 – 19 August 2019. Days are those of UTC; today is not over.")
 		assert.Contains(t, page, `title="from 12 to 12"`, "visits")
 		assert.NotContains(t, page, down)
 		assert.Contains(t, page, "Mon 26 August 2019: 2 visitors, 0 of them new; 2 page views; 7 days earlier: 2<")
@@ -118,7 +118,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	})
 	t.Run("each site of an app has days of its own", func(t *testing.T) {
 		page := e.shown("/dash/demo?range=7d")
-		assert.Contains(t, page, "Its 6 whole days are compared with")
+		assert.Contains(t, page, "The 6 whole days are compared with")
 		_, rows, _ := strings.Cut(page, "<tbody>")
 		old, young, _ := strings.Cut(rows, "young.example")
 		assert.Contains(t, old, "0 %")

@@ -3,7 +3,7 @@
 -- name: ProofNote :exec
 -- Notes that all of it was proved at this moment.
 INSERT INTO epochs (name, value)
-VALUES ('proved', extract(epoch FROM clock_timestamp())::bigint)
+VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: ProofLast :one

@@ -565,6 +565,13 @@ func TestVerifyOfOneApp(t *testing.T) {
 	p := newProven(t)
 	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
 	assert.Zero(t, p.verify(t, verify.Options{App: "empty"}).Violations)
+	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
+	noted := func() []int64 { return desk.Column[int64](t, p.Desk, `SELECT value FROM epochs WHERE name = 'proved'`) }
+	assert.Empty(t, noted(), "of one app alone, or where something is wrong, nothing is proved")
+	p.Exec(t, `UPDATE counters SET uv = uv + 1 WHERE page_id = `+homeA)
+	assert.Zero(t, p.verify(t, verify.Options{}).Violations)
+	assert.Len(t, noted(), 1)
+	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
 	proof := p.verify(t, verify.Options{App: "demo"})
 	assert.Positive(t, proof.Violations)
 	assert.EqualValues(t, 7, proof.Targets)

@@ -110,9 +110,9 @@ func (v view) heading() heading {
 		before := s.Over.Earlier(back)
 		h.Compared = "Compared with " + rangeText(before)
 		if s.Over != s.In && s.Over.Days() == 1 {
-			h.Compared = "Its first day is compared with " + rangeText(before)
+			h.Compared = "The first day is compared with " + rangeText(before)
 		} else if s.Over != s.In {
-			h.Compared = fmt.Sprintf("Its %d whole days are compared with %s", s.Over.Days(), rangeText(before))
+			h.Compared = fmt.Sprintf("The %d whole days are compared with %s", s.Over.Days(), rangeText(before))
 		}
 		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.in.Days() > fewDays && v.compare != "year" {
 			h.Compared += "; " + count(int64(between), "day") + " between them left out"
