@@ -136,6 +136,8 @@ type commandLine struct {
 	Version versionCmd `cmd:""`
 	Help    helpCmd    `cmd:""`
 
+	Completion completionCmd `cmd:""`
+
 	ShowVersion kong.VersionFlag `name:"version" short:"v"`
 }
 
@@ -369,11 +371,15 @@ func newRegistry() *prometheus.Registry {
 
 type helpCmd struct {
 	Command []string `arg:"" optional:""`
+	Man     bool
 }
 
 func (*helpCmd) check(globals) faults { return nil }
 
 func (c *helpCmd) run(_ context.Context, p *program) error {
+	if c.Man {
+		return writeManual(p.stdout)
+	}
 	// Kong ends the program once it has shown help, and says what is wrong with the words
 	// before it.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)

@@ -29,23 +29,7 @@ type typed struct {
 // readLine reads arguments and environment. What is wrong does not hide what else is.
 func readLine(args []string, stdout, stderr io.Writer) *typed {
 	t := &typed{given: map[string]string{}}
-	parser, err := kong.New(&t.commandLine,
-		kong.Name("footfall"),
-		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
-			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name. "+
-			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has "+
-			"warnings."),
-		kong.Vars{"data": defaultData(), "version": versionText()},
-		kong.PostBuild(func(k *kong.Kong) error {
-			explain(readHelp(helpText), k.Model.Node, "")
-			return t.tolerate(k.Model.Node)
-		}),
-		kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
-	)
-	if err != nil {
-		panic(err) // commandLine, or a tag in it, is wrong
-	}
+	parser := t.newParser(defaultData(), stdout, stderr)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -75,6 +59,28 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 		}
 	}
 	return t
+}
+
+// newParser returns what reads a command line into t, and knows its help.
+func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
+	parser, err := kong.New(&t.commandLine,
+		kong.Name("footfall"),
+		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
+			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name. "+
+			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has "+
+			"warnings."),
+		kong.Vars{"data": data, "version": versionText()},
+		kong.PostBuild(func(k *kong.Kong) error {
+			explain(readHelp(helpText), k.Model.Node, "")
+			return t.tolerate(k.Model.Node)
+		}),
+		kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+	)
+	if err != nil {
+		panic(err) // commandLine, or a tag in it, is wrong
+	}
+	return parser
 }
 
 // readEnvironment finds out which flags the environment gave, and which of its names nobody reads.

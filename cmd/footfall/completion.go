@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completionScripts have a shell ask the program itself what may be typed. Where it knows nothing,
+// as for the value of a flag, they complete the names of files.
+var completionScripts = map[string]string{
+	"bash": `_footfall() {
+  local IFS=$'\n'
+  COMPREPLY=($(footfall completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f 1))
+}
+complete -o default -F _footfall footfall
+`,
+	"zsh": `#compdef footfall
+_footfall() {
+  local -a found
+  local word help
+  while IFS=$'\t' read -r word help; do
+    found+=("${word//:/\\:}:$help")
+  done < <(footfall completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)
+  if (( $#found )); then _describe footfall found; else _files; fi
+}
+if [[ $funcstack[1] = _footfall ]]; then _footfall; else compdef _footfall footfall; fi
+`,
+	"fish": `function __footfall
+  set -l found (footfall completion words -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  if set -q found[1]
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c footfall -f -a '(__footfall)'
+`,
+}
+
+type completionCmd struct {
+	Shell string   `arg:"" placeholder:"SHELL"`
+	Words []string `arg:"" optional:"" placeholder:"WORD"`
+}
+
+func (c *completionCmd) check(globals) (f faults) {
+	f.when(c.Shell != "" && c.Shell != "words" && completionScripts[c.Shell] == "",
+		"%q is not a shell that is known: write bash, zsh or fish", c.Shell)
+	f.when(c.Shell != "words" && len(c.Words) > 0, "%q: a script is for all that can be typed: leave it out", strings.Join(c.Words, " "))
+	return f
+}
+
+func (c *completionCmd) run(_ context.Context, p *program) error {
+	if c.Shell == "words" {
+		complete(p.stdout, c.Words)
+		return nil
+	}
+	_, err := io.WriteString(p.stdout, completionScripts[c.Shell])
+	return err
+}
+
+// complete writes what the last of some words may become, each with the first sentence of its help.
+func complete(to io.Writer, words []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	node, value := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
+	for _, word := range words[:len(words)-1] {
+		if value || word == "=" { // which bash takes for a word of its own
+			value = word == "="
+			continue
+		}
+		if flag := flagOf(node, word); flag != nil {
+			value = !flag.IsBool()
+		} else if child := childOf(node, word); child != nil {
+			node = child
+		}
+	}
+	offer := func(word, help string) {
+		if sentence, _, _ := strings.Cut(help, ". "); strings.HasPrefix(word, last) {
+			fmt.Fprintf(to, "%s\t%s\n", word, strings.TrimSuffix(sentence, "."))
+		}
+	}
+	switch {
+	case value || last == "=":
+	case strings.HasPrefix(last, "-"):
+		for _, flags := range node.AllFlags(true) {
+			for _, flag := range flags {
+				offer("--"+flag.Name, flag.Help)
+			}
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				offer(child.Name, child.Help)
+			}
+		}
+	}
+}
+
+func flagOf(node *kong.Node, word string) *kong.Flag {
+	for _, flags := range node.AllFlags(false) {
+		for _, flag := range flags {
+			if word == "--"+flag.Name {
+				return flag
+			}
+		}
+	}
+	return nil
+}
+
+func childOf(node *kong.Node, word string) *kong.Node {
+	for _, child := range node.Children {
+		if child.Name == word {
+			return child
+		}
+	}
+	return nil
+}
+
+// everybodysData is where data is, whoever reads of it.
+const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
+
+// writeManual writes the page of the manual, in the language of man (roff), of what help tells.
+func writeManual(to io.Writer) error {
+	root := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node
+	var page strings.Builder
+	about, _, _ := strings.Cut(root.Help, ".\n")
+	fmt.Fprintf(&page, ".TH FOOTFALL 1 \"\" \"footfall %s\"\n.SH NAME\nfootfall \\- %s\n",
+		roff(version), roff(strings.TrimPrefix(about, "Footfall ")))
+	fmt.Fprintf(&page, ".SH SYNOPSIS\n.B footfall\n.I command\n[flags]\n.SH DESCRIPTION\n%s\n", roff(root.Help))
+	page.WriteString(".SH FLAGS OF EVERY COMMAND\n")
+	describe(&page, root)
+	page.WriteString(".SH COMMANDS\n")
+	_ = kong.Visit(root, func(visited kong.Visitable, next kong.Next) error {
+		if node, is := visited.(*kong.Node); is && node != root && !node.Hidden {
+			if node.Leaf() {
+				fmt.Fprintf(&page, ".SS \"footfall %s\"\n%s\n", roff(strings.TrimPrefix(node.Summary(), "footfall ")), roff(node.Help))
+			}
+			describe(&page, node)
+		}
+		return next(nil)
+	})
+	_, err := io.WriteString(to, page.String())
+	return err
+}
+
+// describe writes the arguments and the flags that a command has of its own.
+func describe(page *strings.Builder, node *kong.Node) {
+	for _, argument := range node.Positional {
+		fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff(argument.Summary()), roff(argument.Help))
+	}
+	for _, flag := range node.Flags {
+		if !flag.Hidden {
+			fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff("--"+flag.Name), roff(flag.Help))
+		}
+	}
+}
+
+// roff writes a text so that man shows it as it is.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "\n\n", "\n.PP\n").Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}
