@@ -132,6 +132,42 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	assert.Contains(t, e.get("/dash/demo?sort=site&skip=100").body, "s100.example")
 }
 
+// Lists are ordered by the change in the server, of all rows and not of those that are shown; and have two numbers
+// unless more are asked for.
+func TestDashboardListsByChange(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	visits := func(day, page, visitors int, from string) {
+		e.Clock.Set(noon.AddDate(0, 0, day))
+		for i := range visitors {
+			e.brings(100*(day%2)+10*page+i, fmt.Sprintf("http://hhui.top/p%d", page), from)
+		}
+	}
+	visits(0, 0, 1, "") // the first day, which is not whole
+	for i, of := range [][2]int{{1, 2}, {3, 1}} {
+		day := 1 + 7*i
+		for page := range 9 {
+			visits(day, page, 5, "https://a.example/")
+		}
+		visits(day, 9, of[0], "https://b.example/")
+		visits(day, 10, of[1], "https://b.example/")
+	}
+	e.Close() // which adds up what was brought
+	e.Clock.Set(noon.AddDate(0, 0, 9))
+	const site = "/dash/demo/hhui.top?from=2019-07-07&to=2019-07-07"
+	usual := e.get(site).body
+	assert.NotContains(t, pagesOn(usual), "hhui.top/p10")
+	assert.NotContains(t, usual, `class="n change"`)
+	assert.Contains(t, usual, "More columns")
+	byChange := e.get(site + "&by=change").body
+	assert.Equal(t, "hhui.top/p9", pagesOn(byChange)[0])
+	assert.Contains(t, byChange, `aria-sort="descending"><a href="/dash/demo/hhui.top?from=2019-07-07&amp;to=2019-07-07&amp;by=change#pages"`)
+	all := e.get(site + "&by=change&all").body
+	assert.Equal(t, "hhui.top/p10", pagesOn(all)[10], "which has lost most")
+	assert.Equal(t, []string{"a.example 45 44", "b.example 4 3"}, e.tagsOn(site, "from"))
+	assert.Equal(t, []string{"b.example 4 3", "a.example 45 44"}, e.tagsOn(site+"&by=change", "from"))
+}
+
 // Files have all rows, however many there are: they are read and sent part by part.
 func TestDashboardFilesAreWhole(t *testing.T) {
 	t.Parallel()

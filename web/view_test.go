@@ -207,6 +207,8 @@ func TestChartsAreSummedUp(t *testing.T) {
 			"than the first.": bars(1, 2, 3, 6),
 		"2.5 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer " +
 			"than the first.": bars(6, 2, 0, 2),
+		"99 visitors a day on average: most Sun 1 November 2026 (100), fewest Mon 2 November 2026 (97). Level: the second half has 3.0 % fewer " +
+			"than the first.": bars(100, 97),
 		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves " +
 			"have as many.": bars(1, 1),
 		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % " +

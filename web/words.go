@@ -190,11 +190,19 @@ func chartSummary(all []report.Period, by string, c counted) string {
 		if halves[0] == 0 {
 			return text + " Nobody came in the first half."
 		}
-		return text + " Rising: the second half has " + c.Text + " more than the first."
+		return text + trend(halves, " Rising") + ": the second half has " + c.Text + " more than the first."
 	case "down":
-		return text + " Falling: the second half has " + c.Text + " fewer than the first."
+		return text + trend(halves, " Falling") + ": the second half has " + c.Text + " fewer than the first."
 	}
 	return text + " Level: both halves have as many."
+}
+
+// trend is where a chart goes, unless its halves differ by less than a twentieth.
+func trend(halves [2]int64, way string) string {
+	if 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0] {
+		return " Level"
+	}
+	return way
 }
 
 // viewsSummary is the same of a chart of page views.
