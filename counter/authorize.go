@@ -147,6 +147,9 @@ func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
 		app: a, peer: peer}
 }
 
+// Goals are those of the app, as conditions of filters.
+func (r *Reading) Goals() []string { return r.app.Goals }
+
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
 // keeps.
 func (r *Reading) Target(text string) (string, error) {

@@ -95,8 +95,9 @@ SET tz            = $1,
     forget_days   = $14,
     public_counts = $15,
     tags          = $16,
-    filters       = $17
-WHERE id = $18
+    filters       = $17,
+    goals         = $18
+WHERE id = $19
 `
 
 type AppSetParams struct {
@@ -117,6 +118,7 @@ type AppSetParams struct {
 	PublicCounts string
 	Tags         []string
 	Filters      bool
+	Goals        []string
 	ID           int32
 }
 
@@ -140,6 +142,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.PublicCounts,
 		arg.Tags,
 		arg.Filters,
+		arg.Goals,
 		arg.ID,
 	)
 	return err

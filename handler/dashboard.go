@@ -99,7 +99,7 @@ func (d *dashboard) appOf(r *counter.Reading) web.App {
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
 	return web.App{
 		Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy,
-		Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
+		Goals: r.Goals(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}
 }
 

@@ -89,6 +89,9 @@ func TestDashboardInChromium(t *testing.T) {
 		"/dash/demo/hhui.top?range=today&period=day", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
 		"/dash/demo/hhui.top?range=all&where=!country:de&where=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?range=all&where=!new&where=!source:DE",
 		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/proof", "/dash/demo/hhui.top?columns=more&by=change", "/enter", "/leave", "/dash/shop",
+		"/dash/demo/hhui.top?range=all&one&where=new",
+		"/dash/demo/hhui.top?goal=page:/%25E6%2597%25A5%25E6%259C%25AC&goal_by=source&range=all", "/dash/demo/hhui.top?funnel&range=all",
+		"/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=!new",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}
 	looks := []struct {

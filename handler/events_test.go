@@ -145,6 +145,29 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, e.get(e.share("demo", "hhui.top")+"?range=today&panel=events&format=csv").status)
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/events").status, "site is missing")
 
+	goals := []string{"event:signup", "page:/home", "event:never"}
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		for _, wrong := range []string{"signup", "event:No", "page:home", "new", "source:google"} {
+			assert.ErrorContains(t, a.SetApp(ctx, "demo", app.Settings{Goals: []string{wrong}}), "goal: ", wrong)
+		}
+		return a.SetApp(ctx, "demo", app.Settings{Goals: goals})
+	})
+	shown = e.shown(site)
+	assert.Regexp(t, `(?s)id="goals".*signup</bdi></a></th><td class="n">1</td><td class="n">50.0 %.*/home</bdi></a></th>`+
+		`<td class="n">2</td><td class="n">100.0 %.*never</bdi></a></th><td class="n">0</td><td class="n">0.0 %`, shown)
+	assert.Contains(t, e.get("/api/apps/demo/goals?site=hhui.top&format=csv").body,
+		"event:signup,,1,2\r\npage:/home,,2,2\r\nevent:never,,0,2\r\n")
+	assert.NotContains(t, e.shown(e.share("demo", "hhui.top")+"?range=today"), `id="goals"`)
+	for query, status := range map[string]int{"funnel&step=page:/home": 200, "funnel&step=event:signup": 403, "goal=event:signup": 403} {
+		assert.Equal(t, status, e.get(e.share("demo", "hhui.top")+"?"+query).status, query)
+	}
+	for query, says := range map[string]string{"goal=event:no": "there are signup", "goal=source:google": "is no goal",
+		"funnel&step=page:/no": "has no page /no", "funnel" + strings.Repeat("&step=new", 9): "here are 9 steps"} {
+		assert.Contains(t, e.shown(site+"&"+query), says)
+	}
+	assert.Equal(t, http.StatusBadRequest, e.get(site+"&goal=new&goal_by=colour").status)
+	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/funnel?site=hhui.top").status, "step is missing")
+
 	for _, page := range []string{"/a", "/b"} {
 		e.brings(1, "http://hhui.top"+page, "")
 	}

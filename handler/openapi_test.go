@@ -459,6 +459,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 			page, nil, "", 200},
 		{"GET /api/apps/{app}/tag-pages", "site=hhui.top&name=campaign&value=x&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
+		{"GET /api/apps/{app}/goals", "site=hhui.top&where=new&from=20190629&to=20190630&goal=page:/home&by=day&limit=3", nil, "", 200},
+		{"GET /api/apps/{app}/funnel", "site=hhui.top&where=new&from=20190629&to=20190630&step=page:/home&step=returning", nil, "", 200},
 		{"GET /api/apps/{app}/one-page", "site=hhui.top&where=new&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/events", "site=hhui.top&where=new&from=20190629&to=20190630&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&where=returning&where=new", nil, "", 200},
@@ -537,6 +539,9 @@ func (c *checker) least(k report.Report) string {
 	}
 	if slices.Contains(k.Takes, "value") {
 		query += "&value=google"
+	}
+	if slices.Contains(k.Takes, "step") {
+		query += "&step=page:/home"
 	}
 	return query
 }

@@ -123,8 +123,8 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 func (q *question) look(k report.Report) report.Look {
 	l := report.Look{
 		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
-		Where: q.params["where"],
-		By:    q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
+		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
+		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
 		Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")},
 	}

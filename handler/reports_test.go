@@ -300,7 +300,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			{"demo", read, "", 401, "key: it is not a key of app demo"},
 		} {
 			query := map[string]string{"sites": "", "pages": "", "sites-between": "", "ranks": "site=example.com&rank=1",
-				"tag-pages": "site=example.com&value=x"}
+				"tag-pages": "site=example.com&value=x", "funnel": "site=example.com&step=new"}
 			asked, is := query[k.Name]
 			if !is {
 				asked = "site=example.com"

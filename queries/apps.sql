@@ -50,7 +50,8 @@ SET tz            = @tz,
     forget_days   = @forget_days,
     public_counts = @public_counts,
     tags          = @tags,
-    filters       = @filters
+    filters       = @filters,
+    goals         = @goals
 WHERE id = @id;
 
 -- name: AppsUnfiltered :many

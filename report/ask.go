@@ -46,6 +46,9 @@ type Look struct {
 	Find        string       // part of the paths of pages
 	Period      string       // of a chart: day, week or month
 	Name, Value string       // of a tag
+	Goal        string       // one; "": those of the app
+	Split       string       // by which goals are told: day, or a tag; "": in all
+	Steps       []string     // of a funnel
 	Names       []string     // of several
 	Day         int32        // of visitors
 	Rank        int64        // of a visitor; 0: it is one of Stored
@@ -99,6 +102,9 @@ var Reports = []Report{
 	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
 	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfSite: true, Read: readEvents},
+	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
+	{Name: "funnel", Takes: words("site from to step where"), Repeats: words("step where"), OfSite: true,
+		Read: panel("funnel", (*Reader).Funnel)},
 	{Name: "one-page", Takes: words("site from to where"), Repeats: words("where"), OfSite: true,
 		Read: panel("one_page", (*Reader).OnePage)},
 	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
@@ -143,6 +149,11 @@ func (k Report) Query(l Look) url.Values {
 	if len(l.Where) > 0 {
 		q["where"] = l.Where
 	}
+	if len(l.Steps) > 0 {
+		q["step"] = l.Steps
+	}
+	put("goal", l.Goal)
+	put("by", l.Split)
 	put("order", l.By)
 	put("find", l.Find)
 	put("period", l.Period)

@@ -3,6 +3,8 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"footfall/report/draw"
 	"footfall/visit"
@@ -45,4 +47,54 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 		Columns: []draw.Column{{Name: "EVENT", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}},
 		Rows:    convert(list, func(e Event) []any { return []any{e.Event, e.Visitors, Share(e.Visitors, e.OfVisitors)} }),
 	}.Text(s)
+}
+
+// Goal is how many visitors of a site reached one, each once, and of how many; of a day or of a value of a tag,
+// where that is not "".
+type Goal = PanelGoalsRow
+
+// Goals reads the goals of an app, or one, as visitors of a site reached them.
+func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
+	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
+}
+
+func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	goals, err := from.Goals(ctx, l)
+	return &Rows{Look: l, Name: "goals", List: goals.Rows}, err
+}
+
+// Step of a funnel: how many visitors of a site did it and all before it, by the end of a range of days or
+// on the same day.
+type Step = PanelFunnelRow
+
+// Funnel reads how far visitors of a site got.
+func (r *Reader) Funnel(ctx context.Context, l Look) (Panel[Step], error) {
+	return panelOf(ctx, r, "a funnel", PanelFunnel, (*Queries).PanelFunnel, l)
+}
+
+func (a *Rows) goalsText(s draw.Style, list []Goal) string {
+	if len(list) == 0 {
+		return say("%s has no goals: set some, as with footfall app set %[1]s --goal event:signup --goal page:/thanks\n", a.Look.App)
+	}
+	goals := draw.Table{Columns: []draw.Column{{Name: "GOAL", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "OF"}, {Name: "SHARE"}}}
+	if a.Look.Split != "" {
+		goals.Columns = slices.Insert(goals.Columns, 1, draw.Column{Name: strings.ToUpper(a.Look.Split)})
+	}
+	goals.Rows = convert(list, func(g Goal) []any {
+		row := []any{g.Goal, g.Visitors, g.OfVisitors, Share(g.Visitors, g.OfVisitors)}
+		if a.Look.Split != "" {
+			row = slices.Insert(row, 1, any(g.Value))
+		}
+		return row
+	})
+	return say("%s: goals of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + goals.Text(s)
+}
+
+func (a *Rows) funnelText(s draw.Style, list []Step) string {
+	return say("%s: how far visitors of %s got, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
+		Columns: []draw.Column{{Name: "STEP", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}, {Name: "ON ONE DAY"}},
+		Rows: convert(list, func(f Step) []any {
+			return []any{f.Step, f.Visitors, Share(f.Visitors, list[0].Visitors), f.SameDay}
+		}),
+	}.Text(s) + "\nEach step on the day of the one before it or later; the order within a day is not kept.\n"
 }

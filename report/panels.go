@@ -135,7 +135,7 @@ func paramsOf[Params any](l Look) (p Params) {
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
 		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Period": l.Period, "NotesOfAll": !l.OfSite,
 		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": append([]string{}, l.Where...),
-		"Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
+		"Goal": l.Goal, "Split": l.Split, "Steps": append([]string{}, l.Steps...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
 	}
 	of := reflect.ValueOf(&p).Elem()

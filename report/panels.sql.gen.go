@@ -316,6 +316,126 @@ func (q *Queries) PanelFirstVisits(ctx context.Context, arg PanelFirstVisitsPara
 	return items, nil
 }
 
+const PanelFunnel = `-- name: PanelFunnel :many
+SELECT f.place::integer   AS place,
+       f.step::text       AS step,
+       f.visitors::bigint AS visitors,
+       f.same_day::bigint AS same_day
+FROM report.funnel_where($1::text, $2::text, $3::integer, $4::integer, $5::text[], $6::text[]) AS f
+`
+
+type PanelFunnelParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Steps      []string `json:"steps"`
+	Conditions []string `json:"conditions"`
+}
+
+type PanelFunnelRow struct {
+	Place    int32  `json:"place"`
+	Step     string `json:"step"`
+	Visitors int64  `json:"visitors"`
+	SameDay  int64  `json:"same_day"`
+}
+
+// How many visitors of a site did each step and all before it, by the end of a range of days, and how
+// many all of them on the same day.
+func (q *Queries) PanelFunnel(ctx context.Context, arg PanelFunnelParams) ([]PanelFunnelRow, error) {
+	rows, err := q.db.Query(ctx, PanelFunnel,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Steps,
+		arg.Conditions,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelFunnelRow
+	for rows.Next() {
+		var i PanelFunnelRow
+		if err := rows.Scan(
+			&i.Place,
+			&i.Step,
+			&i.Visitors,
+			&i.SameDay,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PanelGoals = `-- name: PanelGoals :many
+SELECT g.goal::text          AS goal,
+       g.value::text         AS value,
+       g.visitors::bigint    AS visitors,
+       g.of_visitors::bigint AS of_visitors
+FROM report.goals_where($1::text, $2::text, $3::integer, $4::integer, $5::text[], nullif($6::text, ''), nullif($7::text, ''), $8::integer) AS g
+`
+
+type PanelGoalsParams struct {
+	App        string   `json:"app"`
+	Target     string   `json:"target"`
+	FromDay    int32    `json:"from_day"`
+	ToDay      int32    `json:"to_day"`
+	Conditions []string `json:"conditions"`
+	Goal       string   `json:"goal"`
+	Split      string   `json:"split"`
+	N          int32    `json:"n"`
+}
+
+type PanelGoalsRow struct {
+	Goal       string `json:"goal"`
+	Value      string `json:"value"`
+	Visitors   int64  `json:"visitors"`
+	OfVisitors int64  `json:"of_visitors"`
+}
+
+// How many visitors of a site reached goals, in all, or in each of the days or of the values of a tag,
+// and of how many that is.
+func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]PanelGoalsRow, error) {
+	rows, err := q.db.Query(ctx, PanelGoals,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.Conditions,
+		arg.Goal,
+		arg.Split,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelGoalsRow
+	for rows.Next() {
+		var i PanelGoalsRow
+		if err := rows.Scan(
+			&i.Goal,
+			&i.Value,
+			&i.Visitors,
+			&i.OfVisitors,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelNumbers = `-- name: PanelNumbers :many
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,

@@ -121,7 +121,7 @@ func (l Look) beside(name string) besideRows {
 	switch name {
 	case "pages":
 		return besideRows{App: l.App, Site: l.Target, Range: &l.In, By: l.By}
-	case "tags", "events":
+	case "tags", "events", "goals", "funnel":
 		return besideRows{App: l.App, Target: l.Target, Range: &l.In}
 	}
 	return besideRows{App: l.App, Target: l.Target}
@@ -137,6 +137,10 @@ func (a *Rows) text(s draw.Style) string {
 		return a.tagsText(s, list)
 	case []Event:
 		return a.eventsText(s, list)
+	case []Goal:
+		return a.goalsText(s, list)
+	case []Step:
+		return a.funnelText(s, list)
 	case []DayVisitor:
 		return a.visitorsText(s, list)
 	case []Ranked:

@@ -15,6 +15,8 @@ import (
 // done is what a page tells of what visitors did, besides coming.
 type done struct {
 	Events  *didPanel // nil: there are none
+	Goals   *didPanel // nil: the app has none
+	Funnel  string    // link to how far they got; "": there is none
 	OnePage *onePage  // nil: it is not for here
 }
 
@@ -37,11 +39,9 @@ type didRow struct {
 	Share    string // of the visitors
 }
 
-// events reads the first events that visitors of a site did. A link that shows a site alone does not show them,
-// since they are the app's.
+// events reads the first events that visitors of a site did.
 func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err error) {
-	shared := v.app.Shared
-	if v.path != "" || v.site == visit.EventSite || v.onlySums() || shared != nil && shared.Site != "" {
+	if v.path != "" || v.site == visit.EventSite || v.onlySums() || v.app.ofOneSite() {
 		return nil
 	}
 	look := v.look()
@@ -55,7 +55,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 		condition := "event:" + writtenValue(e.Event)
 		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, read.Rows[0].Visitors),
 			Visitors: e.Visitors, Share: rate(e.Visitors, e.OfVisitors)}
-		if shared == nil {
+		if v.app.Shared == nil {
 			row.Link = v.toggled(condition).link()
 		}
 		made.Rows = append(made.Rows, row)

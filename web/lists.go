@@ -116,10 +116,12 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		if look.Name = v.tag(panel); look.Name != "" {
 			name = "tags"
 		}
-	case panel == "events" && v.path == "" && (v.app.Shared == nil || v.app.Shared.Site == ""):
+	case panel == "events" && v.path == "" && !v.app.ofOneSite():
 		name = "events"
 	case panel == "one-page" && v.path == "":
 		name = "one-page"
+	case panel == "goals" || panel == "goal" || panel == "funnel":
+		name, look = v.asksReached(panel, look)
 	case panel == "tag-pages" && v.value != "":
 		name, look.Name, look.Value = "tag-pages", v.fromBy, v.value
 	}

@@ -192,9 +192,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	page.Tiles = v.tiles(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.pages, d.onePage, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.goals, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
-		parts = parts[1:5]
+		parts = parts[1:6]
 	}
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {

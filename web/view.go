@@ -25,6 +25,7 @@ type App struct {
 	Names   bool           // the reader may see who came
 	Several bool           // it may have several sites
 	Site    string         // one that it lists; "": it lists none
+	Goals   []string       // as conditions
 	Shared  *Share         // nil: it is not looked at by a link
 
 	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
@@ -50,6 +51,9 @@ func (a App) home() (path, site string) {
 	return a.Root + "/dash/" + a.Name, ""
 }
 
+// ofOneSite reports whether nothing is shown but a site of the app, by a link.
+func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
+
 // view is what somebody looks at, all of which is in the address of the page.
 type view struct {
 	app  App
@@ -74,6 +78,10 @@ type view struct {
 	skip    int    // rows of a list
 	fromBy  string // by which tag the panel Where from is
 	withBy  string // and the panel With what
+	goal    string // how many reached it is shown, in place of numbers; "": of none
+	goalBy  string // by day or a tag
+	funnel  bool   // how far visitors got is shown, in place of numbers
+	steps   []string
 	onePage bool   // it is told how many saw one page alone
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
 
@@ -136,10 +144,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
 	}
-	if err := v.readWho(q); err != nil {
-		return v, err
-	}
-	if err := v.readWhere(q["where"]); err != nil {
+	if err := cmp.Or(v.readWho(q), v.readWhere(q["where"]), v.readReached(q)); err != nil {
 		return v, err
 	}
 	if len(v.where) == 0 {
@@ -161,7 +166,6 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 			return v, visit.Errorf(visit.Invalid, "skip", "%.64q is not a number of rows: write one from 0 to %d", skip, report.DeepestTop)
 		}
 	}
-	v.onePage = q.Has("one") && site != ""
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
 	}
@@ -273,9 +277,6 @@ func (v view) link(more ...string) string {
 	}
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
-	if v.who {
-		query = append(query, "who")
-	}
 	put("after", v.after, "")
 	if v.all == "pages" {
 		query = append(query, "all")
@@ -285,8 +286,12 @@ func (v view) link(more ...string) string {
 	put("from_by", v.fromBy, v.app.usualTag("from"))
 	put("with_by", v.withBy, v.app.usualTag("with"))
 	put("value", v.value, "")
-	if v.onePage {
-		query = append(query, "one")
+	query = append(query, v.flags()...)
+	if put("goal", v.goal, ""); v.goal != "" {
+		put("goal_by", v.goalBy, byDay)
+	}
+	for _, step := range v.steps {
+		put("step", step, "")
 	}
 	put("skip", strconv.Itoa(v.skip), "0")
 	for i := 0; i < len(more); i += 2 {
@@ -298,6 +303,19 @@ func (v view) link(more ...string) string {
 	return path + "?" + strings.Join(query, "&")
 }
 
+// flags are what an address has without a value.
+func (v view) flags() (flags []string) {
+	for _, flag := range []struct {
+		name string
+		is   bool
+	}{{"who", v.who}, {"funnel", v.funnel}, {"one", v.onePage}} {
+		if flag.is {
+			flags = append(flags, flag.name)
+		}
+	}
+	return flags
+}
+
 func (v view) with(change func(*view)) view {
 	change(&v)
 	return v
@@ -307,7 +325,7 @@ func (v view) with(change func(*view)) view {
 func (v view) of(site, path string) view {
 	return v.with(func(o *view) {
 		o.site, o.path, o.find, o.who, o.after, o.all, o.skip, o.value = site, path, "", false, "", "", 0, ""
-		o.where, o.known, o.erased = nil, 0, 0
+		o.where, o.known, o.erased, o.goal, o.funnel, o.steps, o.onePage = nil, 0, 0, "", false, nil, false
 	})
 }
 

@@ -79,7 +79,7 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "proof", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "proof", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
@@ -87,7 +87,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 })
 
 var functions = template.FuncMap{
-	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b },
+	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b }, "sum1": func(i int) int { return i + 1 },
 	"day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
 	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix,
 }
@@ -205,8 +205,11 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	if err != nil {
 		return Page{}, err
 	}
-	if v.who {
+	switch {
+	case v.who:
 		return d.who(ctx, v)
+	case v.goal != "" || v.funnel:
+		return d.reached(ctx, v)
 	}
 	if d, err = d.readKnown(ctx, &v, v.all == ""); err != nil {
 		return Page{}, err

@@ -94,7 +94,7 @@ func (v view) toggled(c string) view {
 		if v.path != "" {
 			o.where = slices.Insert(o.where, 0, pageCondition(v.path))
 		}
-		o.by, o.chart = orders[0], charts[0]
+		o.by, o.chart, o.goal, o.funnel, o.steps, o.onePage = orders[0], charts[0], v.goal, v.funnel, v.steps, v.onePage
 	})
 }
 

@@ -131,7 +131,7 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 // settings are those that were typed. A list of nothing but "" empties one.
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
-	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore} {
+	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
 		if len(*list) == 1 && (*list)[0] == "" {
 			*list = []string{}
 		}
@@ -279,6 +279,9 @@ func besides(row db.App) (set []string) {
 	tags, usual := strings.Join(row.Tags, ","), strings.Join(tag.Names, ",")
 	add(tags != usual, "tags=%s", strings.Replace(tags, usual, "default", 1))
 	add(!row.Filters, "filters=off")
+	for _, goal := range row.Goals {
+		add(true, "goal=%s", goal)
+	}
 	return set
 }
 

@@ -98,6 +98,8 @@ type commandLine struct {
 		Page     reportPageCmd     `cmd:""`
 		Tags     reportTagsCmd     `cmd:""`
 		Events   reportEventsCmd   `cmd:""`
+		Goals    reportGoalsCmd    `cmd:""`
+		Funnel   reportFunnelCmd   `cmd:""`
 		Visitors reportVisitorsCmd `cmd:""`
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`

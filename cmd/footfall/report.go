@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,12 +104,23 @@ type siteFlags struct {
 	reportFlags
 	rangeFlags
 	whereFlags
-	Site string `arg:"" name:"site"`
+	Site string `arg:"" optional:"" name:"site"`
 }
 
 type reportEventsCmd struct {
 	siteFlags
 	N int `short:"n" default:"10" placeholder:"N"`
+}
+
+type reportGoalsCmd struct {
+	siteFlags
+	Goal string `placeholder:"CONDITION"`
+	By   string `placeholder:"NAME"`
+}
+
+type reportFunnelCmd struct {
+	siteFlags
+	Step []string `required:"" sep:"none" placeholder:"CONDITION"`
 }
 
 type reportVisitorsCmd struct {
@@ -278,17 +290,24 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 
 // target is the page or site whose days are shown; "" where nothing was counted yet.
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
-	switch {
-	case c.Site != "":
-		return visit.ParseSite(c.Site)
-	case c.Target != "":
+	if c.Target != "" {
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)
 	}
-	const named = 10
-	sites, err := a.Sites(ctx, a.app.Name, "", named+1)
+	return a.site(ctx, c.Site, "name a page, or one of them with --site")
+}
+
+// site is the one that is named, or else the only one of the app; "" where nothing was counted yet. Of
+// several it says what to do.
+func (a asked) site(ctx context.Context, named, do string) (string, error) {
+	if named != "" {
+		return visit.ParseSite(named)
+	}
+	const most = 10
+	sites, err := a.Sites(ctx, a.app.Name, "", most+2)
 	if err != nil {
 		return "", err
 	}
+	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite })
 	switch len(sites) {
 	case 0:
 		return "", nil
@@ -296,14 +315,14 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 		return sites[0].Site, nil
 	}
 	var names []string
-	for _, site := range sites[:min(len(sites), named)] {
+	for _, site := range sites[:min(len(sites), most)] {
 		names = append(names, site.Shown)
 	}
-	if len(sites) > named {
+	if len(sites) > most {
 		names = append(names, "…")
 	}
-	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: name a page, or one of them with --site: %s",
-		a.app.Name, strings.Join(names, ", "))
+	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: %s: %s",
+		a.app.Name, do, strings.Join(names, ", "))
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
@@ -325,7 +344,7 @@ func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 // print reads a report of a site, and writes it.
 func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
 	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
-		if look.Target, err = visit.ParseSite(c.Site); err != nil {
+		if look.Target, err = a.site(ctx, c.Site, "name one of them"); err != nil {
 			return nil, err
 		}
 		look.Where = c.Where
@@ -335,6 +354,14 @@ func (c *siteFlags) print(ctx context.Context, p *program, name string, look rep
 
 func (c *reportEventsCmd) run(ctx context.Context, p *program) error {
 	return c.print(ctx, p, "events", report.Look{N: c.N})
+}
+
+func (c *reportGoalsCmd) run(ctx context.Context, p *program) error {
+	return c.print(ctx, p, "goals", report.Look{Goal: c.Goal, Split: c.By})
+}
+
+func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
+	return c.print(ctx, p, "funnel", report.Look{Steps: c.Step})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"footfall/db"
 	"footfall/visit"
@@ -35,6 +36,7 @@ type Settings struct {
 	MaxNewPages  *string  `placeholder:"N"`
 	Tags         []string `placeholder:"NAMES"`
 	Filters      *string  `placeholder:"on|off"`
+	Goals        []string `name:"goal" sep:"none" placeholder:"CONDITION"`
 }
 
 // Who may count for an app.
@@ -185,6 +187,9 @@ func (s Settings) apply(row *db.App) error {
 	if s.Tags != nil {
 		row.Tags = readTags(&f, s.Tags)
 	}
+	if applyList(&f, s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
+		f.add("goal: they are %d: %d are the most", len(row.Goals), mostGoals)
+	}
 	if s.Filters != nil {
 		var word string
 		applyWord(&f, "filters", s.Filters, &word, []string{filtersOn, filtersOff}, "known")
@@ -277,6 +282,20 @@ func readParameter(name string) (string, error) {
 	}
 	return name, nil
 }
+
+const mostGoals = 20
+
+// readGoal reads what visitors are to do, as a condition of filters.
+func readGoal(text string) (string, error) {
+	name, value, _ := strings.Cut(text, ":")
+	_, err := visit.EventTarget(value)
+	if name == "event" && err == nil || name == "page" && strings.HasPrefix(value, "/") && len(value) <= mostGoal && utf8.ValidString(value) {
+		return text, nil
+	}
+	return "", fmt.Errorf("goal: %.64q is none: write one like event:signup, page:/thanks or page:/docs/*", text)
+}
+
+const mostGoal = 500 // bytes
 
 // applyLimit sets a limit: nil for the default.
 func applyLimit(f *faults, name string, given *string, to **int32) {

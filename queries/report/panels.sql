@@ -215,3 +215,21 @@ SELECT o.visits::bigint   AS visits,
        o.one_page::bigint AS one_page,
        o.unknown::bigint  AS unknown
 FROM report.one_page_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS o;
+
+-- name: PanelGoals :many
+-- How many visitors of a site reached goals, in all, or in each of the days or of the values of a tag,
+-- and of how many that is.
+SELECT g.goal::text          AS goal,
+       g.value::text         AS value,
+       g.visitors::bigint    AS visitors,
+       g.of_visitors::bigint AS of_visitors
+FROM report.goals_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], nullif(@goal::text, ''), nullif(@split::text, ''), @n::integer) AS g;
+
+-- name: PanelFunnel :many
+-- How many visitors of a site did each step and all before it, by the end of a range of days, and how
+-- many all of them on the same day.
+SELECT f.place::integer   AS place,
+       f.step::text       AS step,
+       f.visitors::bigint AS visitors,
+       f.same_day::bigint AS same_day
+FROM report.funnel_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @steps::text[], @conditions::text[]) AS f;

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"context"
+	"html/template"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// mostSteps is how many a funnel has.
+const mostSteps = 8
+
+// byDay tells a goal of each day.
+const byDay = "day"
+
+// reachedPage tells how many visitors of a site reached a goal, by day or tag, or how far they got.
+type reachedPage struct {
+	frame
+	Heading heading
+	Range   rangeBar
+	Chips   []chip
+	Back    string
+	Goal    string // in words; "": it is a funnel
+	Only    string // link to those alone who reached the goal; "": there is none
+	By      []option
+	Column  string
+	Rows    []reachedRow
+	Reason  string // why it is not known; "": it is
+	Form    search
+	Steps   []string // as they are typed; the rest are empty
+	Hint    []string
+	From    source
+}
+
+type reachedRow struct {
+	Name     string
+	Bar      template.HTML
+	Visitors int64
+	Of       int64 // visitors of the day or value; of a step, those of the step before
+	Share    string
+	SameDay  int64
+}
+
+// readReached reads which goal is looked at, or whose way to which steps.
+func (v *view) readReached(q map[string][]string) error {
+	if v.site == "" || v.path != "" {
+		return nil
+	}
+	_, v.onePage = q["one"]
+	first := func(name string) string { return strings.Join(q[name][:min(1, len(q[name]))], "") }
+	v.goal, v.goalBy = first("goal"), first("goal_by")
+	if _, v.funnel = q["funnel"]; v.funnel {
+		for _, step := range q["step"] {
+			if step = strings.TrimSpace(step); step != "" {
+				v.steps = append(v.steps, step)
+			}
+		}
+	}
+	if by := v.goalsBy(); v.goalBy == "" {
+		v.goalBy = byDay
+	} else if !slices.Contains(by, v.goalBy) {
+		return visit.Errorf(visit.Invalid, "goal_by", "%.64q is none: use %s", v.goalBy, strings.Join(by, ", "))
+	}
+	for _, c := range slices.Concat(v.steps, []string{v.goal}) {
+		switch {
+		case len(c) > mostPath || !utf8.ValidString(c) || strings.ContainsRune(c, 0):
+			return visit.Errorf(visit.Invalid, "step", "it is not a condition: write one like page:/pricing or event:signup")
+		case c != "" && v.app.Shared != nil && !v.sharesCondition(c):
+			return visit.Errorf(visit.Forbidden, "step", "a link leads to conditions of pages and built-in tags alone")
+		}
+	}
+	return nil
+}
+
+func (v view) goalsBy() []string {
+	return slices.Concat([]string{byDay}, v.app.tags["from"], v.app.tags["with"])
+}
+
+// goalName is a condition as people read it.
+func goalName(condition string) string {
+	_, value, _ := strings.Cut(condition, ":")
+	return shownValue(value)
+}
+
+// goals reads how many visitors of a site reached the app's goals. A link to a site shows neither these nor events,
+// since they are the app's.
+func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err error) {
+	if v.path != "" || v.site == visit.EventSite || v.onlySums() {
+		return nil
+	}
+	page.Funnel = v.with(func(o *view) { o.funnel, o.onePage, o.find = true, false, "" }).link()
+	if len(v.app.Goals) == 0 || v.app.ofOneSite() {
+		return nil
+	}
+	read, err := d.reader.Goals(ctx, v.look())
+	made := didPanel{From: v.source("goals", read.SQL)}
+	if made.Reason, err = reasonOf(err); err != nil {
+		return err
+	}
+	for _, g := range read.Rows {
+		row := didRow{Name: goalName(g.Goal), Bar: bar("rank", g.Visitors, g.OfVisitors), Visitors: g.Visitors,
+			Share: rate(g.Visitors, g.OfVisitors), Chosen: slices.Contains(v.where, g.Goal)}
+		if v.app.Shared == nil || v.sharesCondition(g.Goal) {
+			row.Link = v.with(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
+		}
+		made.Rows = append(made.Rows, row)
+	}
+	page.Goals = &made
+	return nil
+}
+
+// reached makes the page of a goal, or of a funnel.
+func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
+	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(),
+		Back: v.with(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
+	page.Heading.Compared, page.Range.Compares = "", nil
+	if v.goal != "" {
+		err = d.goal(ctx, v, &page)
+	} else {
+		err = d.funnel(ctx, v, &page)
+	}
+	if page.Reason, err = reasonOf(err); err != nil {
+		return Page{}, err
+	}
+	return render("reached", page), nil
+}
+
+func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
+	page.Goal, page.Column = goalName(v.goal), strings.ToUpper(v.goalBy[:1])+v.goalBy[1:]
+	if page.Only = v.with(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
+		page.Only = ""
+	}
+	for _, by := range v.goalsBy() {
+		page.By = append(page.By, option{by, v.with(func(o *view) { o.goalBy = by }).link(), by == v.goalBy, ""})
+	}
+	_, look := v.asks("goal")
+	read, err := d.reader.Goals(ctx, look)
+	page.From = v.source("goal", read.SQL)
+	most := int64(0)
+	for _, g := range read.Rows {
+		most = max(most, g.Visitors)
+	}
+	for _, g := range read.Rows[:min(len(read.Rows), goalRows)] {
+		name := tagName(v.goalBy, g.Value)
+		if at, is := visit.ParseDay(g.Value, v.app.Today); v.goalBy == byDay && is == nil {
+			name = day(at)
+		}
+		page.Rows = append(page.Rows, reachedRow{Name: name, Bar: bar("rank", g.Visitors, most), Visitors: g.Visitors, Of: g.OfVisitors,
+			Share: rate(g.Visitors, g.OfVisitors)})
+	}
+	return err
+}
+
+const goalRows = 400
+
+func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error {
+	path, _, _ := strings.Cut(v.link(), "?")
+	page.Form = search{Action: path, Keeps: v.keeps("step")}
+	page.Steps = append(slices.Clone(v.steps), make([]string, max(mostSteps-len(v.steps), 0))...)
+	if page.Hint = append(slices.Clone(v.app.Goals), "page:/"); len(v.steps) == 0 {
+		return nil
+	}
+	_, look := v.asks("funnel")
+	read, err := d.reader.Funnel(ctx, look)
+	page.From = v.source("funnel", read.SQL)
+	for i, f := range read.Rows {
+		before := read.Rows[max(i-1, 0)].Visitors
+		page.Rows = append(page.Rows, reachedRow{Name: f.Step, Bar: bar("rank", f.Visitors, read.Rows[0].Visitors), Visitors: f.Visitors,
+			Of: before - f.Visitors, Share: rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
+	}
+	return err
+}
+
+// goal and funnel, as reports take them.
+func (v view) asksReached(panel string, look report.Look) (name string, _ report.Look) {
+	switch {
+	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():
+		name = "goals"
+	case panel == "goal" && v.goal != "":
+		name, look.Goal, look.Split = "goals", v.goal, v.goalBy
+	case panel == "funnel" && len(v.steps) > 0:
+		name, look.Steps = "funnel", v.steps
+	}
+	return name, look
+}
