@@ -129,7 +129,8 @@ func TestDashboardShowsHours(t *testing.T) {
 		"So far, up to 15:00, 4 visitors; 7 days earlier 3. Most came first in 10:00 – 11:00: 3 visitors.",
 		`title="from 3 to 4"><span class="change up">`, ">by 15:00<",
 		`<th scope="row" data-n="3">03:00 – 04:00</th><td class="n">0</td><td class="n">0</td><td class="n">1</td>`,
-		`<th scope="row" data-n="10">10:00 – 11:00</th><td class="n">3</td><td class="n">3</td><td class="n">0</td>`,
+		`<th scope="row" data-n="10"><a href="/dash/demo/hhui.top?where=hour%3A10&amp;range=today">10:00 – 11:00</a></th><td class="n">3</td>` +
+			`<td class="n">3</td><td class="n">0</td>`,
 		`<th scope="row" data-n="15">15:00 – 16:00</th><td class="n">0</td><td class="n">0</td><td class="n">–</td>`,
 		"10:00 – 11:00: 3 visitors, 3 of them new; 7 days earlier: 0</title>", "22:00 – 23:00: 0 visitors, 0 of them new</title>",
 	} {

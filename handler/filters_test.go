@@ -163,6 +163,12 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	assert.NotContains(t, less[0][1], "source")
 	assert.Contains(t, html.UnescapeString(both), "ARRAY['source:google', 'new']::text[]")
 
+	for days, bar := range map[string]string{"7d&period=day&where=source:google": "?where=source%3Agoogle&from=2019-06-29&to=2019-06-29",
+		"today&period=hour": "?where=hour%3A12&range=today&period=hour"} {
+		shown := html.UnescapeString(e.get("/dash/demo/hhui.top?range=" + days).body)
+		assert.Equal(t, 2, strings.Count(shown, `<a href="/dash/demo/hhui.top`+bar+`"`), "drawn, and in the table")
+	}
+
 	for pv, says := range map[int]string{2_000_000: `class="big">1<`, 2_000_001: "too many for one answer: choose fewer days"} {
 		e.Exec(t, `UPDATE footfall.days SET pv = $1, hot = $1 WHERE site_id IS NULL`, pv)
 		assert.Contains(t, e.get(site+"&where=source:google").body, says)

@@ -95,6 +95,8 @@ addEventListener('keydown', event => {
   const bars = all('.bar', room), last = bars.length - 1
   const to = {ArrowRight: at === null ? 0 : at + 1, ArrowLeft: at === null ? last : at - 1, Home: 0, End: last}[event.key]
   if (event.key === 'Escape') point(null)
+  const link = event.key === 'Enter' && bars[at]?.querySelector('a')
+  if (link) location.href = link.href.baseVal
   if (to === undefined) return
   event.preventDefault()
   point(bars[Math.max(0, Math.min(to, last))])

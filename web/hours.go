@@ -47,6 +47,9 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		if row.Compared {
 			row.Before = number(value.PvBefore)
 		}
+		if row.Visitors > 0 {
+			row.Link = v.toggled(conditionOf(hourly, value.Value)).link()
+		}
 		c.Bars = append(c.Bars, row)
 	}
 	if len(v.where) == 0 { // for what was noted of the day alone

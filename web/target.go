@@ -91,6 +91,7 @@ type chart struct {
 
 type barRow struct {
 	Label string
+	Link  string // to those days, or to those who came in that hour; "": nowhere
 	report.Period
 	Before string // the visitors of the days with which it is compared
 	Noted  string
@@ -237,7 +238,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 			full += "; " + n.Text
 		}
 		bar := draw.PlotBar{
-			Name: barName(b.Period, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors,
+			Name: barName(b.Period, by), Label: full, Link: b.Link, Visitors: b.Visitors, New: b.NewVisitors,
 			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
@@ -274,7 +275,11 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		if b.Compared {
 			c.Before = count(int64(v.daysBefore()), "day") + " earlier"
 		}
-		c.Bars = append(c.Bars, barRow{periodText(b, by), b, v.counted().before(b), strings.Join(b.Notes, "; ")})
+		row := barRow{Label: periodText(b, by), Period: b, Before: v.counted().before(b), Noted: strings.Join(b.Notes, "; ")}
+		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in {
+			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
+		}
+		c.Bars = append(c.Bars, row)
 	}
 	return err
 }

@@ -204,6 +204,9 @@ func questions() []string {
 		"/api/apps/{app}/uniques?prefix={site}/",
 		"/api/apps/{app}/tags?site={any}&name=source",
 		"/dash/{app}/{any}?range=all&value=google",
+		"/dash/{app}/{any}?where=source:google",
+		"/dash/{app}/{any}?where=device:phone&where=returning",
+		"/dash/{app}/{site}?where=page:/{path}&where=!source:google",
 		"/",
 	}
 	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {

@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -21,6 +22,7 @@ type Plot struct {
 type PlotBar struct {
 	Name          string // below the bar
 	Label         string // what it shows, in full
+	Link          string // where it leads to; "": nowhere. The keyboard has what leads there beside the plot
 	Visitors, New int64
 	Compared      bool  // it has a Before
 	Before        int64 // visitors of the period that it is compared with
@@ -58,7 +60,11 @@ func (p Plot) plot() string {
 	var out strings.Builder
 	ticks := p.ticks()
 	top := ticks[len(ticks)-1]
-	fmt.Fprintf(&out, `<svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, safe(p.Summary))
+	role := "img"
+	if slices.ContainsFunc(p.Bars, func(b PlotBar) bool { return b.Link != "" }) {
+		role = "group" // an image has no links
+	}
+	fmt.Fprintf(&out, `<svg class="plot" width="100%%" height="%d" role="%s" aria-label="%s">`, plotHigh, role, safe(p.Summary))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
 		`<rect class="weave" width="4" height="4"/><rect class="thread" width="1" height="4"/></pattern></defs>`)
 	for _, tick := range ticks {
@@ -113,8 +119,12 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	if wide > 6 { // of a few bars, none is a wall
 		wide, left = 6, x+step/2-3
 	}
-	fmt.Fprintf(out, `<g class="%s"><title>%s</title><rect class="room" x="%.3f%%" y="0" width="%.3f%%" height="%d"/>`,
-		class, safe(bar.Label), x, step, plotHigh-plotBottom)
+	link, end := "", ""
+	if bar.Link != "" {
+		link, end = `<a href="`+safe(bar.Link)+`" tabindex="-1">`, "</a>"
+	}
+	fmt.Fprintf(out, `<g class="%s">%s<title>%s</title><rect class="room" x="%.3f%%" y="0" width="%.3f%%" height="%d"/>`,
+		class, link, safe(bar.Label), x, step, plotHigh-plotBottom)
 	zero, fresh, all := p.y(0, top), p.y(bar.New, top), p.y(bar.Visitors, top)
 	if bar.Visitors > bar.New {
 		fmt.Fprintf(out, `<rect class="back" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" fill="url(#hatch)"/>`,
@@ -128,7 +138,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 		fmt.Fprintf(out, `<line class="noted" x1="%.3f%%" x2="%.3[1]f%%" y1="%d" y2="%.1f"/>`, middle, plotNote, max(all-3, plotNote))
 		fmt.Fprintf(out, `<circle class="noted" cx="%.3f%%" cy="%d" r="4"/>`, middle, plotNote)
 	}
-	out.WriteString("</g>")
+	out.WriteString(end + "</g>")
 }
 
 // line draws what bars are compared with, as a line of steps, with gaps where one is not.

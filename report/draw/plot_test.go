@@ -81,6 +81,11 @@ func TestPlot(t *testing.T) {
 		assert.NotContains(t, out.String(), "NaN")
 	}
 	require.ErrorIs(t, WritePlot(full{}, Plot{}), errFull)
+
+	out.Reset()
+	require.NoError(t, WritePlot(&out, Plot{Bars: []PlotBar{{Label: "a day", Link: `/?a="&b`}, {}}}))
+	assert.Contains(t, out.String(), `role="group"`)
+	assert.Equal(t, 1, strings.Count(out.String(), `<a href="/?a=&#34;&amp;b" tabindex="-1"><title>a day`))
 }
 
 func TestPlotsEndAboveTheirBars(t *testing.T) {
