@@ -282,7 +282,10 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	e.Exec(t, strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
 	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated", never)
 
-	set(app.Settings{Sites: []string{"new.example"}})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.RemoveSites(ctx, "shop", []string{"example.com"})
+		return err
+	})
 	const notThere = "uri: app shop does not count the site example.com"
 	is(fates(), never, "repeated", notThere, "repeated", wrong, "repeated", "repeated", never)
 	assert.Contains(t, e.visits("app=shop", body, headers...).body, `{"repeated":`+noNumbers+`}`)
