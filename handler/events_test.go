@@ -181,9 +181,18 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Contains(t, e.shown(site+"&one"), "<b>0</b> of 3, 0.0 %, each visitor on each of their days. Of 2 more it is not known")
 	e.Exec(t, `UPDATE footfall.pages SET uri = 'hhui.top/home' WHERE uri = 'hhui.top/(other)'`)
 
+	const whole = "/dash/demo?range=today"
+	assert.NotContains(t, e.shown(whole), "as one", "there is one site")
+	e.brings(1, "http://other.example/", "")
+	e.brings(5, "http://other.example/", "")
+	assert.Regexp(t, `(?s)aria-label="All sites as one".*Visitors</dt><dd class="big">4<.*New</dt><dd class="big">4<.*`+
+		`Page views</dt><dd class="big">7<`, e.shown(whole))
+
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	shown = e.shown(site)
 	assert.Contains(t, shown, "Of days before 2019-06-30 it is not kept who came")
 	assert.NotContains(t, shown, "<bdi>signup</bdi>")
 	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: –. Of days before 2019-06-30")
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*`+
+		`Of days before 2019-06-30 it is not kept who came`, e.shown(whole))
 }

@@ -66,6 +66,16 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
 
+// AppNumbers reads the numbers of all sites of an app as one, in one row: each visitor once. Page views are not
+// among them.
+func (r *Reader) AppNumbers(ctx context.Context, l Look) (Numbers, error) {
+	some, err := panelOf(ctx, r, "numbers of an app", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l)
+	if err != nil {
+		return Numbers{}, err
+	}
+	return Numbers(some.Rows[0]), nil
+}
+
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 	if len(l.Where) > 0 {

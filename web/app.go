@@ -17,6 +17,8 @@ type appPage struct {
 	Range    rangeBar
 	Columns  []column
 	Sites    []siteRow
+	Tiles    []tile // of all sites as one; none: there are not several
+	Reason   string // why some of them are not known; "": they are
 	Source   source
 	Cut      bool // there may be more sites
 	Part     part
@@ -39,6 +41,33 @@ type siteRow struct {
 	compared   bool // it says how much has changed
 }
 
+// asOne reads the numbers of all sites as one, each visitor once, from rows of visits; page views are a sum.
+func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) error {
+	of, hot := 0, int64(0)
+	for _, s := range sites {
+		if s.Site != visit.EventSite {
+			of, hot = of+1, hot+s.Hot
+		}
+	}
+	if of < 2 {
+		return nil
+	}
+	look := v.look()
+	look.Target = ""
+	now, err := d.reader.AppNumbers(ctx, look)
+	if page.Reason, err = reasonOf(err); err != nil {
+		return err
+	}
+	if page.Reason != "" {
+		now = report.Numbers{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}
+	}
+	if now.Hot = hot; page.Cut {
+		now.Hot = report.Unknown
+	}
+	page.Tiles = v.tiles([]report.Numbers{now})
+	return nil
+}
+
 func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	look, back := v.look(), v.daysBefore()
 	sites, err := d.reader.SitesBetween(ctx, look)
@@ -53,6 +82,9 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	page := &appPage{
 		frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL),
 		Cut: len(sites.Rows) == report.DeepestTop, Compared: look.Before > 0,
+	}
+	if err := d.asOne(ctx, v, sites.Rows, page); err != nil {
+		return nil, err
 	}
 	first := v.with(func(o *view) { o.skip = 0 })
 	page.Range = first.rangeBar()

@@ -161,7 +161,10 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	path, _, _ := strings.Cut(v.link(), "?")
 	page.Form = search{Action: path, Keeps: v.keeps("step")}
 	page.Steps = append(slices.Clone(v.steps), make([]string, max(mostSteps-len(v.steps), 0))...)
-	if page.Hint = append(slices.Clone(v.app.Goals), "page:/"); len(v.steps) == 0 {
+	if v.app.Shared == nil { // of whose goals others learn nothing
+		page.Hint = slices.Clone(v.app.Goals)
+	}
+	if page.Hint = append(page.Hint, "page:/"); len(v.steps) == 0 {
 		return nil
 	}
 	_, look := v.asks("funnel")
