@@ -119,6 +119,9 @@ func eraseAt(ctx context.Context, q queries, row *db.App, ips []netip.Addr, site
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return 0, err
 	}
+	if err := q.HereErase(ctx, HereEraseParams{Sites: sites, Ips: ips}); err != nil {
+		return 0, err
+	}
 	unseen, err := q.OldestUnseen(ctx)
 	if err != nil {
 		return 0, err

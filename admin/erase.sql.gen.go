@@ -156,6 +156,9 @@ WITH targets AS (
 ), sketched AS (
     DELETE FROM sketches
     WHERE page_id IN (SELECT t.id FROM targets AS t)
+), present AS (
+    DELETE FROM here
+    WHERE site_id IN (SELECT t.id FROM targets AS t)
 )
 DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t)
@@ -416,6 +419,23 @@ FOR UPDATE
 // after EraseBegin, whose time begins with it.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
+	return err
+}
+
+const HereErase = `-- name: HereErase :exec
+DELETE FROM here AS h
+WHERE h.site_id = ANY ($1::bigint[])
+  AND h.visitors && $2::inet[]
+`
+
+type HereEraseParams struct {
+	Sites []int64
+	Ips   []netip.Addr
+}
+
+// Forgets who came of late with a visitor to some sites.
+func (q *Queries) HereErase(ctx context.Context, arg HereEraseParams) error {
+	_, err := q.db.Exec(ctx, HereErase, arg.Sites, arg.Ips)
 	return err
 }
 

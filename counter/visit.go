@@ -299,7 +299,11 @@ func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) vi
 
 // accept has a visit counted later, and returns when it is accepted.
 func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
-	return visit.Answer{Later: true}, c.inbox.Put(v)
+	err := c.inbox.Put(v)
+	if err == nil {
+		c.recorder.Accepted(v)
+	}
+	return visit.Answer{Later: true}, err
 }
 
 // visitOf is the visit that a request is about. id: "" if it has none.

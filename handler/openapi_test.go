@@ -461,6 +461,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/sites-between", compared[1:], nil, "", 200},
 		{"GET /api/apps/{app}/goals", "site=hhui.top&where=new&from=20190629&to=20190630&goal=page:/home&by=day&limit=3", nil, "", 200},
 		{"GET /api/apps/{app}/funnel", "site=hhui.top&where=new&from=20190629&to=20190630&step=page:/home&step=returning", nil, "", 200},
+		{"GET /api/apps/{app}/here", "site=hhui.top", nil, "", 200},
 		{"GET /api/apps/{app}/one-page", "site=hhui.top&where=new&from=20190629&to=20190630", nil, "", 200},
 		{"GET /api/apps/{app}/events", "site=hhui.top&where=new&from=20190629&to=20190630&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&where=returning&where=new", nil, "", 200},

@@ -48,6 +48,9 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	} else {
 		<-b.done
 	}
+	if e.err == nil {
+		r.here.saw(e)
+	}
 	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
 		r.overflowed.Store(time.Now().UnixNano())
 	} else {

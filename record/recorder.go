@@ -116,6 +116,7 @@ type Recorder struct {
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
+	here    *here
 	pulse   *pulse
 	upkeep  *upkeep
 	metrics *metrics
@@ -127,8 +128,9 @@ type Recorder struct {
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
 	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
+	r.here = &here{came: map[pair]struct{}{}}
 	r.caches = newCaches(d, o, r.metrics)
-	r.upkeep = newUpkeep(d, o, r.metrics)
+	r.upkeep = newUpkeep(d, o, r.here, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}

@@ -27,9 +27,10 @@ const (
 
 // upkeep measures this machine's clock, the database and its server, looks for old snapshots, makes
 // the partitions of coming days, forgets old calls, ids and refused messages, empties the tables of
-// old batches and people, and adds tags up. Any number of instances may do so at once.
+// old batches and people, adds tags up, and notes who came of late. Any number of instances may do so at once.
 type upkeep struct {
 	db       *db.DB
+	here     *here
 	server   serverMetrics
 	log      *slog.Logger
 	clock    func() time.Time
@@ -43,7 +44,7 @@ type upkeep struct {
 	done     sync.WaitGroup  // the goroutines of start
 }
 
-func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
+func newUpkeep(d *db.DB, o Options, h *here, m *metrics) *upkeep {
 	m.register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_clock_offset_seconds",
 		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
@@ -55,7 +56,7 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, calm: o.Calm,
+		db: d, here: h, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, calm: o.Calm,
 		cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
@@ -74,6 +75,8 @@ func (u *upkeep) start() {
 			u.foldTags(context.WithoutCancel(u.ctx)) // what is cut off would still be locked when close comes
 		}
 	})
+	u.repeat(hereEvery,
+		task{"noting who came of late", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }})
 	u.repeat(upkeepEvery,
 		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
 		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
@@ -113,6 +116,7 @@ func (u *upkeep) close() {
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
 	u.foldTags(ctx) // for nobody else may come for long
+	_ = u.here.tell(ctx, u.db)
 }
 
 // forgetting is a task that deletes old rows.

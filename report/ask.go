@@ -107,6 +107,7 @@ var Reports = []Report{
 		Read: panel("funnel", (*Reader).Funnel)},
 	{Name: "one-page", Takes: words("site from to where"), Repeats: words("where"), OfSite: true,
 		Read: panel("one_page", (*Reader).OnePage)},
+	{Name: "here", Takes: words("site"), OfSite: true, Read: panel("here", (*Reader).Here)},
 	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
 }
 

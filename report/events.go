@@ -31,6 +31,14 @@ func (r *Reader) OnePage(ctx context.Context, l Look) (Panel[OnePage], error) {
 	return panelOf(ctx, r, "visitors of one page", PanelOnePage, (*Queries).PanelOnePage, l)
 }
 
+// Here is how many visitors are on a site now.
+type Here = PanelHereRow
+
+// Here reads how many visitors came to a site within the last five minutes, in one row.
+func (r *Reader) Here(ctx context.Context, l Look) (Panel[Here], error) {
+	return panelOf(ctx, r, "who is here", PanelHere, (*Queries).PanelHere, l)
+}
+
 // Share is a part of a whole in percent, as people read it: 12.3 %.
 func Share(part, whole int64) string {
 	if whole == 0 {

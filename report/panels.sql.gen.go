@@ -436,6 +436,42 @@ func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]Panel
 	return items, nil
 }
 
+const PanelHere = `-- name: PanelHere :many
+SELECT report.here($1::text, $2::text)::bigint AS visitors,
+       5::integer                                     AS minutes
+`
+
+type PanelHereParams struct {
+	App    string `json:"app"`
+	Target string `json:"target"`
+}
+
+type PanelHereRow struct {
+	Visitors int64 `json:"visitors"`
+	Minutes  int32 `json:"minutes"`
+}
+
+// How many visitors came to a site within the last five minutes, each once.
+func (q *Queries) PanelHere(ctx context.Context, arg PanelHereParams) ([]PanelHereRow, error) {
+	rows, err := q.db.Query(ctx, PanelHere, arg.App, arg.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelHereRow
+	for rows.Next() {
+		var i PanelHereRow
+		if err := rows.Scan(&i.Visitors, &i.Minutes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelNumbers = `-- name: PanelNumbers :many
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,

@@ -58,6 +58,7 @@ type targetPage struct {
 }
 
 type heading struct {
+	Here         string // how many visitors are on the site now, in words; "": nothing is told of it
 	Name, Stored string
 	Open         string // where it can be opened; "": nowhere
 	Range        string // the days, in words
@@ -176,6 +177,13 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	page.NumbersFrom = v.source("numbers", numbers.SQL)
 	if page.Never = len(numbers.Rows) == 0; page.Never {
 		return page, nil
+	}
+	if page.IsSite && len(v.where) == 0 {
+		here, err := d.reader.Here(ctx, v.look())
+		if err != nil {
+			return nil, err
+		}
+		page.Heading.Here = count(here.Rows[0].Visitors, "visitor")
 	}
 	if v.all == "pages" {
 		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()

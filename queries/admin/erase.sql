@@ -453,6 +453,12 @@ ORDER BY id
 ON CONFLICT (page_id) DO UPDATE
     SET hot = c.hot;
 
+-- name: HereErase :exec
+-- Forgets who came of late with a visitor to some sites.
+DELETE FROM here AS h
+WHERE h.site_id = ANY (@sites::bigint[])
+  AND h.visitors && @ips::inet[];
+
 -- name: AppRowsDelete :exec
 -- Deletes what an app has most rows of: visits and their ids, visitors, sketches. For good once its
 -- counters are locked: then no batch writes any more of them.
@@ -469,6 +475,9 @@ WITH targets AS (
 ), sketched AS (
     DELETE FROM sketches
     WHERE page_id IN (SELECT t.id FROM targets AS t)
+), present AS (
+    DELETE FROM here
+    WHERE site_id IN (SELECT t.id FROM targets AS t)
 )
 DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t);

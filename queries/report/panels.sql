@@ -208,6 +208,11 @@ SELECT e.event::text           AS event,
        e.of_visitors::bigint   AS of_visitors
 FROM report.events_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS e;
 
+-- name: PanelHere :many
+-- How many visitors came to a site within the last five minutes, each once.
+SELECT report.here(@app::text, @target::text)::bigint AS visitors,
+       5::integer                                     AS minutes;
+
 -- name: PanelOnePage :many
 -- How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
 -- are summed up, or one.
