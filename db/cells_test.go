@@ -223,7 +223,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
 	undo := []string{
-		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`, `DROP TABLE cell.here`, `DROP TABLE cell.log_samples`,
+		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
+		`DROP TABLE cell.here`, `DROP TABLE cell.log_samples`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
 		`ALTER TABLE cell.apps DROP COLUMN goals CASCADE`, `ALTER TABLE cell.offsets DROP COLUMN told CASCADE`,
 		`DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
