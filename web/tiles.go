@@ -34,7 +34,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 		}
 		t.Before = "from " + number(was)
 		if len(rows) > 2 {
-			t.Before, t.Full = "up to yesterday", "from "+number(was)+" to "+number(compared)
+			t.Before, t.Full = "without today", "from "+number(was)+" to "+number(compared)
 		}
 		return t
 	}

@@ -132,7 +132,7 @@ func TestWordsForNumbers(t *testing.T) {
 	assert.Equal(t, "from 0", tiles[1].Before)
 	tiles = v.tiles([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
 	first := tiles[0]
-	assert.Equal(t, "9 down 25 % from 8 to 6 up to yesterday",
+	assert.Equal(t, "9 down 25 % from 8 to 6 without today",
 		plain(first.Number+" "+first.Change.Way+" "+first.Change.Text+" "+first.Full+" "+first.Before),
 		"without today")
 	assert.Equal(t, "from 0 to 0", tiles[2].Full)
