@@ -289,6 +289,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{-2}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190628, 20190627}', '{-5, 1}')`},
 
+	{"here_pkey", `INSERT INTO here (site_id, number, visitors) OVERRIDING SYSTEM VALUE VALUES (1, 1, '{}'), (1, 1, '{}')`},
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
 	{"retention_pauses_pkey", `INSERT INTO retention_pauses (app_id, run, from_day, until) VALUES (1, 7, 20190629, now())`},

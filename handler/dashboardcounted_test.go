@@ -47,7 +47,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Run("the first day", func(t *testing.T) {
 		for _, path := range []string{site, site + "page=/", site + "range=90d", site + "range=month", share, "/dash/demo?"} {
 			page := e.shown(path)
-			assert.Regexp(t, "<strong>Sat 29 June 2019</strong>, counted since (12:00|29 June 2019)<", page, path)
+			assert.Regexp(t, "<strong>Sat 29 June 2019</strong>, counted since (12:00|29 June 2019)[;<]", page, path)
 			for _, never := range []string{up, down, "on average", "from 0", "Falling", "Rising", "days earlier"} {
 				assert.NotContains(t, page, never, path)
 			}
@@ -79,7 +79,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		}
 		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=90d"))
 		page := e.shown(site + "range=30d&compare=year")
-		assert.Contains(t, page, "<strong>29 July – 27 August 2019</strong></p>")
+		assert.Contains(t, page, "<strong>29 July – 27 August 2019</strong>; ")
 		assert.Contains(t, page, "Not compared with 30 July – 27 August 2018: the first whole day that was counted is 30 June 2019.")
 		assert.Equal(t, 1, strings.Count(page, "30 June 2019"), "one note")
 		assert.Contains(t, e.shown(site+"range=30d"), "Not compared with 24 June – 22 July 2019: ")
@@ -92,7 +92,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	})
 	t.Run("this morning", func(t *testing.T) {
 		page := e.shown(site + "range=7d")
-		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong></p>")
+		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong>; ")
 		assert.Contains(t, page, "The 6 whole days are compared with 14 – 19 August 2019. Days are those of UTC; today is not over.")
 		assert.Contains(t, page, `title="from 12 to 12"`, "visits")
 		assert.NotContains(t, page, down)
@@ -100,7 +100,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		assert.Contains(t, page, "Tue 27 August 2019: 1 visitor, 0 of them new; 1 page view<", "today")
 
 		page = e.shown(site + "range=today&period=day")
-		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong></p>")
+		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong>; ")
 		assert.Contains(t, page, "Compared when it is over. ")
 		assert.NotContains(t, page, down)
 		assert.Contains(t, page, ">1 visitor so far.<", "and nothing of the days before it")

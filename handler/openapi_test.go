@@ -112,6 +112,8 @@ func (d document) faults(where string, schema, value any) (faults []string) {
 			fault(number <= is.(float64), word)
 		case "minLength":
 			fault(float64(len(text)) >= is.(float64), word)
+		case "minItems":
+			fault(float64(len(list)) >= is.(float64), word)
 		case "maxItems":
 			fault(float64(len(list)) <= is.(float64), word)
 		case "pattern":
