@@ -22,10 +22,11 @@ import (
 type Admin struct {
 	db     *db.DB
 	secret app.Secret
+	who    string // changes what is changed
 }
 
 // NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
-func NewAdmin(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret} }
+func NewAdmin(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret, Shell} }
 
 // instancesWithin is how long a change waits for the running instances. It is longer than the
 // server takes to notice that one of them has vanished (db.Options.DeadAfter).
@@ -48,10 +49,14 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err != nil {
 			return err
 		}
+		was := row
 		if err := s.Apply(&row, a.secret); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &row)
+		if err := q.note(ctx, name, "app", "", "added"); err != nil {
+			return err
+		}
+		return setApp(ctx, q, &was, &row)
 	})
 	return a.changed(ctx, "add app "+name, err)
 }
@@ -87,7 +92,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 			}
 		}
 		set = *row
-		return setApp(ctx, q, row)
+		return setApp(ctx, q, &was, row)
 	})
 	if s.Filters == nil || set.Filters || err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
@@ -115,7 +120,11 @@ func (a *Admin) emptyTags(ctx context.Context, app int32) error {
 	return err
 }
 
-func setApp(ctx context.Context, q queries, row *db.App) error {
+// setApp writes the settings of an app, and notes those that are others than they were.
+func setApp(ctx context.Context, q queries, was, row *db.App) error {
+	if err := q.noteSettings(ctx, was, row); err != nil {
+		return err
+	}
 	return q.AppSet(ctx, db.AppSetParams{
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
@@ -223,12 +232,13 @@ func namesOf(apps []db.App) string {
 type queries struct {
 	*Queries
 	*shared
+	who string // changes something
 }
 
 type shared = db.Queries
 
 func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
-	return a.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
+	return a.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
 }
 
 // withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
@@ -282,7 +292,7 @@ func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 // read runs f on an app that nothing is changed of.
 func (a *Admin) read(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.db.Read(ctx, func(shared *db.Queries) error {
-		q := queries{New(shared.Tx()), shared}
+		q := queries{Queries: New(shared.Tx()), shared: shared}
 		row, err := appOf(ctx, q, name)
 		if err != nil {
 			return err
@@ -318,7 +328,10 @@ func (a *Admin) ForgetLog(ctx context.Context, name string, id int64) error {
 		if err == nil && gone == 0 {
 			return visit.Errorf(visit.NotFound, "id", "app %s has no log %d: footfall import list names those that it has", name, id)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, name, "log", fmt.Sprint(id), "")
 	}))
 }
 
@@ -329,7 +342,7 @@ func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[QueuesListRow]
 
 func listEach[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (all []OfApp[Row], err error) {
 	err = a.db.Read(ctx, func(shared *db.Queries) error {
-		q := queries{New(shared.Tx()), shared}
+		q := queries{Queries: New(shared.Tx()), shared: shared}
 		apps, err := appsNamed(ctx, q, name)
 		all = nil
 		for _, app := range apps {

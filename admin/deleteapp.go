@@ -19,6 +19,9 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
+		if err := q.note(ctx, name, "app", row.Name, "deleted"); err != nil {
+			return err
+		}
 		return q.AppClose(ctx, row.ID)
 	})
 	if err != nil && !errors.Is(err, errBeingDeleted) { // such an app is left by a command that was killed

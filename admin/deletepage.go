@@ -87,6 +87,9 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err != nil {
 		return err
 	}
+	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // unless it is none: then nothing of this is kept
+		return err
+	}
 	page, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
 		removed, err := removeByURI(ctx, q, row.ID, uri)

@@ -72,6 +72,9 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		if sites, err = q.AppSites(ctx, row.ID); err != nil {
 			return err
 		}
+		if err := q.note(ctx, row.Name, "visitor", "", "erased"); err != nil {
+			return err
+		}
 		return inTurn(ctx, row.ID, q.QueuesHold, q.RefusedDelete)
 	})
 	for len(sites) > 0 && err == nil {
@@ -346,7 +349,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 		return []netip.Addr{stored}, nil
 	}
 	err = a.db.Read(ctx, func(shared *db.Queries) (err error) {
-		q := queries{New(shared.Tx()), shared}
+		q := queries{Queries: New(shared.Tx()), shared: shared}
 		ips, err = a.storedAs(ctx, q, row, strings.TrimPrefix(typed, app.IDPrefix))
 		return err
 	})

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,10 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 	name, key := app.NewKey()
 	hash := app.HashOf(key)
 	return key, a.change(ctx, "add a key of app ", of, func(q queries, row *db.App) error {
-		return q.KeyAdd(ctx, KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})
+		if err := q.KeyAdd(ctx, KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names}); err != nil {
+			return err
+		}
+		return q.note(ctx, of, "key", "", name+"_… ("+strings.Join(names, ", ")+")")
 	})
 }
 
@@ -54,7 +58,10 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
 				app.KeyName(name))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, of, "key", app.KeyName(name)+"_…", "revoked")
 	})
 }
 
@@ -77,7 +84,10 @@ func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token str
 		if err != nil {
 			return err
 		}
-		return q.ShareAdd(ctx, ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay})
+		if err := q.ShareAdd(ctx, ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay}); err != nil {
+			return err
+		}
+		return q.note(ctx, of, "link", "", fmt.Sprintf("%s_… (%s, until %s)", name, sitesOf(shown), visit.DayText(lastDay)))
 	})
 	return token, lastDay, err
 }
@@ -125,6 +135,14 @@ func siteOf(row *db.App, typed string) (*string, error) {
 	return &site, err
 }
 
+// sitesOf names the site of an app that something is about; nil: all of them.
+func sitesOf(site *string) string {
+	if site == nil {
+		return "all sites"
+	}
+	return visit.Shown(*site)
+}
+
 // Shares lists an app's links, revoked ones and those that are over included.
 func (a *Admin) Shares(ctx context.Context, app string) ([]SharesListRow, error) {
 	return list(ctx, a, "links", app, queries.SharesList)
@@ -143,6 +161,9 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
 				name)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, app, "link", name+"_…", "revoked")
 	})
 }

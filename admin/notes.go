@@ -40,6 +40,11 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 	return n, err
 }
 
+// said is a note as it is told of.
+func (n NotesListRow) said() string {
+	return visit.DayText(n.DayID) + ", " + sitesOf(n.Site) + ": " + n.Text
+}
+
 // AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of
 // all), and returns it as it is stored.
 func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n NotesListRow, err error) {
@@ -55,7 +60,10 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, app, "note", "", n.said())
 	}))
 	return n, err
 }
@@ -67,8 +75,11 @@ func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed N
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
 		}
+		if err != nil {
+			return err
+		}
 		removed = NotesListRow(n)
-		return err
+		return q.note(ctx, app, "note", removed.said(), "")
 	})
 	return removed, wrap("remove a note of app "+app, err)
 }

@@ -45,12 +45,27 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 		if err == nil && try {
 			return errTried
 		}
-		return err
+		if err != nil || done.Added+done.Changed == 0 {
+			return err
+		}
+		return q.note(ctx, app, "offset", "", offsetsSaid(list, done))
 	})
 	if errors.Is(err, errTried) {
 		return done, nil
 	}
 	return done, a.changed(ctx, "set offsets of app "+app, err)
+}
+
+// offsetsSaid tells of offsets that were set: of one by its numbers, of several how many.
+func offsetsSaid(list []Offset, done OffsetsDone) string {
+	if len(list) == 1 {
+		return list[0].said()
+	}
+	return fmt.Sprintf("%d added, %d changed", done.Added, done.Changed)
+}
+
+func (o *Offset) said() string {
+	return fmt.Sprintf("%s: hot %d, pv %d, uv %d", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
 }
 
 // checkOffsets reads a list, or tells all that is wrong with it.
@@ -158,7 +173,10 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		if err == nil && kept == 0 {
 			err = q.OffsetDelete(ctx, OffsetDeleteParams{AppID: row.ID, Uri: target})
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, app, "offset", removed.said(), "")
 	})
 	return removed, err
 }

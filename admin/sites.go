@@ -44,7 +44,7 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 func (a *Admin) changeSites(ctx context.Context, name string, sites []string, list func(row *db.App, given []string) ([]string, error),
 ) (listed []string, err error) {
 	err = a.change(ctx, "change the sites of app ", name, func(q queries, row *db.App) error {
-		given := *row
+		was, given := *row, *row
 		if err := (app.Settings{Sites: sites}).Apply(&given, a.secret); err != nil { // which reads them
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 			return err
 		}
 		listed = row.Sites
-		return setApp(ctx, q, row)
+		return setApp(ctx, q, &was, row)
 	})
 	return listed, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"footfall/db"
 	"footfall/visit"
@@ -27,7 +28,10 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, of, "webhook", "", fmt.Sprintf("%d: %s, %s", id, visit.Shown(target), withoutSecret(url)))
 	}))
 	return id, target, a.secret.WebhookKey(id), err
 }
@@ -59,7 +63,10 @@ func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.note(ctx, app, "webhook", fmt.Sprintf("%d: %s", id, visit.Shown(target)), "")
 	})
 	return target, wrap("remove a webhook of app "+app, err)
 }

@@ -171,6 +171,9 @@ var rules = []struct{ refusedBy, sql string }{
 	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'file:///etc/passwd'`},
 	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'https://a.example/' || repeat('a', 2048)`},
 	{"webhooks_waiting_no_nulls", `UPDATE webhooks SET waiting = '{NULL}'`},
+	{"changes_pkey", `INSERT INTO changes (id, who, what, was, is_now) OVERRIDING SYSTEM VALUE VALUES (1, 'shell', 'x', '', ''), (1, 'shell', 'x', '', '')`},
+	{"changes_are_short", `INSERT INTO changes (who, what, was, is_now) VALUES ('shell', '', '', '')`},
+	{"changes_are_short", `INSERT INTO changes (who, what, was, is_now) VALUES ('shell', 'x', '', repeat('a', 8193))`},
 
 	{"epochs_pkey", `INSERT INTO epochs (name) VALUES ('apps')`},
 	{"epochs_value_counts_up", `UPDATE epochs SET value = -1`},

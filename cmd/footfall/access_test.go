@@ -88,6 +88,9 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, "removed the note of 2026-11-22, shop.example: A new version\n", well(t, "app", "note", "remove", "shop", "1", database))
 	assert.NotContains(t, well(t, "app", "note", "list", "shop", database), "version")
 
+	assert.Regexp(t, `^WHEN +WHO +APP +WHAT +WAS +IS\n20.{15}UTC  shell  shop  note  2026-11-22, shop.example: A new version  -\n$`,
+		well(t, "changes", "shop", "--n=1", database))
+
 	list := well(t, "app", "key", "list", "shop", database)
 	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
 	assert.NotContains(t, list, key)

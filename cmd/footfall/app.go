@@ -80,7 +80,12 @@ type (
 		URI     string `name:"uri" placeholder:"URI"`
 		Private bool
 	}
-	webhookListCmd   struct{ ofApp }
+	webhookListCmd struct{ ofApp }
+
+	changesCmd struct {
+		App string `arg:"" optional:""`
+		N   int32  `default:"50" placeholder:"N"`
+	}
 	webhookRemoveCmd struct {
 		ofApp
 		Number int32 `arg:""`
@@ -407,6 +412,13 @@ func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
 	return p.done(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
+}
+
+func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	changes, err := a.Changes(ctx, c.App, c.N)
+	return printRows(p.stdout, err, "WHEN\tWHO\tAPP\tWHAT\tWAS\tIS", changes, func(ch admin.ChangesListRow) []any {
+		return []any{moment(&ch.At), ch.Who, cmp.Or(orZero(ch.App), "-"), ch.What, cmp.Or(ch.Was, "-"), cmp.Or(ch.IsNow, "-")}
+	})
 }
 
 // sitesOf names the site of an app that something is about; nil: all of them.

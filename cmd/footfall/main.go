@@ -115,9 +115,10 @@ type commandLine struct {
 	Standby struct {
 		Require standbyRequireCmd `cmd:""`
 	} `cmd:""`
-	Retain  retainCmd `cmd:""`
-	Verify  verifyCmd `cmd:""`
-	Status  statusCmd `cmd:""`
+	Changes changesCmd `cmd:""`
+	Retain  retainCmd  `cmd:""`
+	Verify  verifyCmd  `cmd:""`
+	Status  statusCmd  `cmd:""`
 	Migrate struct {
 		Up     migrateUpCmd     `cmd:""`
 		Status migrateStatusCmd `cmd:""`

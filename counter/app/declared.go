@@ -1,0 +1,105 @@
+package app
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Setting is one of the settings of an app, as the shell, pages and programs have it.
+type Setting struct {
+	Name    string   // as the shell's flag has it, and what is said of faults
+	Choices []string // the words that it may be; nil: anything
+	Many    bool     // it is a list
+	// Hidden: what it is may be personal, so that a list of changes has how many there are.
+	Hidden bool
+
+	of func(*db.App) any   // what it is
+	at func(*Settings) any // where it is set
+}
+
+// Declared are all settings, in the order in which people read them.
+var Declared = []Setting{
+	{Name: "access", Choices: accesses,
+		of: func(r *db.App) any { return r.Access }, at: func(s *Settings) any { return &s.Access }},
+	{Name: "site", Many: true,
+		of: func(r *db.App) any { return r.Sites }, at: func(s *Settings) any { return &s.Sites }},
+	{Name: "tz",
+		of: func(r *db.App) any { return r.Tz }, at: func(s *Settings) any { return &s.TZ }},
+	{Name: "public-counts", Choices: publicCounts,
+		of: func(r *db.App) any { return r.PublicCounts }, at: func(s *Settings) any { return &s.PublicCounts }},
+	{Name: "visitor", Choices: visitorModes,
+		of: func(r *db.App) any { return r.Visitor }, at: func(s *Settings) any { return &s.Visitor }},
+	{Name: "ipv6-prefix",
+		of: func(r *db.App) any { return int(r.Ipv6Prefix) }, at: func(s *Settings) any { return &s.IPv6Prefix }},
+	{Name: "retain-days",
+		of: func(r *db.App) any { return int(r.RetainDays) }, at: func(s *Settings) any { return &s.RetainDays }},
+	{Name: "forget-days",
+		of: func(r *db.App) any { return int(r.ForgetDays) }, at: func(s *Settings) any { return &s.ForgetDays }},
+	{Name: "tags", Many: true,
+		of: func(r *db.App) any { return r.Tags }, at: func(s *Settings) any { return &s.Tags }},
+	{Name: "filters", Choices: []string{filtersOn, filtersOff},
+		of: func(r *db.App) any { return map[bool]string{true: filtersOn, false: filtersOff}[r.Filters] },
+		at: func(s *Settings) any { return &s.Filters }},
+	{Name: "goal", Many: true,
+		of: func(r *db.App) any { return r.Goals }, at: func(s *Settings) any { return &s.Goals }},
+	{Name: "keep-query", Many: true,
+		of: func(r *db.App) any { return r.KeepQuery }, at: func(s *Settings) any { return &s.KeepQuery }},
+	{Name: "bots", Choices: []string{botsCount, botsSkip, byDefault},
+		of: func(r *db.App) any { return orDefault(r.Bots) }, at: func(s *Settings) any { return &s.Bots }},
+	{Name: "respect-dnt", Choices: []string{"true", "false"},
+		of: func(r *db.App) any { return r.RespectDnt }, at: func(s *Settings) any { return &s.RespectDNT }},
+	{Name: "ignore", Many: true, Hidden: true,
+		of: func(r *db.App) any { return r.Ignore }, at: func(s *Settings) any { return &s.Ignore }},
+	{Name: "max-requests",
+		of: func(r *db.App) any { return orDefault(r.MaxRequests) }, at: func(s *Settings) any { return &s.MaxRequests }},
+	{Name: "max-new-pages",
+		of: func(r *db.App) any { return orDefault(r.MaxNewPages) }, at: func(s *Settings) any { return &s.MaxNewPages }},
+}
+
+func orDefault[T any](chosen *T) any {
+	if chosen == nil {
+		return byDefault
+	}
+	return *chosen
+}
+
+// Of is what the setting is of an app: a string, a number, true or false, or a list of strings.
+func (s *Setting) Of(row *db.App) any { return s.of(row) }
+
+// Text is what the setting is of an app, as people type it, a list in lines.
+func (s *Setting) Text(row *db.App) string {
+	if list, is := s.of(row).([]string); is {
+		return strings.Join(list, "\n")
+	}
+	return fmt.Sprint(s.of(row))
+}
+
+// Give sets the setting to what was typed: one value, or those of a list.
+func (s *Setting) Give(to *Settings, typed []string) error {
+	if !s.Many && len(typed) != 1 {
+		return visit.Errorf(visit.Invalid, s.Name, "it is one value, and no list: give it once")
+	}
+	switch field := s.at(to).(type) {
+	case *[]string:
+		*field = append([]string{}, typed...) // an empty one empties it
+	case **string:
+		*field = &typed[0]
+	case **int:
+		n, err := strconv.Atoi(typed[0])
+		if err != nil {
+			return visit.Errorf(visit.Invalid, s.Name, "%.64q is not a number", typed[0])
+		}
+		*field = &n
+	case **bool:
+		is, err := strconv.ParseBool(typed[0])
+		if err != nil {
+			return visit.Errorf(visit.Invalid, s.Name, "%.64q is not known: write true or false", typed[0])
+		}
+		*field = &is
+	}
+	return nil
+}
