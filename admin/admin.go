@@ -37,6 +37,10 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	if err := app.CheckName(name); err != nil {
 		return err
 	}
+	if s.Access != nil && *s.Access == app.AccessOpen && s.PublicCounts == nil { // whoever opens an app wants to see it
+		read := app.PublicRead
+		s.PublicCounts = &read
+	}
 	err := a.inTx(ctx, func(q queries) error {
 		added, err := q.AppAdd(ctx, name)
 		if err == nil && added == 0 {

@@ -66,7 +66,7 @@ func TestChangesAreNoted(t *testing.T) {
 	keyName, linkName := app.KeyName(key), token[:8]
 	link := linkName + "_… (all sites, until " + visit.DayText(until) + ")"
 	assert.Equal(t, [][5]string{
-		{"account anna", "shop", "public-counts", "off", "count"},
+		{"account anna", "shop", "public-counts", "answers", "count"},
 		{"account anna", "shop", "retain-days", "35", "60"},
 		{"account anna", "shop", "ignore", "", "2 listed"},
 		{"shell", "shop", "site", "shop.example", "shop.example, two.example"},

@@ -27,7 +27,7 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	if err := checkOrigin(a, &r); err != nil {
 		return nil, err
 	}
-	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted}
+	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted, keyless: key == nil}
 	if key != nil {
 		counting.calls = fmt.Sprintf("calls of key %d", key.ID)
 	}
@@ -37,14 +37,14 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	return counting, err
 }
 
-// authorize checks the app, the key, that it has a scope unless the app is open, and how the request
+// authorize checks the app, the key, that it has a scope unless the app is open (to readers: and public), and how the request
 // was written. does is what the app does with a key of the scope alone.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.callerOf(ctx, r)
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case a.IsOpen() || key != nil && key.Opens(scope):
+	case scope == app.ScopeRead && a.IsPublic() || scope != app.ScopeRead && a.IsOpen() || key != nil && key.Opens(scope):
 		return a, key, r.ParseErr
 	case key == nil:
 		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …",
@@ -92,7 +92,7 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, session func(app string
 		return nil, err
 	}
 	for _, a := range register.Apps {
-		if a.IsOpen() || c.sessionKey(register, a, session(a.Name)) != nil {
+		if a.IsPublic() || c.sessionKey(register, a, session(a.Name)) != nil {
 			readings = append(readings, c.readingOf(a, netip.Addr{}))
 		}
 	}
@@ -143,7 +143,7 @@ type Reading struct {
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
 	now := c.clock()
-	return &Reading{App: a.Name, Today: visit.DayOf(now, a.Zone), Hour: now.In(a.Zone).Hour(), Zone: a.Zone, Open: a.IsOpen(), counter: c,
+	return &Reading{App: a.Name, Today: visit.DayOf(now, a.Zone), Hour: now.In(a.Zone).Hour(), Zone: a.Zone, Open: a.IsPublic(), counter: c,
 		app: a, peer: peer}
 }
 

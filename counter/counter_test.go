@@ -220,7 +220,8 @@ func testCountsCountNothing(t *testing.T, w way) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"}}))
+	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "shop", app.Settings{Sites: []string{"Shop.example:8080"},
+		PublicCounts: ptr("answers")}))
 	for _, c := range []struct {
 		name string
 		r    counter.Request

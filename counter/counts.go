@@ -17,6 +17,9 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	if err != nil {
 		return visit.Answer{}, err
 	}
+	if w.untold {
+		return visit.Answer{}, untold(a, r.Event != "")
+	}
 	behind, err := c.behind(ctx, a)
 	if err != nil {
 		return visit.Answer{}, err
@@ -56,6 +59,9 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	}
 	if err := c.checkRateOf(a, w, 1+len(uris)/pagesOfARequest); err != nil {
 		return nil, 0, err
+	}
+	if w.untold {
+		return nil, 0, untold(a, false)
 	}
 	if behind, err = c.behind(ctx, a); err != nil {
 		return nil, 0, err

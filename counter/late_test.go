@@ -363,7 +363,8 @@ func TestTimesThatAreTold(t *testing.T) {
 	open, sites, tz, daily, never := "open", "sites", "Pacific/Kiritimati", "daily", 0 // 14 hours ahead
 	require.NoError(t, in.Admin.AddApp(t.Context(), "east", app.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
 	require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
-	require.NoError(t, in.Admin.AddApp(t.Context(), "blog", app.Settings{Access: &sites, Sites: []string{"a.example"}}))
+	require.NoError(t, in.Admin.AddApp(t.Context(), "blog", app.Settings{Access: &sites, Sites: []string{"a.example"},
+		PublicCounts: ptr("answers")}))
 	in.keepsAll(t)
 	for _, c := range []struct{ app, at, says string }{
 		{"demo", "2026-06-29T12:05:00Z", ""},

@@ -32,6 +32,7 @@ type Counting struct {
 	app     *app.App
 	calls   string // the source of calls with the caller's key, or callsOfAnybody
 	counted bool   // only what was counted is to be answered
+	keyless bool   // the caller shows no key, and is told what the app tells anybody
 
 	firstDay int32 // of which the app takes visits, as it was read; 0: not yet
 }
@@ -81,6 +82,7 @@ func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, er
 
 // Shown is the answer to a visit that the recorder has counted, as the caller is to see it.
 func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
+	answer.Untold = g.keyless && (!g.app.Tells() || v.Target.Site == visit.EventSite)
 	if g.counted {
 		return answer
 	}

@@ -22,7 +22,11 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	if err != nil {
 		return visit.Answer{}, err
 	}
+	if w.untold && r.Numbers {
+		return visit.Answer{}, untold(a, r.Event != "")
+	}
 	answer, err := c.count(ctx, a, &r, &w)
+	answer.Untold = w.untold
 	return r.shown(a, w.target, answer), err
 }
 
@@ -38,6 +42,7 @@ type subject struct {
 	repeated  bool      // it was counted before with its id, as far as is known by now
 	asserter  bool      // the caller has a key that says who came
 	badge     bool      // a badge counts, for people who nobody knows
+	untold    bool      // the caller is told no numbers
 	untrusted bool      // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
@@ -76,13 +81,22 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 		return nil, subject{}, err
 	}
 	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil &&
-		key.Opens(app.ScopeAssert)}
+		key.Opens(app.ScopeAssert), untold: key == nil && (!a.Tells() || r.Event != "")}
 	var at time.Time
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
 	err = c.identify(ctx, a, r, at, new(int32), &w)
 	return a, w, err
+}
+
+// untold refuses to tell numbers without a key.
+func untold(a *app.App, event bool) error {
+	if event {
+		return visit.Errorf(visit.Forbidden, "event", "numbers of events are told with a key alone: send one as Authorization: Bearer …")
+	}
+	return visit.Errorf(visit.Forbidden, "", "app %s tells no numbers without a key: send one as Authorization: Bearer …, or have its "+
+		"operator make them public", a.Name)
 }
 
 // callerOf finds the app of a request, and the key that it shows; nil where it shows none.
@@ -129,6 +143,9 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		if a.NeedsKey() && !key.Opens(app.ScopeCount) {
 			return visit.Errorf(visit.Forbidden, "key", "it does not count: send one of the scope %s or %s", app.ScopeCount, app.ScopeAssert)
 		}
+	}
+	if a.NeedsKey() && key == nil {
+		return visit.Errorf(visit.BadKey, "key", "app %s tells nothing without a key: send one as Authorization: Bearer …", a.Name)
 	}
 	if a.IsOpen() || key != nil && key.Opens(asserting) {
 		return nil

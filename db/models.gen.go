@@ -46,7 +46,7 @@ type App struct {
 	RetainDays int32
 	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
 	ForgetDays int32
-	// What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.
+	// Which numbers are told without a key. off: none. answers: those of sites and pages, in answers to visits and questions. read: these, and badges. count: these, and badges count visits where they are asked to. Never those of events.
 	PublicCounts string
 	// The names of the tags that are counted: built-in ones, of which hour always is, and the app's own.
 	Tags []string

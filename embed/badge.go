@@ -16,7 +16,6 @@ import (
 // Badge is what somebody wants to see of a page.
 type Badge struct {
 	URI    string
-	Event  string // in place of the URI
 	Site   bool   // the number is the site's, not the page's
 	Number string // hot, pv or uv
 	Count  bool   // showing it is a visit
@@ -65,7 +64,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		}
 		return value == wanted
 	}
-	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), plain: q.Get("style") == "plain"}
+	b = Badge{URI: q.Get("uri"), plain: q.Get("style") == "plain"}
 	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
 	b.Site, b.Number = target == "site", number
 	b.label = badgeLabels[b.Number]

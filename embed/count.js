@@ -18,6 +18,7 @@
 	let here // what is counted, or about to be
 	let ignored
 	let warned
+	let untold // whether the app tells pages no numbers, once that is known: then they keep their own text
 	let from = d.referrer.split('/', 3).join('/') // the origin that led here, until it is sent; paths say more than anybody asks for
 	if (from == location.origin) from = ''
 
@@ -44,12 +45,15 @@
 		if (!warned) console.warn('footfall: ' + (warned = why))
 	}
 
+	const places = () => d.querySelectorAll('[data-footfall]')
+
 	const ask = async (path, how) => {
 		try {
 			const answer = await fetch(base + path, {credentials: 'omit', ...how})
 			const told = await answer.json()
 			if (answer.ok) return told
-			warn(told.error)
+			if (!ignored || places()[0]) warn(told.error)
+			if (ignored && answer.status == 403) return {} // where a visit would have been answered so
 		} catch {
 			warn(`no answer from ${base}: is it up, does app ${app} list this site, does connect-src allow it?`)
 		}
@@ -78,8 +82,9 @@
 
 	// fill fills all places that there are now; those of lists, once.
 	const fill = async () => {
+		if (untold ?? manual == null) return
 		const list = []
-		for (const p of d.querySelectorAll('[data-footfall]')) {
+		for (const p of places()) {
 			const of = p.dataset.footfallFor
 			if (of == null) put(p, said)
 			else if (asked.get(p) != of) {
@@ -106,8 +111,9 @@
 		return all
 	}
 
-	// count counts, unless this browser is left out, and returns the numbers.
-	const count = what => ask((ignored ? 'counts?' : 'visit?') + new URLSearchParams({app, ...what}), {keepalive: true})
+	// count counts, unless this browser is left out, and returns the numbers. Pages are told none of
+	// events.
+	const count = async what => ignored && what.event != null ? {} : ask((ignored ? 'counts?' : 'visit?') + new URLSearchParams({app, ...what}), {keepalive: true})
 
 	// visit counts where the reader is, once they see it, or another page. Of several visits before
 	// that one counts.
@@ -126,10 +132,12 @@
 		missing = 0
 		if (!ignored) from = '' // what follows comes from the page itself
 		const told = await answer
+		untold = !!told && !Object.keys(told)[0]
+		if (untold && places()[0]) warn(`app ${app} tells pages no numbers: see footfall app set --public-counts`)
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()
-			if (told) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
+			if (told && !untold) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
 		}
 		return told
 	}

@@ -2,6 +2,8 @@ package handler
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -44,6 +46,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: c.QueryParam("referrer")}} // which our own script sends
 	ask := b.request(c, &f)
 	ask.Key = "" // what some of these clients send as Authorization is none of ours
+	ask.Numbers = true
 	var a visit.Answer
 	if count {
 		a, err = b.counter.Visit(ctx, ask)
@@ -113,6 +116,17 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
+// inForm answers a call to an app that tells no numbers as a client looks for it: a member says that
+// there are none, and message why. Other errors are those of /visit.
+func inForm(c echo.Context, err error, failed string) error {
+	refused, is := errors.AsType[*visit.Error](err)
+	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
+		return err
+	}
+	says, _ := json.Marshal(refused.Message) // cannot fail for a text
+	return respond(c, http.StatusForbidden, fmt.Appendf(nil, `{%s,"message":%s,"error":%[2]s}`, failed, says))
+}
+
 // soxft answers the client of github.com/soxft/busuanzi: POST counts, PUT does so without numbers,
 // GET shows.
 func (b *busuanzi) soxft(c echo.Context) error {
@@ -127,7 +141,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	}
 	switch {
 	case err != nil:
-		return err
+		return inForm(c, err, `"success":false`)
 	case r.Method == http.MethodPut:
 		return c.NoContent(http.StatusNoContent)
 	}
@@ -149,7 +163,7 @@ func (b *busuanzi) vercount(c echo.Context) error {
 	}
 	numbers, err := b.numbers(c, uri, r.Method == http.MethodPost)
 	if err != nil {
-		return err
+		return inForm(c, err, `"status":"error"`)
 	}
 	return respond(c, http.StatusOK, []byte(`{"status":"success","message":"ok","data":`+string(numbers)+`}`))
 }

@@ -126,7 +126,8 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	says(e, "http://example.com/", `"page_pv":1`)
 	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // though demo counts every site
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
-		require.NoError(t, a.AddApp(ctx, "second", app.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"}}))
+		require.NoError(t, a.AddApp(ctx, "second", app.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"},
+			PublicCounts: ptr("answers")}))
 		return a.AddApp(ctx, "closed", app.Settings{Sites: []string{"closed.example"}, Access: ptr("key")})
 	})
 	says(e, "http://example.com/", "uri: several apps list the site example.com: their operator can say which one counts")

@@ -254,7 +254,8 @@ func TestThemesInChromium(t *testing.T) {
 	})
 	themes := []string{"next", "butterfly", "fluid"}
 	w.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.AddApp(ctx, "blog", app.Settings{Sites: []string{"next.example", "butterfly.example", "fluid.example"}})
+		return a.AddApp(ctx, "blog", app.Settings{Sites: []string{"next.example", "butterfly.example", "fluid.example"},
+			PublicCounts: ptr("read")})
 	})
 	b := w.drive(t)
 	for _, theme := range themes {

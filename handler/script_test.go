@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -287,8 +288,8 @@ func TestScriptInChromium(t *testing.T) {
 			`document.querySelector('u').click(), document.body.click()`, nil)
 		assert.Equal(t, int64(1), w.happened(t, "signup"))
 		var said string
-		b.ask(`footfall.event('signup').then(a => [a.page.rank, a.page.hot, a.site.hot].join())`, &said)
-		assert.Equal(t, "1,2,2", said)
+		b.ask(`footfall.event('signup').then(JSON.stringify)`, &said)
+		assert.Equal(t, "{}", said, "pages are told nothing of events")
 		b.leads(func() { b.ask(`document.querySelector('i').click()`, nil) })
 		require.Equal(t, "/thanks", w.hearVisit(t).At)
 		assert.Equal(t, int64(1), w.happened(t, "go"), "the click has led on")
@@ -334,6 +335,7 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, before+1, w.counted(t, "hello"))
 	})
 	t.Run("what a page is", func(t *testing.T) { tryNamed(t, w, b, page, docs) })
+	t.Run("an app that tells nothing", func(t *testing.T) { tryUntold(t, w, b, page, docs) })
 	t.Run("headless browsers are bots", func(t *testing.T) {
 		b.do("Emulation.setUserAgentOverride",
 			map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 " +
@@ -349,8 +351,9 @@ func TestScriptInChromium(t *testing.T) {
 func (w *internet) happened(t *testing.T, event string) int64 {
 	t.Helper()
 	var said visit.Answer
+	key := w.key("shop", app.ScopeRead)
 	require.Eventually(t, func() bool {
-		a := w.get("/counts?app=shop&event=" + event)
+		a := w.ask(http.MethodGet, "/counts?app=shop&event="+event, "Authorization", "Bearer "+key)
 		require.Equal(t, http.StatusOK, a.status, a.body)
 		require.NoError(t, json.Unmarshal([]byte(a.body), &said))
 		return said.Page.Hot > 0
@@ -528,6 +531,48 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 	var thrown string
 	b.ask(`(() => { try { history.pushState(0, '', 'https://other.example/') } catch (e) { return e.name } })()`, &thrown)
 	assert.Equal(t, "SecurityError", thrown, "the browser's own faults are the page's")
+}
+
+// tryUntold opens pages of an app that tells no numbers: they keep their own text, and whoever made
+// them hears why.
+func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
+	set := func(public string) {
+		w.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, "shop", app.Settings{PublicCounts: &public})
+		})
+	}
+	set(app.PublicOff)
+	const places = `<p>Opened <b data-footfall="page.hot">often</b>, <i data-footfall="page.hot" data-footfall-for="/hello">too</i></p>
+		<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p>`
+	b.spoken = []string{}
+	for _, c := range []struct{ at, places, text, says string }{
+		{"example.com/plain", "none", "none", ""},
+		{"example.com/plain/me#footfall-ignore", "none", "none", ""},
+		{"example.com/places/me#footfall-ignore", places, "Opened often, too", "app shop tells no numbers without a key: send one as " +
+			"Authorization: Bearer …, or have its operator make them public"},
+		{"example.com/places#footfall-count", places, "Opened often, too", "app shop tells pages no numbers: see footfall app set --public-counts"},
+	} {
+		path, fragment, _ := strings.Cut(c.at, "#")
+		b.open(page(path, docs["line"], c.places) + "#" + fragment)
+		b.ask(`document.dispatchEvent(new Event('turbo:load')); until(() => asked.length)`, nil)
+		var told string
+		b.ask(`footfall.visit().then(JSON.stringify)`, &told)
+		assert.Equal(t, "{}", told, c.at)
+		b.ask(`document.querySelectorAll('b[role=status]').forEach(p => p.remove()); document.dispatchEvent(new Event('turbo:load'))`, nil)
+		var seen string
+		b.ask(`settled().then(text)`, &seen)
+		assert.Equal(t, c.text, seen, c.at)
+		says := []string{}
+		if c.says != "" {
+			says = []string{"warning: footfall: " + c.says}
+		}
+		assert.Equal(t, says, slices.DeleteFunc(b.spoken, func(line string) bool { return !strings.HasPrefix(line, "warning") }), c.at)
+		b.spoken, b.console = []string{}, nil
+	}
+	set(app.PublicRead)
+	for path, hot := range map[string]int64{"plain": 2, "plain/me": 0, "places/me": 0, "places": 2} {
+		assert.Equal(t, hot, w.counted(t, path), path)
+	}
 }
 
 // tryNamed shows pages that name the address by which they count.

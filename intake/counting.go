@@ -153,7 +153,7 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	case got.Err == nil:
 		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, got.Answer)}
 	case errors.Is(got.Err, record.ErrNumbersLost):
-		c.results[e.Of] = Result{Outcome: Counted, Answer: visit.Answer{NoNumbers: true}}
+		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, visit.Answer{NoNumbers: true})}
 	case ok && verr.Kind == visit.Lost:
 		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is not known whether it was counted: " + c.again()}
 	}

@@ -26,6 +26,7 @@ type Answer struct {
 	Skipped  Skipped `json:"-"` // why the visit was not counted, if that was on purpose
 	Repeated bool    `json:"-"` // it was counted before; the numbers are those of now
 	Later    bool    `json:"-"` // it will be counted in a moment
+	Untold   bool    `json:"-"` // the caller is told no numbers
 	// NoNumbers: the visit was counted, now or before, and nobody knows its numbers.
 	NoNumbers bool  `json:"-"`
 	Behind    int64 `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet

@@ -170,6 +170,14 @@ var keeps = map[string]string{
 	"daily":   "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
+// tells says in a sentence which numbers an app tells without a key.
+var tells = map[string]string{
+	app.PublicOff:     "It tells its numbers to nobody without a key; answers would show them in its pages, and read in badges, too.",
+	app.PublicAnswers: "It tells pages their numbers, and anybody who asks; off would tell them to nobody without a key.",
+	app.PublicRead:    "It tells anybody the numbers of its pages, in badges, too; off would tell them to nobody without a key.",
+	"count":           "It tells anybody the numbers of its pages, and badges count; off would tell them to nobody without a key.",
+}
+
 // run adds the app, and says whose days it counts, what it keeps, what its pages need, and how one
 // looks at it.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
@@ -195,14 +203,16 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	}
 	fmt.Fprintf(p.stdout, "added app %s, which counts days of %s%s. The first visit fixes that; until then this changes it:\n\n  %s\n\n%s\n",
 		c.Name, *c.TZ, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[*c.Visitor])
-	access := ""
-	if c.Access != nil {
-		access = *c.Access
+	access := orZero(c.Access)
+	public := cmp.Or(orZero(c.PublicCounts), app.PublicOff)
+	if access == app.AccessOpen && c.PublicCounts == nil {
+		public = app.PublicRead
 	}
+	fmt.Fprintf(p.stdout, "%s This changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
 	if access != "key" { // for which no page counts
 		c.printLines(p)
 	}
-	if access == app.AccessOpen {
+	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {
 		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}

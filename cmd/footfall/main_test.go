@@ -80,8 +80,8 @@ func TestFirstSteps(t *testing.T) {
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
-		"demo  open    address  UTC  64           -            -           -\n"+
-		"shop  sites   hashed   UTC  56           example.com  b,a,c       tags=default,plan\n", well(t, "app", "list", "--data", data))
+		"demo  open    address  UTC  64           -            -           public-counts=read\n"+
+		"shop  sites   hashed   UTC  56           example.com  b,a,c       public-counts=answers,tags=default,plan\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc",

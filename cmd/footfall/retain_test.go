@@ -20,8 +20,8 @@ func TestRetain(t *testing.T) {
 	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--retain-days=10", "--forget-days=20", url)
 	well(t, "app", "add", "other", "--visitor=address", "--access=open", "--retain-days=0", url)
 	list := well(t, "app", "list", url)
-	assert.Regexp(t, `(?m)^shop .* retain-days=10,forget-days=20$`, list)
-	assert.Regexp(t, `(?m)^other .* retain-days=0$`, list)
+	assert.Regexp(t, `(?m)^shop .* public-counts=read,retain-days=10,forget-days=20$`, list)
+	assert.Regexp(t, `(?m)^other .* public-counts=read,retain-days=0$`, list)
 	refused := footfall(t, "app", "set", "shop", "--retain-days=21", url)
 	assert.Equal(t, exitUsage, refused.code)
 	assert.Equal(t, "footfall: --forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from "+

@@ -52,8 +52,14 @@ func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
 // LetsBadges reports whether anybody may see numbers by badges, or count by them.
 func (a *App) LetsBadges(count bool) bool {
-	return a.PublicCounts == publicCount || a.PublicCounts == publicRead && !count
+	return a.PublicCounts == publicCount || a.PublicCounts == PublicRead && !count
 }
+
+// Tells reports whether anybody is told numbers of pages and sites.
+func (a *App) Tells() bool { return a.PublicCounts != PublicOff }
+
+// IsPublic reports whether anybody may look at the dashboard and ask for reports.
+func (a *App) IsPublic() bool { return a.IsOpen() && a.LetsBadges(false) }
 
 // SkipsBots reports whether the visits of crawlers do not count.
 func (a *App) SkipsBots(untrusted bool) bool {

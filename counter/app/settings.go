@@ -54,11 +54,12 @@ const (
 	botsSkip  = "skip"
 )
 
-// What an app lets anybody do by badges.
+// Which numbers an app tells without a key; those of events never.
 const (
-	publicOff   = "off"   // nothing
-	publicRead  = "read"  // show sums of pages and sites
-	publicCount = "count" // the same, and count visits
+	PublicOff     = "off"     // none
+	PublicAnswers = "answers" // of pages and sites, in answers to visits and questions
+	PublicRead    = "read"    // the same, and badges show them; where access is open, so do dashboard and reports
+	publicCount   = "count"   // the same, and badges count visits
 )
 
 // Whether rows of visits have the tags by which reports can be filtered.
@@ -67,7 +68,7 @@ const (
 	filtersOff = "off"
 )
 
-var publicCounts = []string{publicOff, publicRead, publicCount}
+var publicCounts = []string{PublicOff, PublicAnswers, PublicRead, publicCount}
 
 // byDefault leaves a setting to the service.
 const byDefault = "default"
@@ -102,7 +103,7 @@ func (s Settings) make(row *db.App) error {
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
 		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access",
-			accessKey, publicRead)
+			accessKey, PublicRead)
 	}
 	return nil
 }

@@ -80,6 +80,9 @@ func Database(t testing.TB, o Options) string {
 	require.NoError(t, err)
 	return dbtest.Made(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
 		for name, settings := range o.Apps {
+			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
+				settings.PublicCounts = &answers // most tests look at what is answered
+			}
 			require.NoError(t, admin.NewAdmin(d, Secret).AddApp(context.Background(), name, settings))
 		}
 	})
