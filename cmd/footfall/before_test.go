@@ -37,7 +37,10 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	before := builtBefore(t)
 	database := dbtest.Empty(t)
 	url := "--database-url=" + database
-	for _, command := range [][]string{{"migrate", "up"}, {"app", "add", "demo", "--access=open", "--visitor=address"}} {
+	for _, command := range [][]string{{"migrate", "up"}, {"app", "add", "demo", "--access=open", "--visitor=address"},
+		{"app", "add", "blog", "--site=blog.example", "--visitor=address"},
+		{"app", "add", "shop", "--site=shop.example", "--visitor=address", "--access=key"},
+		{"app", "add", "badges", "--site=badges.example", "--visitor=address", "--public-counts=count"}} {
 		r := footfallOf(t, before, nil, "", append(command, url)...)
 		require.Zero(t, r.code, r.stderr)
 	}
@@ -80,6 +83,8 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	first.awaitReady()
 	applied, _ := first.logged("schema brought up to date")
 	assert.Contains(t, applied.whole, "inbox_carried.sql")
+	assert.Equal(t, []string{"badges count", "blog answers", "demo read", "shop off"},
+		dbtest.Column[string](t, conn, `SELECT name || ' ' || public_counts FROM apps ORDER BY name`), "who is told what stays")
 	had := waiting()
 	assert.Positive(t, had, "it is carried over")
 	eventually(t, "the version before still accepts", func() bool { return waiting() > had+50 })
