@@ -165,6 +165,18 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	return nil
 }
 
+// AppNamed returns the app of a name, with all of its settings.
+func (a *Admin) AppNamed(ctx context.Context, name string) (found db.App, err error) {
+	err = a.read(ctx, name, func(_ queries, row *db.App) error { found = *row; return nil })
+	return found, wrap("read app "+name, err)
+}
+
+// Apps returns all apps, by name.
+func (a *Admin) Apps(ctx context.Context) (apps []db.App, err error) {
+	apps, err = a.db.Apps(ctx)
+	return apps, wrap("list apps", err)
+}
+
 // Instances lists the services that run, the one that was started last at the end.
 func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { all, err = q.StatusInstances(ctx); return err })
@@ -271,6 +283,10 @@ var errBeingDeleted = visit.Errorf(visit.NotFound, "app",
 func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries, row *db.App) error) error {
 	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
 }
+
+// IsBehind reports whether a change was made, though some instance has not answered yet that it knows
+// of it.
+func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
 // changed returns when every running instance knows of a change, if that was made.
 func (a *Admin) changed(ctx context.Context, doing string, err error) error {
@@ -383,6 +399,9 @@ func wrap(doing string, err error) error {
 		return nil
 	case errors.As(err, &verr):
 		return verr
+	case db.IsDenied(err):
+		return visit.Errorf(visit.Forbidden, "", "this service has a role in the database that may count and change nothing: "+
+			"change it by a command, as the owner of the tables").Because(err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// AddKey makes a key of an app with some scopes and returns it, also with ErrInstancesBehind. The
+// AddKey makes a key of an app ("": of all, to change them) with some scopes and returns it, also with ErrInstancesBehind. The
 // key cannot be read again: only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
@@ -29,6 +30,17 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 	}
 	name, key := app.NewKey()
 	hash := app.HashOf(key)
+	if of == "" {
+		return key, wrap("add a key of all apps", a.inTx(ctx, func(q queries) error {
+			if !slices.Equal(names, []string{string(app.ScopeAdmin)}) {
+				return visit.Errorf(visit.Invalid, "scope", "a key of all apps changes them and does nothing else: write %s alone", app.ScopeAdmin)
+			}
+			if err := q.AdminKeyAdd(ctx, AdminKeyAddParams{Name: name, Hash: hash[:]}); err != nil {
+				return err
+			}
+			return q.note(ctx, "", "key", "", name+"_… (admin, all apps)")
+		}))
+	}
 	return key, a.change(ctx, "add a key of app ", of, func(q queries, row *db.App) error {
 		if err := q.KeyAdd(ctx, KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names}); err != nil {
 			return err
@@ -45,13 +57,47 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Keys lists an app's keys, revoked ones included.
-func (a *Admin) Keys(ctx context.Context, app string) ([]KeysListRow, error) {
+// KeyOfAll returns the name of a key that opens all apps; "" if it is none.
+func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err error) {
+	hash := app.HashOf(key)
+	err = a.db.Read(ctx, func(q *db.Queries) (err error) { name, err = New(q.Tx()).AdminKeyUse(ctx, hash[:]); return err })
+	if errors.Is(err, db.ErrNoRows) {
+		return "", nil
+	}
+	return name, wrap("look for a key", err)
+}
+
+// Keys lists an app's keys, or those of all apps (""), revoked ones included.
+func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err error) {
+	if app == "" {
+		err = a.db.Read(ctx, func(q *db.Queries) error {
+			rows, err := New(q.Tx()).AdminKeysList(ctx)
+			keys = make([]KeysListRow, len(rows))
+			for i, row := range rows {
+				keys[i] = KeysListRow(row)
+			}
+			return err
+		})
+		return keys, wrap("list the keys of all apps", err)
+	}
 	return list(ctx, a, "keys", app, queries.KeysList)
 }
 
 // RevokeKey makes a key invalid. It is named by its name, or by all of it.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
+	if of == "" {
+		return wrap("revoke a key of all apps", a.inTx(ctx, func(q queries) error {
+			revoked, err := q.AdminKeyRevoke(ctx, app.KeyName(name))
+			if err == nil && revoked == 0 {
+				return visit.Errorf(visit.NotFound, "key", "no key %.64q that is not revoked opens all apps: `footfall key list` names them",
+					app.KeyName(name))
+			}
+			if err != nil {
+				return err
+			}
+			return q.note(ctx, "", "key", app.KeyName(name)+"_…", "revoked")
+		}))
+	}
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
 		if err == nil && revoked == 0 {

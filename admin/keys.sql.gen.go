@@ -10,6 +10,95 @@ import (
 	"time"
 )
 
+const AdminKeyAdd = `-- name: AdminKeyAdd :exec
+INSERT INTO admin_keys (name, hash)
+VALUES ($1, $2)
+`
+
+type AdminKeyAddParams struct {
+	Name string
+	Hash []byte
+}
+
+// Adds a key that opens all apps. Its name and hash are random: another one's would be an error.
+func (q *Queries) AdminKeyAdd(ctx context.Context, arg AdminKeyAddParams) error {
+	_, err := q.db.Exec(ctx, AdminKeyAdd, arg.Name, arg.Hash)
+	return err
+}
+
+const AdminKeyRevoke = `-- name: AdminKeyRevoke :execrows
+UPDATE admin_keys
+SET revoked_at = now()
+WHERE name = $1
+  AND revoked_at IS NULL
+`
+
+// Revokes a key that opens all apps, by its name; no row if there is none, or if it is revoked.
+func (q *Queries) AdminKeyRevoke(ctx context.Context, name string) (int64, error) {
+	result, err := q.db.Exec(ctx, AdminKeyRevoke, name)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const AdminKeyUse = `-- name: AdminKeyUse :one
+UPDATE admin_keys
+SET used_at = now()
+WHERE hash = $1
+  AND revoked_at IS NULL
+RETURNING name
+`
+
+// The name of a key that opens all apps, which is used; no row if it is revoked, or none.
+func (q *Queries) AdminKeyUse(ctx context.Context, hash []byte) (string, error) {
+	row := q.db.QueryRow(ctx, AdminKeyUse, hash)
+	var name string
+	err := row.Scan(&name)
+	return name, err
+}
+
+const AdminKeysList = `-- name: AdminKeysList :many
+SELECT name, '{admin}'::text[] AS scopes, created_at, used_at, revoked_at
+FROM admin_keys
+ORDER BY id
+`
+
+type AdminKeysListRow struct {
+	Name      string
+	Scopes    []string
+	CreatedAt time.Time
+	UsedAt    *time.Time
+	RevokedAt *time.Time
+}
+
+// The keys that open all apps, revoked ones included, oldest first.
+func (q *Queries) AdminKeysList(ctx context.Context) ([]AdminKeysListRow, error) {
+	rows, err := q.db.Query(ctx, AdminKeysList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AdminKeysListRow
+	for rows.Next() {
+		var i AdminKeysListRow
+		if err := rows.Scan(
+			&i.Name,
+			&i.Scopes,
+			&i.CreatedAt,
+			&i.UsedAt,
+			&i.RevokedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const KeyAdd = `-- name: KeyAdd :exec
 INSERT INTO keys (app_id, name, hash, scopes)
 VALUES ($1, $2, $3, $4)

@@ -8,6 +8,7 @@ import (
 
 	"footfall/db"
 	"footfall/visit"
+	"footfall/webhook"
 )
 
 const mostWebhooks = 100 // of an app
@@ -19,6 +20,9 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
 			"it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
+	}
+	if err := webhook.CheckURL(url, private); err != nil {
+		return 0, "", nil, visit.Errorf(visit.Invalid, "", "%v", err)
 	}
 	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {
 		if target, err = webhookTarget(row, site, page); err != nil {

@@ -64,7 +64,7 @@ func (q *Queries) WebhookRemove(ctx context.Context, arg WebhookRemoveParams) (s
 }
 
 const WebhooksList = `-- name: WebhooksList :many
-SELECT id, uri, url, cardinality(waiting) AS waiting, since, try_at
+SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers
 FROM webhooks
 WHERE app_id = $1
 ORDER BY id
@@ -74,9 +74,11 @@ type WebhooksListRow struct {
 	ID      int32
 	Uri     string
 	Url     string
+	Private bool
 	Waiting int32
 	Since   time.Time
 	TryAt   time.Time
+	Answers []string
 }
 
 // The webhooks of an app.
@@ -93,9 +95,11 @@ func (q *Queries) WebhooksList(ctx context.Context, appID int32) ([]WebhooksList
 			&i.ID,
 			&i.Uri,
 			&i.Url,
+			&i.Private,
 			&i.Waiting,
 			&i.Since,
 			&i.TryAt,
+			&i.Answers,
 		); err != nil {
 			return nil, err
 		}

@@ -41,7 +41,8 @@ func TestWebhooks(t *testing.T) {
 	hooks, err := c.Admin.Webhooks(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, hooks, 2)
-	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since, TryAt: hooks[0].TryAt}, hooks[0])
+	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since,
+		TryAt: hooks[0].TryAt, Answers: []string{}}, hooks[0])
 
 	_, err = c.Admin.RemoveWebhook(ctx, "demo", id)
 	require.ErrorContains(t, err, "number: the app has no webhook", "another app's")

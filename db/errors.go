@@ -133,6 +133,9 @@ func answerOf(err error) *pgconn.PgError {
 	return &pgconn.PgError{}
 }
 
+// IsDenied reports whether the role of a session has not the right to do what it was asked for.
+func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
+
 // IsTooMuch reports whether a function of the schema refused to read as much as it was asked for.
 func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques

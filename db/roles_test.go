@@ -223,6 +223,7 @@ var notForTheService = []string{
 	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`,
 	`DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
 	`INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`, `DELETE FROM notes`,
+	`INSERT INTO admin_keys (name, hash) VALUES ('b', sha256('b'))`, `UPDATE admin_keys SET revoked_at = NULL`, `DELETE FROM admin_keys`,
 	`UPDATE changes SET who = 'other'`, `DELETE FROM changes`,
 	`UPDATE webhooks SET url = 'https://b.example'`, `UPDATE webhooks SET private = true`, `UPDATE webhooks SET uri = 'b.example'`,
 	`DELETE FROM webhooks`,

@@ -139,12 +139,15 @@ func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, erro
 	return app, nil
 }
 
-func siteNamed(c echo.Context) string {
-	site, err := url.PathUnescape(c.Param("site"))
+func siteNamed(c echo.Context) string { return named(c, "site") }
+
+// named is a part of the path.
+func named(c echo.Context, part string) string {
+	name, err := url.PathUnescape(c.Param(part))
 	if err != nil || c.Request().URL.RawPath == "" {
-		return c.Param("site") // which is not escaped any more
+		return c.Param(part) // which is not escaped any more
 	}
-	return site
+	return name
 }
 
 func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.App, site string) error {
@@ -201,11 +204,12 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	}
 }
 
-func (d *dashboard) origin(r *http.Request) string {
-	if d.PublicURL != "" {
-		return d.PublicURL
+// origin is where people reach the service, as scheme://host, or as the operator says it.
+func (s *service) origin(r *http.Request) string {
+	if s.PublicURL != "" {
+		return s.PublicURL
 	}
-	if r.TLS != nil || d.Proxies.overTLS(r) {
+	if r.TLS != nil || s.Proxies.overTLS(r) {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host

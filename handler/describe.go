@@ -3,12 +3,15 @@ package handler
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/report"
 )
 
@@ -25,6 +28,7 @@ var openAPI = sync.OnceValue(func() []byte {
 		paths["/api/apps/{app}/"+k.Name] = map[string]any{"get": describeOne(k, of[k.Name].(map[string]any))}
 	}
 	delete(all, "x-reports")
+	describeChanges(paths)
 	body, _ := json.Marshal(all)
 	return body
 })
@@ -96,4 +100,109 @@ func describe(c echo.Context) error {
 	h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	return send(c, "application/json", "no-cache", openAPI(), false)
+}
+
+// describeChanges describes the calls by which programs change apps, of what is declared of settings
+// and things.
+func describeChanges(paths object) {
+	settings := object{}
+	for _, s := range app.Declared {
+		schema := object{"description": "As footfall app set --" + s.Name + " says."}
+		switch {
+		case s.Many:
+			schema["type"], schema["items"] = "array", object{"type": "string"}
+		case s.Name == "respect-dnt":
+			schema["type"] = "boolean"
+		case s.Choices != nil:
+			schema["type"], schema["enum"] = "string", s.Choices
+		case s.Name == "tz":
+			schema["type"] = "string"
+		case !strings.HasPrefix(s.Name, "max-"): // which may be default
+			schema["type"] = "integer"
+		}
+		settings[s.Column()] = schema
+	}
+	named := object{"name": object{"type": "string"}}
+	maps.Copy(named, settings)
+	one := object{"type": "object", "additionalProperties": false, "properties": named}
+	all := object{"type": "object", "properties": object{"apps": object{"type": "array", "items": one}}}
+	paths["/api/apps"] = object{
+		"get":  describeChange("apps", "List all apps", nil, all),
+		"post": describeChange("addApp", "Add an app, by its name, with its tz and other settings", one, one),
+	}
+	paths["/api/apps/{app}"] = object{
+		"get": describeChange("app", "An app with its settings", nil, one, "app"),
+		"patch": describeChange("setApp", "Change settings of an app; what is not given stays",
+			object{"type": "object", "properties": settings}, one, "app"),
+		"delete": describeChange("deleteApp", "Delete an app and all that was counted for it, without asking", nil,
+			object{"type": "object"}, "app"),
+	}
+	for _, thing := range admin.Things {
+		describeThing(paths, thing, "/api/apps/{app}/", "an app", "app")
+	}
+	describeThing(paths, *admin.ThingNamed("keys"), "/api/", "all apps")
+}
+
+func describeThing(paths object, thing admin.Thing, below, of string, parameters ...string) {
+	row, given, needed := object{}, object{}, []any{}
+	for _, column := range thing.Columns {
+		row[column] = object{}
+	}
+	for _, f := range thing.Fields {
+		given[f.Name] = object{"type": "string"}
+		switch {
+		case f.Choices != nil:
+			given[f.Name] = object{"type": "array", "items": object{"type": "string", "enum": f.Choices}}
+		case f.Is:
+			given[f.Name] = object{"type": "boolean"}
+		case thing.Name == "offsets" && f.Name != "uri":
+			given[f.Name] = object{"type": "integer"}
+		}
+		if !f.Optional {
+			needed = append(needed, f.Name)
+		}
+	}
+	id, list := "All"+thing.Name, object{"type": "array", "items": object{"type": "object", "properties": row}}
+	if len(parameters) > 0 {
+		id = "App" + thing.Name
+	}
+	told := object{"type": "object", "properties": object{thing.Name: list}}
+	paths[below+thing.Name] = object{
+		"get": describeChange("list"+id, "List the "+thing.Name+" of "+of, nil, told, parameters...),
+		"post": describeChange("add"+id, "Add one to the "+thing.Name+" of "+of+"; what is secret of it is told this once",
+			object{"type": "object", "properties": given, "required": needed, "additionalProperties": false}, object{"type": "object"},
+			parameters...),
+	}
+	paths[below+thing.Name+"/{one}"] = object{"delete": describeChange("remove"+id, "Remove one of the "+thing.Name+" of "+of+
+		", which is named as the list names it", nil, object{"type": "object"}, append(parameters, "one")...)}
+}
+
+func describeChange(id, summary string, given, told object, parameters ...string) object {
+	body := func(schema object) object { return object{"application/json": object{"schema": schema}} }
+	success, responses := "200", object{}
+	for status, name := range map[string]string{"400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound", "429": "TooMany",
+		"503": "Unavailable"} {
+		responses[status] = refer("responses", name)
+	}
+	operation := object{"tags": []any{"changes"}, "operationId": id, "summary": summary, "security": []any{object{"key": []any{}}},
+		"responses": responses}
+	if given != nil {
+		operation["requestBody"] = object{"required": true, "content": body(given)}
+		responses["415"] = refer("responses", "NoJSON")
+		if strings.HasPrefix(id, "add") {
+			success = "201"
+		}
+	}
+	responses[success] = object{"description": "Done.", "content": body(told)}
+	responses["202"] = object{"description": "Done, but some instance has not answered yet that it knows of it.", "content": body(told)}
+	of := []any{}
+	for _, name := range parameters {
+		if name == "app" {
+			of = append(of, refer("parameters", name))
+			continue
+		}
+		of = append(of, object{"name": name, "in": "path", "required": true, "schema": object{"type": "string"}})
+	}
+	operation["parameters"] = of
+	return operation
 }

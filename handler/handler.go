@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/intake"
 	"footfall/pause"
@@ -32,6 +33,8 @@ type Options struct {
 	CountryHeader string
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
+	// Admin changes apps. Default: nobody does so over HTTP.
+	Admin *admin.Admin
 	// Dashboard tells whether the public server has pages for people.
 	Dashboard bool
 	// CountriesBy says who has made the file of countries, and under which licence, for the pages that

@@ -48,7 +48,8 @@ func newEdge(t *testing.T) *edge {
 		"shop": {Sites: []string{"example.com"}}}})
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
-		Reports: report.NewReader(e.DB), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
+		Reports: report.NewReader(e.DB), Admin: e.Admin, Dashboard: true,
+		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
 	}
 	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)
 	e.public, e.close = public.URL, public.Close

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 
 	"footfall/db"
 	"footfall/pause"
@@ -95,25 +96,45 @@ func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queri
 
 // deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.
 func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
-	failed := s.call(ctx, w)
+	status, failed := s.call(ctx, w)
+	answer := time.Now().UTC().Format("2006-01-02 15:04:05 UTC: ") + said(status, failed)
 	err := s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if failed == nil {
-			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body})
+			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body, Answer: answer})
 		}
-		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds()})
+		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds(), Answer: answer})
 	})
 	if failed = errors.Join(failed, err); failed != nil {
 		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)
 	}
 }
 
+// said tells people what became of a call. What a receiver has written may be anything.
+func said(status int, failed error) string {
+	if failed == nil {
+		return fmt.Sprintf("taken (%d)", status)
+	}
+	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, failed.Error()), "")
+}
+
+// Test makes a call to a webhook that says that it is a test, and returns what became of it.
+func (s *Sender) Test(ctx context.Context, id int32, url string, private bool) string {
+	body := fmt.Sprintf(`{"test":true,"id":"%d/test"}`, id)
+	return said(s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Body: body, Call: fmt.Sprintf("%d/test", id)}))
+}
+
 // call makes one call. Every answer with 2xx says that it was taken.
-func (s *Sender) call(ctx context.Context, w WebhooksTryRow) error {
+func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return errors.New("its URL cannot be called: remove it") // which may be secret
+		return 0, errors.New("its URL cannot be called: remove it") // which may be secret
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
@@ -125,13 +146,13 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) error {
 	}
 	answer, err := transport(w.Private).RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("%.200s", err.Error()) // it may quote all that was answered
+		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote all that was answered
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
+		return 0, fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
 	}
-	return nil
+	return answer.StatusCode, nil
 }
 
 // KeyText is a key as receivers are given it.

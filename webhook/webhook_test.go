@@ -405,9 +405,9 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	r := newReceiver(t, nil)
 	byName := strings.Replace(r.URL, "127.0.0.1", "localhost", 1)
 	for _, url := range []string{r.URL, byName} {
-		_, _, _, err := w.Admin.AddWebhook(t.Context(), "blog", "a.example", "", url, false)
-		require.NoError(t, err)
+		w.add(url)
 	}
+	w.Exec(w.t, `UPDATE webhooks SET private = false`)
 	w.come(1)
 	w.send(0)
 	require.Eventually(t, func() bool { return strings.Count(w.logged.String(), "no public address") == 2 }, dbtest.Patience, dbtest.Tick)
@@ -415,6 +415,10 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	w.Exec(w.t, `UPDATE webhooks SET private = true, try_at = now()`)
 	w.awaitAllTaken()
 	require.Len(t, r.ids(t), 2)
+	answers := desk.Column[[]string](t, w.Desk, `SELECT answers FROM webhooks`)[0]
+	require.Len(t, answers, 2)
+	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: taken \(200\)$`, answers[0], "the last first")
+	assert.Regexp(t, `UTC: .*no public address`, answers[1])
 }
 
 func TestCheckURL(t *testing.T) {

@@ -25,38 +25,42 @@ func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 
 const webhookBackOff = `-- name: WebhookBackOff :exec
 UPDATE webhooks
-SET try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => $1))
-WHERE id = $2
+SET answers = ($1::text || answers)[:5],
+    try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => $2))
+WHERE id = $3
 `
 
 type WebhookBackOffParams struct {
-	Most float64
-	ID   int32
+	Answer string
+	Most   float64
+	ID     int32
 }
 
 // Lets a webhook wait for as long again as it has, from a second up to so many.
 func (q *Queries) WebhookBackOff(ctx context.Context, arg WebhookBackOffParams) error {
-	_, err := q.db.Exec(ctx, webhookBackOff, arg.Most, arg.ID)
+	_, err := q.db.Exec(ctx, webhookBackOff, arg.Answer, arg.Most, arg.ID)
 	return err
 }
 
 const webhookTaken = `-- name: WebhookTaken :exec
 UPDATE webhooks
-SET waiting = waiting[2:],
+SET answers = ($1::text || answers)[:5],
+    waiting = waiting[2:],
     since = now(),
     try_at = now()
-WHERE id = $1
-  AND waiting[1] = $2::text
+WHERE id = $2
+  AND waiting[1] = $3::text
 `
 
 type WebhookTakenParams struct {
-	ID   int32
-	Body string
+	Answer string
+	ID     int32
+	Body   string
 }
 
 // Takes out the call that a receiver has taken, if it is still the first.
 func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) error {
-	_, err := q.db.Exec(ctx, webhookTaken, arg.ID, arg.Body)
+	_, err := q.db.Exec(ctx, webhookTaken, arg.Answer, arg.ID, arg.Body)
 	return err
 }
 

@@ -82,6 +82,14 @@ type (
 	}
 	webhookListCmd struct{ ofApp }
 
+	allKeyAddCmd struct {
+		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
+	}
+	allKeyListCmd   struct{}
+	allKeyRevokeCmd struct {
+		Key string `arg:""`
+	}
+
 	changesCmd struct {
 		App string `arg:"" optional:""`
 		N   int32  `default:"50" placeholder:"N"`
@@ -346,6 +354,18 @@ func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	return p.done(a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…")), "revoked the key of app %s", c.App)
+}
+
+func (c *allKeyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return (&keyAddCmd{Scope: c.Scope}).run(ctx, p, a)
+}
+
+func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return (&keyListCmd{}).run(ctx, p, a)
+}
+
+func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeKey(ctx, "", strings.TrimSuffix(c.Key, "_…")), "revoked the key of all apps")
 }
 
 // moment writes a time for people; nil is "-".

@@ -116,9 +116,14 @@ type commandLine struct {
 		Require standbyRequireCmd `cmd:""`
 	} `cmd:""`
 	Changes changesCmd `cmd:""`
-	Retain  retainCmd  `cmd:""`
-	Verify  verifyCmd  `cmd:""`
-	Status  statusCmd  `cmd:""`
+	Key     struct {
+		Add    allKeyAddCmd    `cmd:""`
+		List   allKeyListCmd   `cmd:""`
+		Revoke allKeyRevokeCmd `cmd:""`
+	} `cmd:""`
+	Retain  retainCmd `cmd:""`
+	Verify  verifyCmd `cmd:""`
+	Status  statusCmd `cmd:""`
 	Migrate struct {
 		Up     migrateUpCmd     `cmd:""`
 		Status migrateStatusCmd `cmd:""`

@@ -168,14 +168,14 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 
 	registry := newRegistry()
-	counting, endBeside, err := c.openCounter(ctx, p, d, registry, countries)
+	counting, changing, endBeside, err := c.openCounter(ctx, p, d, registry, countries)
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
 	defer endBeside()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
-		Reports:   report.NewReader(d),
+		Reports: report.NewReader(d), Admin: changing,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)
@@ -196,14 +196,14 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// openCounter opens the counter, which makes its metrics, and begins
-// what runs beside it until endBeside is called.
+// openCounter opens the counter, which makes its metrics, and what changes apps, and begins what runs
+// beside it until endBeside is called.
 func (c *serveCmd) openCounter(
 	ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries,
-) (counting *counter.Counter, endBeside func(), err error) {
+) (counting *counter.Counter, changing *admin.Admin, endBeside func(), err error) {
 	secret, err := p.secret()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if p.embedded() {
 		describeDisk(registry, p.Data)
@@ -213,9 +213,9 @@ func (c *serveCmd) openCounter(
 	recording.Filter = recording.FilterMemory > 0
 	counting, err = counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return counting, runBeside(d, counting, secret, p.log), nil
+	return counting, admin.NewAdmin(d, secret), runBeside(d, counting, secret, p.log), nil
 }
 
 // runBeside lets go of what need not be kept, once a day, and calls webhooks, or lets the calls wait

@@ -70,6 +70,24 @@ func orDefault[T any](chosen *T) any {
 // Of is what the setting is of an app: a string, a number, true or false, or a list of strings.
 func (s *Setting) Of(row *db.App) any { return s.of(row) }
 
+// Column is the setting's name in the tables and in JSON.
+func (s *Setting) Column() string {
+	switch s.Name {
+	case "site", "goal":
+		return s.Name + "s"
+	}
+	return strings.ReplaceAll(s.Name, "-", "_")
+}
+
+// Told is an app as JSON has it.
+func Told(row *db.App) map[string]any {
+	told := map[string]any{"name": row.Name}
+	for _, s := range Declared {
+		told[s.Column()] = s.of(row)
+	}
+	return told
+}
+
 // Text is what the setting is of an app, as people type it, a list in lines.
 func (s *Setting) Text(row *db.App) string {
 	if list, is := s.of(row).([]string); is {

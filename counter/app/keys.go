@@ -18,10 +18,11 @@ const (
 	ScopeCount  Scope = "count"  // count visits
 	ScopeAssert Scope = "assert" // count visits, and assert their visitors
 	ScopeRead   Scope = "read"   // read reports, and ask for the ranks of visitors
+	ScopeAdmin  Scope = "admin"  // change the app, or all apps
 )
 
 // Scopes are all scopes.
-var Scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
+var Scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead, ScopeAdmin}
 
 // A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
 // is the key's name, which need not be kept secret.

@@ -42,14 +42,15 @@ BEGIN
     -- alone.
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
-        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
+        GRANT SELECT ON schema_files, goose_db_version, apps, keys, admin_keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
             visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT DELETE ON tag_news, log_samples, here TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
+        GRANT UPDATE (used_at)        ON admin_keys     TO footfall_app;
         GRANT UPDATE (day_id, today, tags_today, own_tags_today) ON page_tallies TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
-        GRANT UPDATE (seen, since, try_at, waiting) ON webhooks TO footfall_app;
+        GRANT UPDATE (seen, since, try_at, waiting, answers) ON webhooks TO footfall_app;
         GRANT UPDATE (hot, pv, new_visitors) ON days    TO footfall_app;
         GRANT UPDATE (pv, newcomers)  ON tag_days       TO footfall_app;
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;

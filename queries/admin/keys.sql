@@ -39,3 +39,29 @@ SET revoked_at = now()
 WHERE app_id = @app_id
   AND name = @name
   AND revoked_at IS NULL;
+
+-- name: AdminKeysList :many
+-- The keys that open all apps, revoked ones included, oldest first.
+SELECT name, '{admin}'::text[] AS scopes, created_at, used_at, revoked_at
+FROM admin_keys
+ORDER BY id;
+
+-- name: AdminKeyAdd :exec
+-- Adds a key that opens all apps. Its name and hash are random: another one's would be an error.
+INSERT INTO admin_keys (name, hash)
+VALUES (@name, @hash);
+
+-- name: AdminKeyRevoke :execrows
+-- Revokes a key that opens all apps, by its name; no row if there is none, or if it is revoked.
+UPDATE admin_keys
+SET revoked_at = now()
+WHERE name = @name
+  AND revoked_at IS NULL;
+
+-- name: AdminKeyUse :one
+-- The name of a key that opens all apps, which is used; no row if it is revoked, or none.
+UPDATE admin_keys
+SET used_at = now()
+WHERE hash = @hash
+  AND revoked_at IS NULL
+RETURNING name;

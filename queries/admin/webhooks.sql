@@ -11,7 +11,7 @@ RETURNING id;
 
 -- name: WebhooksList :many
 -- The webhooks of an app.
-SELECT id, uri, url, cardinality(waiting) AS waiting, since, try_at
+SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers
 FROM webhooks
 WHERE app_id = @app_id
 ORDER BY id;

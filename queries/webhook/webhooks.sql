@@ -17,7 +17,8 @@ RETURNING id, url, private, waiting[1]::text AS body, (waiting[1]::json ->> 'id'
 -- name: WebhookTaken :exec
 -- Takes out the call that a receiver has taken, if it is still the first.
 UPDATE webhooks
-SET waiting = waiting[2:],
+SET answers = (@answer::text || answers)[:5],
+    waiting = waiting[2:],
     since = now(),
     try_at = now()
 WHERE id = @id
@@ -26,5 +27,6 @@ WHERE id = @id
 -- name: WebhookBackOff :exec
 -- Lets a webhook wait for as long again as it has, from a second up to so many.
 UPDATE webhooks
-SET try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => @most))
+SET answers = (@answer::text || answers)[:5],
+    try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => @most))
 WHERE id = @id;

@@ -1,0 +1,233 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"footfall/counter/app"
+	"footfall/visit"
+	"footfall/webhook"
+)
+
+// Thing is something of which an app has several, each added and removed by itself: what pages and
+// programs need to know to do so.
+type Thing struct {
+	Name, One string  // of several, as in addresses, and of one
+	Fields    []Field // what is given to add one
+	Columns   []string
+	// Lost says what cannot be undone when one is removed; "": it can be added again.
+	Lost string
+
+	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column names one
+	Add    func(ctx context.Context, a *Admin, app string, g Given) (Made, error)
+	Remove func(ctx context.Context, a *Admin, app, id string) error
+}
+
+// Field is something that is given to add a thing. Faults in it begin with its name.
+type Field struct {
+	Name     string
+	Help     string   // the name of the flag or argument, whose help it has
+	Choices  []string // several of them; nil: it is text
+	Is       bool     // it is true or false
+	Optional bool
+}
+
+// Given are values by the names of fields.
+type Given map[string][]string
+
+func (g Given) one(name string) string { return strings.Join(g[name], "\n") }
+
+// number reads a number; usual is what holds where none is given.
+func (g Given) number(name string, usual int64) (int64, error) {
+	if g.one(name) == "" {
+		return usual, nil
+	}
+	n, err := strconv.ParseInt(g.one(name), 10, 64)
+	if err != nil {
+		return 0, visit.Errorf(visit.Invalid, name, "%.64q is not a number", g.one(name))
+	}
+	return n, nil
+}
+
+// Made is what was added, with what is told this once.
+type Made map[string]any
+
+// Things are all of them.
+var Things = []Thing{
+	{
+		Name: "hosts", One: "host", Columns: []string{"host"}, Fields: []Field{{Name: "site", Help: "app site add <host>"}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			row, err := a.AppNamed(ctx, app)
+			for _, site := range row.Sites {
+				rows = append(rows, []any{site})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+			hosts, err := a.AddSites(ctx, app, g["site"])
+			return Made{"hosts": hosts}, err
+		},
+		Remove: func(ctx context.Context, a *Admin, app, id string) error {
+			_, err := a.RemoveSites(ctx, app, []string{id})
+			return err
+		},
+	},
+	{
+		Name: "keys", One: "key", Columns: []string{"key", "scope", "made", "used", "revoked"},
+		Lost:   "Programs that use this key are refused for ever.",
+		Fields: []Field{{Name: "scope", Help: "app key add --scope", Choices: strings.Split(scopeNames(), ", ")}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			keys, err := a.Keys(ctx, app)
+			for _, k := range keys {
+				rows = append(rows, []any{k.Name, k.Scopes, k.CreatedAt, k.UsedAt, k.RevokedAt})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, of string, g Given) (Made, error) {
+			var scopes []app.Scope
+			for _, scope := range g["scope"] {
+				scopes = append(scopes, app.Scope(scope))
+			}
+			key, err := a.AddKey(ctx, of, scopes)
+			return Made{"key": app.KeyName(key), "secret": key}, err
+		},
+		Remove: func(ctx context.Context, a *Admin, app, id string) error { return a.RevokeKey(ctx, app, id) },
+	},
+	{
+		Name: "links", One: "link", Columns: []string{"link", "site", "made", "until", "revoked"},
+		Lost: "Whoever has this link sees nothing by it for ever.",
+		Fields: []Field{{Name: "site", Help: "app share add --site", Optional: true},
+			{Name: "until", Help: "app share add --until", Optional: true}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			shares, err := a.Shares(ctx, app)
+			for _, s := range shares {
+				rows = append(rows, []any{s.Name, s.Site, s.CreatedAt, visit.DayText(s.LastDay), s.RevokedAt})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+			token, until, err := a.AddShare(ctx, app, g.one("site"), g.one("until"))
+			name, _, _ := strings.Cut(token, "_")
+			return Made{"link": name, "until": visit.DayText(until), "secret": token}, err
+		},
+		Remove: func(ctx context.Context, a *Admin, app, id string) error { return a.RevokeShare(ctx, app, id) },
+	},
+	{
+		Name: "notes", One: "note", Columns: []string{"number", "day", "site", "text"},
+		Fields: []Field{{Name: "day", Help: "app note add <day>"}, {Name: "text", Help: "app note add <text>"},
+			{Name: "site", Help: "app note add --site", Optional: true}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			notes, err := a.Notes(ctx, app)
+			for _, n := range notes {
+				rows = append(rows, []any{n.ID, visit.DayText(n.DayID), n.Site, n.Text})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+			n, err := a.AddNote(ctx, app, g.one("day"), g.one("text"), g.one("site"))
+			return Made{"number": n.ID, "day": visit.DayText(n.DayID)}, err
+		},
+		Remove: byNumber(func(a *Admin, ctx context.Context, app string, id int32) error {
+			_, err := a.RemoveNote(ctx, app, id)
+			return err
+		}),
+	},
+	{
+		Name: "webhooks", One: "webhook",
+		Columns: []string{"number", "target", "url", "private", "waiting", "next_try", "answers"},
+		Lost:    "Calls that wait for this webhook are made no more.",
+		Fields: []Field{{Name: "url", Help: "app webhook add <url>"}, {Name: "site", Help: "app webhook add --site", Optional: true},
+			{Name: "uri", Help: "app webhook add --uri", Optional: true},
+			{Name: "private", Help: "app webhook add --private", Is: true, Optional: true}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			hooks, err := a.Webhooks(ctx, app)
+			for _, w := range hooks {
+				rows = append(rows, []any{w.ID, w.Uri, w.Url, w.Private, w.Waiting, waits(w), w.Answers})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+			id, target, key, err := a.AddWebhook(ctx, app, g.one("site"), g.one("uri"), g.one("url"), g.one("private") == "true")
+			return Made{"number": id, "target": target, "secret": webhook.KeyText(key)}, err
+		},
+		Remove: byNumber(func(a *Admin, ctx context.Context, app string, id int32) error {
+			_, err := a.RemoveWebhook(ctx, app, id)
+			return err
+		}),
+	},
+	{
+		Name: "offsets", One: "offset", Columns: []string{"uri", "hot", "pv", "uv"},
+		Fields: []Field{{Name: "uri", Help: "offset set <uri>"}, {Name: "hot", Help: "offset set --hot"},
+			{Name: "pv", Help: "offset set --pv", Optional: true}, {Name: "uv", Help: "offset set --uv", Optional: true}},
+		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+			offsets, err := a.Offsets(ctx, app)
+			for _, o := range offsets {
+				rows = append(rows, []any{o.URI, o.Hot, o.PV, o.UV})
+			}
+			return rows, err
+		},
+		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+			hot, wrong := g.number("hot", 0)
+			uv, err := g.number("uv", 0)
+			wrong = cmp.Or(wrong, err)
+			pv, err := g.number("pv", uv)
+			if wrong = cmp.Or(wrong, err); wrong != nil {
+				return nil, wrong
+			}
+			done, err := a.SetOffsets(ctx, app, []Offset{{URI: g.one("uri"), Hot: hot, PV: pv, UV: uv}}, false)
+			return Made{"added": done.Added, "changed": done.Changed}, err
+		},
+		Remove: func(ctx context.Context, a *Admin, app, id string) error {
+			_, err := a.RemoveOffset(ctx, app, id)
+			return err
+		},
+	},
+}
+
+// ThingNamed is one of Things; nil if it is none.
+func ThingNamed(name string) *Thing {
+	for i := range Things {
+		if Things[i].Name == name {
+			return &Things[i]
+		}
+	}
+	return nil
+}
+
+func waits(w WebhooksListRow) any {
+	if w.Waiting == 0 {
+		return nil
+	}
+	return w.TryAt
+}
+
+// byNumber removes what is named by a number.
+func byNumber(
+	remove func(a *Admin, ctx context.Context, app string, id int32) error,
+) func(context.Context, *Admin, string, string) error {
+	return func(ctx context.Context, a *Admin, app, id string) error {
+		n, err := strconv.ParseInt(id, 10, 32)
+		if err != nil {
+			return visit.Errorf(visit.NotFound, "number", "%.64q is not a number: look at the list", id)
+		}
+		return remove(a, ctx, app, int32(n)) //nolint:gosec // it was parsed as one
+	}
+}
+
+// Check returns an error unless what is given has all that a thing needs, and nothing else.
+func (t *Thing) Check(g Given) error {
+	for name := range g {
+		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {
+			return visit.Errorf(visit.Invalid, name, "a %s has none: leave it out", t.One)
+		}
+	}
+	for _, f := range t.Fields {
+		if !f.Optional && g.one(f.Name) == "" {
+			return visit.Errorf(visit.Invalid, f.Name, "it is missing")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,326 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/visit"
+)
+
+// manage is what programs change: apps, and what an app has several of.
+type manage struct{ *service }
+
+var (
+	getOrPostAlone = []string{http.MethodGet, http.MethodPost}
+	ofOne          = []string{http.MethodGet, http.MethodPatch, http.MethodDelete}
+	deleteOnly     = []string{http.MethodDelete}
+)
+
+func (m *manage) routes() []route {
+	table := []route{
+		{"/api/apps", getOrPostAlone, m.apps},
+		{"/api/apps/:app", ofOne, m.app},
+		{"/api/keys", getOrPostAlone, func(c echo.Context) error { return m.several(c, admin.ThingNamed("keys")) }},
+		{"/api/keys/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, admin.ThingNamed("keys")) }},
+	}
+	for i := range admin.Things {
+		thing := &admin.Things[i]
+		table = append(table,
+			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, func(c echo.Context) error { return m.several(c, thing) }},
+			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, thing) }})
+	}
+	for i := range table {
+		handle := table[i].handle
+		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }
+	}
+	return table
+}
+
+// changer is who changes an app ("": all apps), by the key that a request shows: one of the scope
+// admin, of the app or of all.
+func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
+	r := c.Request()
+	key := bearer(r.Header)
+	if key != "" {
+		of, err := m.Admin.KeyOfAll(r.Context(), key)
+		if err != nil {
+			return nil, false, visit.Unanswered(err)
+		}
+		if of != "" {
+			return m.Admin.As("key " + of), true, nil
+		}
+	}
+	if name == "" {
+		kind := visit.Forbidden
+		if key == "" {
+			kind = visit.BadKey
+		}
+		return nil, false, visit.Errorf(kind, "key", "this takes a key of all apps: footfall key add --scope admin makes one")
+	}
+	ask := counter.Request{App: name, Key: key}
+	ask.Peer, _ = m.Proxies.client(r)
+	if err := m.counter.AuthorizeAdmin(r.Context(), ask); err != nil {
+		return nil, false, err
+	}
+	return m.Admin.As("key " + app.KeyName(key)), false, nil
+}
+
+// apps answers /api/apps.
+func (m *manage) apps(c echo.Context) error {
+	a, _, err := m.changer(c, "")
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if c.Request().Method == http.MethodPost {
+		given, err := readGiven(c)
+		if err != nil {
+			return err
+		}
+		name := strings.Join(given["name"], "\n")
+		delete(given, "name")
+		settings, err := settingsOf(given)
+		if err == nil && settings.TZ == nil {
+			err = visit.Errorf(visit.Invalid, "tz",
+				"it is missing: name the time zone whose days are counted, like Europe/Berlin; the first visit fixes it")
+		}
+		if err != nil {
+			return err
+		}
+		if settings.Visitor == nil {
+			hashed := app.ByHash
+			settings.Visitor = &hashed
+		}
+		return m.tell(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return m.told(ctx, name) })
+	}
+	apps, err := a.Apps(ctx)
+	list := []object{}
+	for i := range apps {
+		list = append(list, app.Told(&apps[i]))
+	}
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"apps": list}, nil })
+}
+
+// app answers /api/apps/NAME.
+func (m *manage) app(c echo.Context) error {
+	name := named(c, "app")
+	a, _, err := m.changer(c, name)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	switch c.Request().Method {
+	case http.MethodPatch:
+		given, err := readGiven(c)
+		if err != nil {
+			return err
+		}
+		settings, err := settingsOf(given)
+		if err != nil {
+			return err
+		}
+		err = a.SetApp(atLength(c), name, settings)
+		return m.tell(c, http.StatusOK, err, func() (any, error) { return m.told(ctx, name) })
+	case http.MethodDelete:
+		return m.tell(c, http.StatusOK, a.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
+	}
+	told, err := m.told(ctx, name)
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return told, nil })
+}
+
+// atLength lets a request take minutes, and what it does go on to its end where the caller has left.
+func atLength(c echo.Context) context.Context {
+	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(time.Hour)) // it can be
+	return context.WithoutCancel(c.Request().Context())
+}
+
+func (m *manage) told(ctx context.Context, name string) (object, error) {
+	row, err := m.Admin.AppNamed(ctx, name)
+	return app.Told(&row), err
+}
+
+// several answers for all things of a kind that an app has.
+func (m *manage) several(c echo.Context, thing *admin.Thing) error {
+	name := named(c, "app")
+	a, ofAll, err := m.changer(c, name)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if c.Request().Method == http.MethodPost {
+		given, err := readGiven(c)
+		if err != nil {
+			return err
+		}
+		made, err := addThing(ctx, a, thing, name, ofAll, given)
+		if token, is := made["secret"].(string); is && thing.Name == "links" {
+			made["url"] = m.origin(c.Request()) + "/share/" + token
+		}
+		return m.tell(c, http.StatusCreated, err, func() (any, error) { return made, nil })
+	}
+	rows, err := thing.List(ctx, a, name)
+	list := []object{}
+	for _, row := range rows {
+		one := object{}
+		for i, column := range thing.Columns {
+			one[column] = row[i]
+		}
+		list = append(list, one)
+	}
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
+}
+
+// addThing adds a thing to an app. Only who may change all apps adds keys by which these are changed.
+func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
+	if !ofAll && thing.Name == "keys" && slices.Contains(given["scope"], string(app.ScopeAdmin)) {
+		return nil, visit.Errorf(visit.Forbidden, "scope", "keys of the scope %s are made by those who may change all apps", app.ScopeAdmin)
+	}
+	if err := thing.Check(given); err != nil {
+		return nil, err
+	}
+	return thing.Add(ctx, a, name, given)
+}
+
+func (m *manage) remove(c echo.Context, thing *admin.Thing) error {
+	a, _, err := m.changer(c, named(c, "app"))
+	if err != nil {
+		return err
+	}
+	err = thing.Remove(c.Request().Context(), a, named(c, "app"), named(c, "one"))
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"removed": named(c, "one")}, nil })
+}
+
+// tell answers with what there is now, unless it could not be made so. 202 says that it is, and that
+// some instance has not answered yet that it knows of it.
+func (m *manage) tell(c echo.Context, status int, err error, told func() (any, error)) error {
+	if admin.IsBehind(err) {
+		status, err = http.StatusAccepted, nil
+	}
+	var verr *visit.Error
+	if err != nil && c.Request().Method == http.MethodGet && !errors.As(err, &verr) {
+		return visit.Unanswered(err)
+	}
+	if err != nil {
+		return err
+	}
+	is, err := told()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	return respond(c, status, body)
+}
+
+// settingsOf reads settings by their names in JSON, or tells all that is wrong with them.
+func settingsOf(given admin.Given) (s app.Settings, err error) {
+	var faults []string
+	for _, setting := range app.Declared {
+		if typed, is := given[setting.Column()]; is {
+			if err := setting.Give(&s, typed); err != nil {
+				faults = append(faults, err.Error())
+			}
+			delete(given, setting.Column())
+		}
+	}
+	for name := range given {
+		faults = append(faults, visit.Errorf(visit.Invalid, "", "%.64q is not a setting: leave it out", name).Error())
+	}
+	if len(faults) > 0 {
+		return s, visit.Errorf(visit.Invalid, "", "%s", strings.Join(faults, "\n"))
+	}
+	return s, nil
+}
+
+// inColumns has an error name settings as JSON does.
+func inColumns(err error) error {
+	var verr *visit.Error
+	if !errors.As(err, &verr) {
+		return err
+	}
+	told := *verr
+	told.Message = settingNamed.ReplaceAllStringFunc(told.Message, func(name string) string {
+		for _, s := range app.Declared {
+			if s.Name+":" == name {
+				return s.Column() + ":"
+			}
+		}
+		return name
+	})
+	return &told
+}
+
+var settingNamed = regexp.MustCompile(`(?m)^[a-z0-9-]+:`)
+
+const mostGiven = 1 << 20 // bytes: 10,000 hosts
+
+// readGiven reads an object of strings, numbers, true and false, and lists of strings.
+func readGiven(c echo.Context) (admin.Given, error) {
+	r := c.Request()
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send JSON, with Content-Type: application/json")
+	}
+	sent, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, mostGiven))
+	if err != nil {
+		return nil, invalid("body", "it could not be read to its end, or is larger than %d bytes", mostGiven)
+	}
+	d := json.NewDecoder(bytes.NewReader(sent))
+	d.UseNumber()
+	wrong := invalid("body", "it is not a JSON object of strings, numbers, true, false and lists of strings, each given once")
+	if open, _ := d.Token(); open != json.Delim('{') {
+		return nil, wrong
+	}
+	given := admin.Given{}
+	for d.More() {
+		key, _ := d.Token()
+		name, _ := key.(string)
+		var value any
+		if _, twice := given[name]; twice || d.Decode(&value) != nil {
+			return nil, wrong
+		}
+		list, is := value.([]any)
+		if !is {
+			list = []any{value}
+		}
+		given[name] = []string{}
+		for _, one := range list {
+			text, is := textOf(one)
+			if !is {
+				return nil, invalid(name, "it is not text, a number, true, false or a list of texts")
+			}
+			given[name] = append(given[name], text)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, wrong
+	}
+	return given, nil
+}
+
+func textOf(value any) (text string, is bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return map[bool]string{true: "true", false: "false"}[v], true
+	}
+	return "", false
+}

@@ -1,0 +1,171 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter/app"
+)
+
+// manage sends a call with a key ("": none) and JSON ("": none).
+func (e *edge) manage(method, path, key, body string) answer {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, e.public+path, strings.NewReader(body))
+	require.NoError(e.t, err)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(e.t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(e.t, err)
+	return answer{response.StatusCode, response.Header, string(read)}
+}
+
+func (e *edge) newKey(of string, scopes ...app.Scope) string {
+	e.t.Helper()
+	key, err := e.Admin.AddKey(e.t.Context(), of, scopes)
+	require.NoError(e.t, err)
+	return key
+}
+
+// TestProgramsChangeApps does by REST all that can be done, once.
+func TestProgramsChangeApps(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	all := e.newKey("", app.ScopeAdmin)
+	document := readDocument(t)
+	told := map[string]any{} // of the last call
+	call := func(status int, method, path, body string, values ...string) {
+		t.Helper()
+		a := e.manage(method, path, all, body)
+		require.Equal(t, status, a.status, a.body)
+		told = map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(a.body), &told))
+		for _, value := range values {
+			assert.Contains(t, a.body, value)
+		}
+	}
+	call(400, "POST", "/api/apps", `{"name":"blog","sites":["blog.example"]}`, `"error":"tz: it is missing`)
+	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1,"colour":"red"}`, `\"colour\" is not a setting`)
+	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1}`, `tz: \"Mars\" is not`,
+		`max_requests: \"-1\" is not a limit`)
+	call(400, "POST", "/api/apps", `{"name":"No way","tz":"UTC","sites":["blog.example"]}`, `is not a name for an app`)
+	call(201, "POST", "/api/apps", `{"name":"blog","tz":"Europe/Berlin","sites":["Blog.example"],"retain_days":60}`, `"visitor":"hashed"`)
+	assert.Empty(t, document.faults("$", document.at(document.operations()["POST /api/apps"], "responses", "201", "content",
+		"application/json", "schema"), any(told)))
+	call(400, "POST", "/api/apps", `{"name":"blog","tz":"UTC","sites":["blog.example"]}`, `there is an app blog already`)
+	call(200, "GET", "/api/apps", "", `"name":"blog"`, `"name":"shop"`)
+	call(200, "PATCH", "/api/apps/blog", `{"public_counts":"read","respect_dnt":true,"max_requests":9,"goals":["event:signup"]}`)
+	call(200, "GET", "/api/apps/blog", "", `"public_counts":"read"`, `"respect_dnt":true`, `"max_requests":9`, `"goals":["event:signup"]`,
+		`"retain_days":60`, `"sites":["blog.example"]`)
+	call(400, "PATCH", "/api/apps/blog", `{"public_counts":"all"}`, `public_counts: \"all\" is not known`)
+	call(400, "PATCH", "/api/apps/blog", `{"retain_days":1,"retain_days":2}`, `each given once`)
+	call(404, "PATCH", "/api/apps/nobody", `{"retain_days":1}`, `there is no app`)
+
+	call(201, "POST", "/api/apps/blog/hosts", `{"site":"two.example"}`, `["blog.example","two.example"]`)
+	call(200, "DELETE", "/api/apps/blog/hosts/blog.example", "")
+	call(404, "DELETE", "/api/apps/blog/hosts/blog.example", "", `does not list blog.example`)
+	call(201, "POST", "/api/apps/blog/keys", `{"scope":["read","count"]}`, `"secret":"footfall_`)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps/blog/days?site=two.example", told["secret"].(string), "").status)
+	name := told["key"].(string)
+	call(200, "GET", "/api/apps/blog/keys", "", name, `"scope":["read","count"]`)
+	call(200, "DELETE", "/api/apps/blog/keys/"+name, "")
+	call(201, "POST", "/api/apps/blog/links", `{"until":"2030-01-01"}`, `"until":"2030-01-01"`, `"url":"`+e.public+`/share/`)
+	assert.Equal(t, 200, e.manage("GET", strings.TrimPrefix(told["url"].(string), e.public), "", "").status)
+	call(200, "DELETE", "/api/apps/blog/links/"+told["link"].(string), "")
+	call(201, "POST", "/api/apps/blog/notes", `{"day":"2019-06-29","text":"A new version"}`, `"number":1`)
+	call(200, "GET", "/api/apps/blog/notes", "", `"text":"A new version"`, `"site":null`)
+	call(404, "DELETE", "/api/apps/blog/notes/x", "", `is not a number`)
+	call(200, "DELETE", "/api/apps/blog/notes/1", "")
+	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example"}`, `is no public address`)
+	call(201, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example","private":true}`, `"secret":"whsec_`)
+	call(200, "GET", "/api/apps/blog/webhooks", "", `"target":"two.example"`, `"answers":[]`)
+	call(200, "DELETE", "/api/apps/blog/webhooks/1", "")
+	call(400, "POST", "/api/apps/blog/offsets", `{"uri":"two.example/a","hot":1,"uv":2}`, `hot: 1 is less than uv`)
+	call(201, "POST", "/api/apps/blog/offsets", `{"uri":"two.example/a b","hot":3,"uv":2}`, `"added":1`)
+	call(200, "GET", "/api/apps/blog/offsets", "", `"uri":"two.example/a%20b"`)
+	call(200, "DELETE", "/api/apps/blog/offsets/"+url.PathEscape("two.example/a%20b"), "")
+
+	call(400, "POST", "/api/keys", `{"scope":["read"]}`, `scope: a key of all apps changes them`)
+	call(201, "POST", "/api/keys", `{"scope":["admin"]}`, `"secret":"footfall_`)
+	other, of := told["secret"].(string), told["key"].(string)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps", other, "").status)
+	call(200, "DELETE", "/api/keys/"+of, "")
+	assert.Equal(t, 403, e.manage("GET", "/api/apps", other, "").status)
+	call(200, "DELETE", "/api/apps/blog", "")
+	call(404, "GET", "/api/apps/blog", "")
+	for _, wrong := range []string{`[]`, `{`, `{"a":null}`, `{"a":{}}`, `{"text":["a",1.5,[]]}`, `{"\u0000":1}`,
+		`{"text":"a\u202eb","day":"today"}`} {
+		assert.Equal(t, 400, e.manage("POST", "/api/apps/shop/notes", all, wrong).status, wrong)
+	}
+	changes, err := e.Admin.Changes(t.Context(), "blog", 100)
+	require.NoError(t, err)
+	for _, c := range changes {
+		assert.Equal(t, "key "+app.KeyName(all), c.Who)
+	}
+	assert.Greater(t, len(changes), 15)
+}
+
+// TestRightsOfKeys asks each call that changes something with each kind of key: what is refused
+// changes nothing.
+func TestRightsOfKeys(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	all, own := e.newKey("", app.ScopeAdmin), e.newKey("shop", app.ScopeAdmin)
+	link, _, err := e.Admin.AddShare(t.Context(), "shop", "", "")
+	require.NoError(t, err)
+	callers := []struct{ who, key string }{
+		{"nobody", ""}, {"a link", link}, {"count", e.newKey("shop", app.ScopeCount)}, {"assert", e.newKey("shop", app.ScopeAssert)},
+		{"read", e.newKey("shop", app.ScopeRead)}, {"admin of another app", e.newKey("demo", app.ScopeAdmin)},
+		{"all but admin", e.newKey("shop", app.ScopeCount, app.ScopeAssert, app.ScopeRead)}, {"its own", own}, {"all", all},
+	}
+	type call struct{ method, path, body, allowed string }
+	calls := []call{
+		{"GET", "/api/apps", "", "all"}, {"POST", "/api/apps", `{"name":"x","tz":"UTC","sites":["x.example"]}`, "all"},
+		{"GET", "/api/keys", "", "all"}, {"POST", "/api/keys", `{"scope":"admin"}`, "all"}, {"DELETE", "/api/keys/none", "", "all"},
+		{"GET", "/api/apps/shop", "", "its own, all"}, {"PATCH", "/api/apps/shop", `{"retain_days":60}`, "its own, all"},
+		{"POST", "/api/apps/shop/keys", `{"scope":"admin"}`, "all"}, {"POST", "/api/apps/shop/keys", `{"scope":"read"}`, "its own, all"},
+	}
+	for _, thing := range admin.Things {
+		calls = append(calls, call{"GET", "/api/apps/shop/" + thing.Name, "", "its own, all"},
+			call{"POST", "/api/apps/shop/" + thing.Name, `{"nothing":1}`, "its own, all"},
+			call{"DELETE", "/api/apps/shop/" + thing.Name + "/none", "", "its own, all"})
+	}
+	calls = append(calls, call{"DELETE", "/api/apps/shop", "", "its own, all"}) // last, by its own
+	before := e.One(t, `SELECT count(*) FROM changes`)
+	for _, as := range callers[:7] {
+		for _, c := range calls {
+			a := e.manage(c.method, c.path, as.key, c.body)
+			if as.key == "" || as.who == "a link" || as.who == "admin of another app" && strings.HasPrefix(c.path, "/api/apps/shop") {
+				assert.Contains(t, []int{401, 403}, a.status, "%s: %v: %s", as.who, c, a.body)
+			} else {
+				assert.Equal(t, 403, a.status, "%s: %v: %s", as.who, c, a.body)
+			}
+		}
+	}
+	assert.Equal(t, before, e.One(t, `SELECT count(*) FROM changes`), "nothing was changed")
+	for _, as := range callers[7:] {
+		for _, c := range calls {
+			a := e.manage(c.method, c.path, as.key, c.body)
+			allowed := a.status < 300 || a.status == 400 || a.status == 404
+			assert.Equal(t, strings.Contains(c.allowed, as.who), allowed, "%s: %v: %d %s", as.who, c, a.status, a.body)
+		}
+	}
+	assert.Empty(t, e.Table(t, `SELECT * FROM changes WHERE changes::text LIKE '%`+all[30:]+`%' OR changes::text LIKE '%`+link[9:]+`%'`))
+	e.close()
+	assert.NotContains(t, e.log.String(), all[18:])
+}
