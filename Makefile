@@ -36,12 +36,13 @@ build: ## build bin/footfall
 	$(BUILD) -o bin/footfall ./cmd/footfall
 
 .PHONY: release
-release: ## make bin/release: programs for linux on amd64 and arm64, what they are made of, and SHA256SUMS
+release: build ## make bin/release: programs and packages for linux on amd64 and arm64, what they are made of, and SHA256SUMS
 	rm -rf bin/release
 	for arch in amd64 arm64; do \
 	  program=bin/release/footfall-$(VERSION)-linux-$$arch; \
 	  GOOS=linux GOARCH=$$arch $(BUILD) -buildvcs=true -o $$program ./cmd/footfall; \
 	  GOOS=linux GOARCH=$$arch $(SBOM) -output $$program.cdx.json $$program; $(LICENSED) $$program.cdx.json; \
+	  scripts/package '$(VERSION)' $$arch $$program $$program; \
 	done
 	cd bin/release && sha256sum * >SHA256SUMS
 
@@ -138,6 +139,10 @@ bench-reports: build-bench ## measure reports beside counting on 10 million visi
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
 	scripts/compose-test
+
+.PHONY: package-test
+package-test: ## install the .deb into a bare Debian, count, upgrade, purge; on Debian, as root
+	scripts/package-test
 
 .PHONY: image-test
 image-test: sbom ## build the image and look whether it keeps what the Dockerfile promises; needs a Docker engine

@@ -405,7 +405,11 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	both := func(path string) []answer {
-		return []answer{e.get(path), e.do(http.MethodGet, e.admin+path, "", "")}
+		answers := []answer{e.get(path), e.do(http.MethodGet, e.admin+path, "", "")}
+		if path == "/readyz" {
+			answers = append(answers, e.get("/healthz"))
+		}
+		return answers
 	}
 	for _, a := range append(both("/livez"), both("/readyz")...) {
 		assert.Equal(t, http.StatusOK, a.status)

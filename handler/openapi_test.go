@@ -435,7 +435,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /people/lookup", "", append([]string{"Authorization", "Bearer " + count}, inJSON...), `{"app":"shop","ids":[]}`, 403},
 		{"POST /people/lookup", "", []string{"Content-Type", "text/plain"}, `{}`, 415},
 		{"POST /people/lookup", "", inJSON, strings.Repeat(" ", int(manyPeople.most)+1), 413},
-		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
+		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200}, {"GET /healthz", "", nil, "", 200},
 		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&after=cHYgMSAwIDA", nil, "", 200},
@@ -501,7 +501,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"POST /counts", "", inJSON, `{"app":"demo","uris":["http://a.example/"]}`, 503},
 		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503},
 		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},
-		{"GET /readyz", "", nil, "", 503},
+		{"GET /readyz", "", nil, "", 503}, {"GET /healthz", "", nil, "", 503},
 	})
 	for _, k := range report.Reports {
 		var headers []string
@@ -582,7 +582,7 @@ func (c *checker) sendSame(t *testing.T, count string) {
 		tag := c.get(strings.Replace(path, "{version}", embed.Version+".js", 1)).header.Get("ETag")
 		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", tag}, "", 304})
 	}
-	for _, path := range []string{"/livez", "/readyz", "/openapi.json", "/count.js", "/count.{version}"} {
+	for _, path := range []string{"/livez", "/readyz", "/healthz", "/openapi.json", "/count.js", "/count.{version}"} {
 		c.send(t, sent{"GET " + path, "", []string{"X-Long", strings.Repeat("x", 2*maxHeader)}, "", 431})
 	}
 }

@@ -47,7 +47,7 @@ func (s *service) publicRoutes() []route {
 		{embed.ScriptPath, getOnly, script(embed.Count, scriptCache)},
 		{"/count.:version", getOnly, scriptVersion},
 		{"/livez", getOnly, s.alive},
-		{"/readyz", getOnly, s.ready},
+		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the same, by the name that many ask for
 	}
 	table = append(table, (&busuanzi{s}).routes()...)
 	r := &reports{s, make(chan struct{}, reportPlaces)}

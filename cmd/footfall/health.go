@@ -22,9 +22,18 @@ func (c *healthCmd) check(globals) (f faults) {
 }
 
 func (c *healthCmd) run(ctx context.Context, p *program) error {
+	if err := askService(ctx, c.Addr, "/readyz"); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stdout, "ready")
+	return nil
+}
+
+// askService tells why the service at an address does not answer a path with 200.
+func askService(ctx context.Context, address, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(c.Addr)+"/readyz", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(address)+path, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -40,7 +49,6 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the status alone must do
 		return fmt.Errorf("the service is not ready: %s %s", response.Status, answer.Error)
 	}
-	fmt.Fprintln(p.stdout, "ready")
 	return nil
 }
 

@@ -183,7 +183,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if admin != nil {
 		answerOn(admin, operators, failed)
 	}
-	c.announce(p, public.Addr(), admin, apps)
+	c.announce(ctx, p, public.Addr(), admin, apps)
 
 	select {
 	case <-ctx.Done():
@@ -364,12 +364,13 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
 
 // announce tells where the service answers, and how one goes on as long as the app to try out with is
 // as it was made.
-func (c *serveCmd) announce(p *program, public net.Addr, operators net.Listener, apps []db.App) {
+func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, apps []db.App) {
 	where := []any{"address", public.String()}
 	if operators != nil {
 		where = append(where, "admin", operators.Addr().String())
 	}
 	p.log.Info("ready", where...)
+	go tellSystemd(ctx, public.String(), p.log)
 	if !p.embedded() || !slices.ContainsFunc(apps, admin.IsDemo) {
 		return
 	}

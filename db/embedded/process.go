@@ -40,11 +40,12 @@ func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 }
 
 // childEnv returns the environment without the variables that would change the server's settings or
-// the language of its messages.
+// the language of its messages, or have it tell systemd how our service is.
 func childEnv() []string {
 	env := []string{"LC_ALL=C"}
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && name != "LANGUAGE" {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && name != "LANGUAGE" && name != "NOTIFY_SOCKET" {
 			env = append(env, entry)
 		}
 	}
