@@ -138,14 +138,6 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	})
 }
 
-// demo is the app that is there to try out with.
-const demo = "demo"
-
-// IsDemo reports whether an app is the one to try out with, and anybody may still count for it.
-func IsDemo(row db.App) bool {
-	return row.Name == demo && row.Access == app.AccessOpen && len(row.Sites) == 0
-}
-
 // AddDemo adds the app for trying out, which is open to everybody, to a database that has never had
 // an app. Once it was deleted, or somebody has begun with an app of their own, nobody gets an open
 // app that they did not ask for.
@@ -159,7 +151,7 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 		return nil
 	}
 	open := app.AccessOpen
-	if err := a.AddApp(ctx, demo, app.Settings{Access: &open}); !errors.Is(err, db.ErrInstancesBehind) {
+	if err := a.AddApp(ctx, app.Demo, app.Settings{Access: &open}); !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
 	return nil

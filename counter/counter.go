@@ -39,7 +39,7 @@ type Request struct {
 
 	Key string // the key that the caller shows; "": none
 
-	Session string // what a browser shows in place of a key: SignIn gives it; "": none
+	MayLook func(app string) bool // what the caller is signed in for, in place of a key; nil: for nothing
 
 	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart
 	// by ids. With neither, the visitor is Peer.

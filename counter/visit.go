@@ -113,11 +113,8 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key,
 	return a, key, err
 }
 
-// keyOf returns the key that a request shows; nil where it shows none, or a session that is over.
+// keyOf returns the key that a request shows; nil where it shows none.
 func (c *Counter) keyOf(register *app.Register, a *app.App, r *Request) (*app.Key, error) {
-	if r.Session != "" {
-		return c.sessionKey(register, a, r.Session), nil
-	}
 	if r.Key == "" {
 		return nil, nil
 	}

@@ -225,6 +225,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	undo := []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.changes`, `DROP TABLE cell.admin_keys`, `DROP TABLE cell.log_samples`,
+		`DROP TABLE cell.account_links, cell.account_sessions, cell.account_apps, cell.accounts`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
 		`ALTER TABLE cell.apps DROP COLUMN goals CASCADE`, `ALTER TABLE cell.offsets DROP COLUMN told CASCADE`,
 		`ALTER TABLE cell.webhooks DROP COLUMN answers CASCADE`, `DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
@@ -263,7 +264,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
 		"00014_inbox_carried.sql", "00015_row_tags.sql", "00016_goals.sql", "00017_told_ranks.sql", "00018_here.sql", "00019_changes.sql",
-		"00020_public_counts.sql", "00021_admin_keys.sql",
+		"00020_public_counts.sql", "00021_admin_keys.sql", "00022_accounts.sql",
 		"functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))

@@ -296,6 +296,24 @@ var rules = []struct{ refusedBy, sql string }{
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{-2}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190628, 20190627}', '{-5, 1}')`},
 
+	{"accounts_pkey", `INSERT INTO accounts (id, name, folded) OVERRIDING SYSTEM VALUE VALUES (1, 'b', 'b')`},
+	{"accounts_names_are_different", `INSERT INTO accounts (name, folded) VALUES ('A', 'a')`},
+	{"accounts_name_length", `UPDATE accounts SET name = ''`},
+	{"accounts_name_is_folded", `UPDATE accounts SET folded = NULL`},
+	{"accounts_password_is_hashed", `UPDATE accounts SET password = 'plain'`},
+	{"account_apps_pkey", `INSERT INTO account_apps (account_id, app_id) VALUES (1, 1)`},
+	{"account_apps_account_id_fkey", `UPDATE account_apps SET account_id = 99`},
+	{"account_apps_app_id_fkey", `UPDATE account_apps SET app_id = 99`},
+	{"account_sessions_pkey", `INSERT INTO account_sessions (id, account_id, hash, browser) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, sha256('b'), '')`},
+	{"account_sessions_account_id_fkey", `UPDATE account_sessions SET account_id = 99`},
+	{"account_sessions_are_different", `INSERT INTO account_sessions (account_id, hash, browser) VALUES (1, sha256('a'), '')`},
+	{"account_sessions_hash_is_sha256", `UPDATE account_sessions SET hash = 'plain'`},
+	{"account_sessions_browser_is_short", `UPDATE account_sessions SET browser = repeat('b', 101)`},
+	{"account_links_pkey", `INSERT INTO account_links (hash) VALUES (sha256('a'))`},
+	{"account_links_account_id_fkey", `UPDATE account_links SET account_id = 99`},
+	{"account_links_one_an_account", `INSERT INTO account_links (hash, account_id) VALUES (sha256('b'), 1)`},
+	{"account_links_hash_is_sha256", `UPDATE account_links SET hash = 'plain'`},
 	{"here_pkey", `INSERT INTO here (site_id, number, visitors) OVERRIDING SYSTEM VALUE VALUES (1, 1, '{}'), (1, 1, '{}')`},
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
@@ -341,6 +359,10 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
+	exec(t, conn, `INSERT INTO accounts (name, folded) VALUES ('a', 'a')`)
+	exec(t, conn, `INSERT INTO account_apps (account_id, app_id) VALUES (1, 1)`)
+	exec(t, conn, `INSERT INTO account_sessions (account_id, hash, browser) VALUES (1, sha256('a'), '')`)
+	exec(t, conn, `INSERT INTO account_links (hash, account_id) VALUES (sha256('a'), 1)`)
 	exec(t, conn, `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('a'))`)
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)

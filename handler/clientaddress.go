@@ -153,6 +153,34 @@ func (p *Proxies) country(r *http.Request, header string) string {
 	return strings.Join(r.Header.Values(header), ",")
 }
 
+// CheckSignInHeader returns an error unless trusted proxies, in some networks, may say in a header who
+// has signed in; "": they do not.
+func CheckSignInHeader(header string, networks []string) error {
+	if header == "" {
+		return nil
+	}
+	if len(networks) == 0 {
+		return errors.New("--sign-in-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
+	}
+	if checkProxyHeader(header) != nil || http.CanonicalHeaderKey(header) == defaultProxyHeader {
+		return fmt.Errorf("--sign-in-header: %.64q is not a header that names who has signed in: write the one that your proxy sets, like "+
+			"Remote-User", header)
+	}
+	return nil
+}
+
+// names returns whom a trusted proxy says in a header to be signed in; "" where it says nobody.
+// Several lines name nobody: not all of them are the proxy's.
+func (p *Proxies) names(r *http.Request, header string) string {
+	if header == "" || !p.sent(r) {
+		return ""
+	}
+	if said := r.Header.Values(header); len(said) == 1 {
+		return said[0]
+	}
+	return ""
+}
+
 // sent reports whether a request comes from a trusted proxy.
 func (p *Proxies) sent(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)

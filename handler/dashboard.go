@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/account"
 	"footfall/counter"
 	"footfall/report"
 	"footfall/visit"
@@ -21,12 +22,8 @@ type dashboard struct {
 	pages *web.Dashboard
 }
 
-const (
-	homeOfPages   = "home"      // what a request is told of where its pages begin, unless that is where all do
-	sessionCookie = "footfall-" // before the name of the app
-	formCookie    = "footfall_form"
-	formBytes     = 16 << 10
-)
+// homeOfPages is what a request is told of where its pages begin, unless that is where all do.
+const homeOfPages = "home"
 
 func (d *dashboard) routes() []route {
 	table := []route{
@@ -43,6 +40,8 @@ func (d *dashboard) routes() []route {
 		})},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.page(d.leave)},
+		{"/start/:token", getOnly, d.page(d.follow)},
+		{"/begin", getOrPost, d.page(d.begin)},
 	}
 	for path, p := range web.Files {
 		table = append(table, route{path, getOnly, func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }})
@@ -80,63 +79,81 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 }
 
 func (d *dashboard) home(c echo.Context) error {
-	ctx := c.Request().Context()
-	readings, err := d.counter.AuthorizeReadings(ctx, func(app string) string { return cookie(c, sessionCookie+app) })
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
+	readings, err := d.counter.AuthorizeReadings(c.Request().Context(), reader.MayLook)
 	if err != nil {
 		return err
 	}
 	apps := make([]web.App, len(readings))
 	for i, r := range readings {
-		apps[i] = d.appOf(r)
+		apps[i] = d.appOf(r, reader)
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Home(ctx, d.root, apps, d.origin(c.Request()))
+		return d.pages.Home(ctx, d.root, readerOf(reader), apps, d.origin(c.Request()))
 	})
 }
 
-func (d *dashboard) appOf(r *counter.Reading) web.App {
+func (d *dashboard) appOf(r *counter.Reading, reader *account.Account) web.App {
 	sites := r.Sites()
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
 	return web.App{
-		Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy,
-		Goals: r.Goals(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
+		Root: d.root, Name: r.App, Reader: readerOf(reader), Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
+		CountriesBy: d.CountriesBy,
+		Goals:       r.Goals(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}
 }
 
 func (d *dashboard) look(c echo.Context) error {
-	app, err := d.mayLook(c, c.Param("app"))
-	if app == nil {
+	reading, app, err := d.mayLook(c, c.Param("app"))
+	if reading == nil {
 		return err
 	}
-	return d.showApp(c, app, d.appOf(app), siteNamed(c))
+	return d.showApp(c, reading, app, siteNamed(c))
 }
 
 func (d *dashboard) embed(c echo.Context) error {
-	app, err := d.mayLook(c, c.QueryParam("app"))
-	if app == nil {
+	reading, app, err := d.mayLook(c, c.QueryParam("app"))
+	if reading == nil {
 		return err
 	}
-	if err := app.CheckRate(); err != nil {
+	if err := reading.CheckRate(); err != nil {
 		return err
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Embed(ctx, d.appOf(app), d.origin(c.Request()))
+		return d.pages.Embed(ctx, app, d.origin(c.Request()))
 	})
 }
 
-// mayLook returns an app at which the reader may look. Those who may not are asked for a key,
+// mayLook returns an app at which the reader may look. Those who may not are asked to sign in,
 // whether there is such an app or not: then it is nil.
-func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, error) {
+func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, web.App, error) {
 	r := c.Request()
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return nil, web.App{}, err
+	}
 	peer, _ := d.Proxies.client(r) // callers whose address is unknown share one limit
-	app, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, Session: cookie(c, sessionCookie+name), Peer: peer})
+	reading, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, MayLook: reader.MayLook, Peer: peer})
 	if refused, ok := errors.AsType[*visit.Error](err); ok && refused.Kind != visit.Unavailable {
-		return nil, d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
+		return nil, web.App{}, d.refuse(c, reader)
 	}
 	if err != nil {
-		return nil, err
+		return nil, web.App{}, err
 	}
-	return app, nil
+	return reading, d.appOf(reading, reader), nil
+}
+
+// refuse asks those to sign in who are not, and tells the others that they may not do what they ask
+// for.
+func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
+	if reader == nil {
+		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", "")
+	}
+	return visit.Errorf(visit.Forbidden, "", "%s may not see this, or there is no such thing: an owner of this service can change that",
+		reader.Name)
 }
 
 func siteNamed(c echo.Context) string { return named(c, "site") }
@@ -236,7 +253,7 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	if cache != "no-store" {
 		return send(c, p.Type, cache, p.Body, true)
 	}
-	return write(c, status, p.Type, p.Body) // not packed: no compression tells the length of a form's token
+	return write(c, status, p.Type, p.Body)
 }
 
 // shared shows what a link shows: an app, or a site, to whoever has the link. No other site learns
@@ -265,7 +282,7 @@ func (d *dashboard) shared(c echo.Context) error {
 		c.Set(homeOfPages, share.Base+"?embed")
 		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(in))
 	}
-	app := d.appOf(reading)
+	app := d.appOf(reading, nil)
 	app.Closed, app.Shared = false, share
 	return d.showApp(c, reading, app, asked)
 }

@@ -20,8 +20,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/embed"
 	"footfall/report"
 	"footfall/web"
@@ -69,14 +71,17 @@ func (p *person) cookie() string {
 
 func (p *person) get(path string) answer { p.t.Helper(); return p.do(http.MethodGet, path, nil) }
 
-var formToken = regexp.MustCompile(`name="token" value="([^"]*)"`)
-
-// signsIn types a key on the page that path shows.
-func (p *person) signsIn(path, key string, headers ...string) answer {
+// signsIn types a name and a password on the page that path shows.
+func (p *person) signsIn(path, name, password string, headers ...string) answer {
 	p.t.Helper()
-	found := formToken.FindStringSubmatch(p.get(path).body)
-	require.NotNil(p.t, found, path)
-	return p.do(http.MethodPost, "/enter", url.Values{"token": {found[1]}, "to": {path}, "key": {key}}, headers...)
+	require.Contains(p.t, p.get(path).body, `name="password"`, path)
+	return p.do(http.MethodPost, "/enter", url.Values{"to": {path}, "name": {name}, "password": {password}}, headers...)
+}
+
+// member is somebody who is signed in, and may look at some apps.
+func (e *edge) member(name string, apps ...string) *person {
+	e.t.Helper()
+	return &person{e, map[string]string{sessionCookie: e.SignIn(e.t, name, desk.Looks(apps...))}}
 }
 
 func newPerson(e *edge) *person { return &person{e, map[string]string{}} }
@@ -85,15 +90,13 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
-	read, other := e.key("shop", app.ScopeRead), e.key("shop", app.ScopeCount, app.ScopeAssert)
-
 	t.Run("an open app is everybody's", func(t *testing.T) {
 		a := newPerson(e).get("/dash/demo/hhui.top")
 		assert.Equal(t, http.StatusOK, a.status)
 		assert.NotContains(t, a.body, "/leave")
 		assert.Empty(t, a.header.Values("Set-Cookie"))
 		home := newPerson(e).get("/").body
-		assert.Contains(t, home, `href="/dash/demo"`)
+		assert.NotContains(t, home, "demo", "it is in no list where there is another app")
 		assert.NotContains(t, home, "shop")
 	})
 	t.Run("a closed app and one that is not there answer alike", func(t *testing.T) {
@@ -109,124 +112,32 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		assert.Equal(t, closed.header, missing.header)
 		assert.Equal(t, "no-store", closed.header.Get("Cache-Control"))
 	})
-	t.Run("a key of the scope read opens its app alone, where the reader wanted to go", func(t *testing.T) {
+	t.Run("a name and its password open what the account may look at, where the reader wanted to go", func(t *testing.T) {
 		p := newPerson(e)
-		for _, wrong := range []string{other, read + "x", "", "footfall_", strings.ToUpper(read)} {
-			a := p.signsIn("/dash/shop?range=7d", wrong)
+		e.SignIn(t, "Björn", desk.Looks("shop"))
+		for _, wrong := range [][2]string{{"Björn", desk.Password + "x"}, {"Björn", ""}, {"Bjorn", desk.Password}, {"", ""}} {
+			a := p.signsIn("/dash/shop?range=7d", wrong[0], wrong[1])
 			assert.Equal(t, http.StatusForbidden, a.status)
-			assert.Contains(t, a.body, "opens nothing here")
+			assert.Contains(t, a.body, "do not belong together")
 			assert.Contains(t, a.body, `value="/dash/shop?range=7d"`)
 		}
-		a := p.signsIn("/dash/shop?range=7d", " "+read+"\n")
+		a := p.signsIn("/dash/shop?range=7d", " bjo\u0308rn ", desk.Password)
 		assert.Equal(t, http.StatusSeeOther, a.status)
 		assert.Equal(t, "/dash/shop?range=7d", a.header.Get("Location"))
 		given := a.header.Get("Set-Cookie")
-		for _, part := range []string{"footfall-shop=", "Path=/", "Max-Age=2592000", "HttpOnly", "SameSite=Lax"} {
+		for _, part := range []string{"footfall_session=", "Path=/", "Max-Age=2592000", "HttpOnly", "SameSite=Lax"} {
 			assert.Contains(t, given, part)
 		}
 		assert.NotContains(t, given, "Secure", "which over plain http a browser would not keep")
-		assert.NotContains(t, given, read)
 		assert.Equal(t, http.StatusOK, p.get("/dash/shop?range=7d").status)
-		assert.Contains(t, p.get("/").body, `href="/dash/shop"`)
+		assert.Contains(t, p.get("/").body, `href="/embed?app=shop"`)
 	})
-	t.Run("nobody is led elsewhere", func(t *testing.T) {
-		for _, to := range []string{"//evil.example", "/embed?app=demo", "/embed?app=shopping", "https://evil.example/dash/shop",
-			"/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
-			p := newPerson(e)
-			token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
-			a := p.do(http.MethodPost, "/enter", url.Values{"token": {token}, "to": {to}, "key": {read}}, "X-Forwarded-For", "unbelieved")
-			if a.status != http.StatusTooManyRequests {
-				assert.Equal(t, "/dash/shop", a.header.Get("Location"), to)
-			}
-		}
-	})
-}
-
-// asks lets a person look at shop with a session.
-func (e *edge) asks(session string) int {
-	e.t.Helper()
-	p := newPerson(e)
-	p.cookies["footfall-shop"] = session
-	return p.get("/dash/shop").status
-}
-
-func TestDashboardSessionsEnd(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	read := e.key("shop", app.ScopeRead)
-	p := newPerson(e)
-	require.Equal(t, http.StatusSeeOther, p.signsIn("/dash/shop", read).status)
-	session := p.cookies["footfall-shop"]
-	require.Equal(t, http.StatusOK, e.asks(session))
-
-	for i := range session { // a bit of each letter; of the last, four are of no byte
-		if i == len(session)-1 {
-			break
-		}
-		changed := []byte(session)
-		changed[i] = "AB"[min(1, strings.IndexByte("BA", changed[i])+1)]
-		if string(changed) != session {
-			assert.Equal(t, http.StatusForbidden, e.asks(string(changed)), "letter %d", i)
-		}
-	}
-	other := newPerson(e)
-	other.cookies["footfall-demo"] = session
-	assert.Equal(t, http.StatusForbidden, other.get("/dash/shop").status, "the cookie of another app")
-	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("demo", app.ScopeRead)).status)
-	assert.Equal(t, http.StatusForbidden, e.asks(other.cookies["footfall-demo"]), "a session of another app")
-
-	leaving := formToken.FindStringSubmatch(p.get("/leave").body)[1]
-	assert.Equal(t, http.StatusForbidden, p.do(http.MethodPost, "/leave", url.Values{"token": {"guessed"}}).status)
-	assert.Equal(t, http.StatusSeeOther, p.do(http.MethodPost, "/leave", url.Values{"token": {leaving}}).status)
-	assert.NotContains(t, p.cookies, "footfall-shop")
-	assert.Equal(t, http.StatusForbidden, p.get("/dash/shop").status)
-
-	for after, status := range map[int]int{29: http.StatusOK, 31: http.StatusForbidden} {
-		now := noon.AddDate(0, 0, after)
-		e.Clock.Set(now)
-		assert.Equal(t, status, e.asks(session), "%d days after", after)
-	}
-	e.Clock.Set(noon)
-	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeKey(ctx, "shop", read) })
-	assert.Equal(t, http.StatusForbidden, e.asks(session), "the key is revoked")
-}
-
-func TestDashboardForms(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	read := e.key("shop", app.ScopeRead)
-	p := newPerson(e)
-	token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
-	for name, form := range map[string]url.Values{
-		"no token": {"key": {read}}, "another": {"key": {read}, "token": {strings.Repeat("A", len(token))}},
-		"empty": {"key": {read}, "token": {""}},
-	} {
-		a := p.do(http.MethodPost, "/enter", form)
-		assert.Equal(t, http.StatusForbidden, a.status, name)
-		assert.NotContains(t, p.cookies, "footfall-shop")
-	}
-	stranger := newPerson(e)
-	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status,
-		"another browser's token")
-	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter?token=&key="+read, url.Values{"token": {""}}).status)
-	assert.Equal(t, http.StatusBadRequest, p.do(http.MethodPost, "/enter", url.Values{"key": {strings.Repeat("k", 20<<10)},
-		"token": {token}}).status, "too large")
-
-	var last answer
-	for range 11 { // 10 a minute
-		last = p.do(http.MethodPost, "/enter", url.Values{"key": {"footfall_wrong"}, "token": {token}})
-	}
-	assert.Equal(t, http.StatusTooManyRequests, last.status)
-	assert.Equal(t, "text/html; charset=utf-8", last.header.Get("Content-Type"))
-	assert.NotEmpty(t, last.header.Get("Retry-After"))
-	assert.Equal(t, http.StatusTooManyRequests, p.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status,
-		"a good one, too: nobody learns which it was")
 }
 
 func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read := e.key("shop", app.ScopeRead)
+	e.SignIn(t, "Ann", desk.Looks("shop"))
 	trusted, faults := NewProxies([]string{"127.0.0.0/8"}, "")
 	require.Empty(t, faults)
 	for name, c := range map[string]struct {
@@ -240,9 +151,10 @@ func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
 		"nobody is trusted":          {nil, "", "https", false},
 		"the public URL says so":     {nil, "https://count.example", "", true},
 	} {
-		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true}
+		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true,
+			Accounts: account.Open(e.DB)}
 		p := newPerson(&edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)})
-		a := p.signsIn("/dash/shop", read, "X-Forwarded-Proto", c.proto)
+		a := p.signsIn("/dash/shop", "Ann", desk.Password, "X-Forwarded-Proto", c.proto)
 		require.Equal(t, http.StatusSeeOther, a.status, name)
 		assert.Equal(t, c.secure, strings.Contains(a.header.Get("Set-Cookie"), "; Secure"), name)
 	}
@@ -313,8 +225,7 @@ func TestFilesAreReports(t *testing.T) {
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.SetApp(ctx, "demo", app.Settings{Access: ptr("key"), Sites: []string{"hhui.top"}})
 	})
-	owner, anybody := newPerson(e), newPerson(e)
-	require.Equal(t, http.StatusSeeOther, owner.signsIn("/enter", e.key("demo", app.ScopeRead)).status)
+	owner, anybody := e.member("Ann", "demo"), newPerson(e)
 	for old, now := range map[string]string{
 		"/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&panel=numbers&format=csv&compare=none": "/api/apps/demo/numbers?format=csv&from=20190629&site=hhui.top&to=20190629",
 		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&panel=chart&format=json":    "/api/apps/demo/chart?format=json&from=20190629&period=day&to=20190630&uri=hhui.top%2Fhome",
@@ -416,7 +327,8 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 	})
 	words := ""
 	for _, path := range []string{"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?all",
-		"/dash/demo/hhui.top?page=/p77&chart=views&from=2019-06-28&to=2019-06-29", "/dash/demo/hhui.top?range=7d&columns=more", "/proof", "/embed?app=demo"} {
+		"/dash/demo/hhui.top?page=/p77&chart=views&from=2019-06-28&to=2019-06-29", "/dash/demo/hhui.top?range=7d&columns=more", "/proof",
+		"/embed?app=demo"} {
 		a := e.get(path)
 		require.Equal(t, http.StatusOK, a.status, path)
 		shown := ofMachines.ReplaceAllString(a.body, " ")
@@ -527,7 +439,8 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	closed, missing := p.get("/embed?app=shop"), p.get("/embed?app=shoq")
 	assert.Equal(t, http.StatusForbidden, closed.status)
 	assert.Equal(t, strings.ReplaceAll(closed.body, "app=shop", "app=shoq"), missing.body)
-	a := p.signsIn("/embed?app=shop", e.key("shop", app.ScopeRead))
+	e.SignIn(t, "Ann", desk.Looks("shop"))
+	a := p.signsIn("/embed?app=shop", "Ann", desk.Password)
 	assert.Equal(t, "/embed?app=shop", a.header.Get("Location"))
 	shown := p.do(http.MethodGet, "/embed?app=shop", nil)
 	assert.Contains(t, html.UnescapeString(shown.body), embed.Line(e.public, "shop"))
@@ -539,6 +452,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 func TestDashboardBeginsWithOneLine(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
 	first := html.UnescapeString(e.get("/").body)
 	assert.Contains(t, first, "It runs.")
 	line := regexp.MustCompile(`curl '([^']*)'`).FindStringSubmatch(first)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 )
 
@@ -87,11 +87,14 @@ func TestDashboardInChromium(t *testing.T) {
 		"/dash/demo/never.example",
 		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from",
 		"/dash/demo/hhui.top?range=today&period=day", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96),
-		"/dash/demo/hhui.top?range=all&where=!country:de&where=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?range=all&where=!new&where=!source:DE",
-		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/proof", "/dash/demo/hhui.top?columns=more&by=change", "/enter", "/leave", "/dash/shop",
+		"/dash/demo/hhui.top?range=all&where=!country:de&where=" + strings.Repeat("w", 100),
+		"/dash/demo/hhui.top?range=all&where=!new&where=!source:DE",
+		"/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/proof", "/dash/demo/hhui.top?columns=more&by=change", "/enter", "/leave",
+		"/dash/shop",
 		"/dash/demo/hhui.top?range=all&one&where=new",
 		"/dash/demo/hhui.top?goal=page:/%25E6%2597%25A5%25E6%259C%25AC&goal_by=source&range=all", "/dash/demo/hhui.top?funnel&range=all",
-		"/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=" + strings.Repeat("w", 100), "/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=!new",
+		"/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=" + strings.Repeat("w", 100),
+		"/dash/demo/hhui.top?funnel&range=all&step=page:/*&step=!new",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}
 	looks := []struct {
@@ -173,11 +176,13 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
-		key := w.key("shop", app.ScopeRead)
+		w.SignIn(t, "Ann", desk.Looks("shop", "demo"))
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(base + "/dash/shop")
-		b.await(`document.activeElement.name === 'key'`) // autofocus may come after the page
-		b.do("Input.insertText", map[string]any{"text": key}, nil)
+		b.await(`document.activeElement.name === 'name'`) // autofocus may come after the page
+		b.do("Input.insertText", map[string]any{"text": "ann"}, nil)
+		b.press("Tab", 9)
+		b.do("Input.insertText", map[string]any{"text": desk.Password}, nil)
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Equal(t, "shop", b.title())
 		b.open(base + "/dash/demo/hhui.top")
@@ -190,9 +195,6 @@ func TestDashboardInChromium(t *testing.T) {
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Contains(t, b.where(), "range=today")
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
-		b.open(base + "/enter")
-		b.do("Input.insertText", map[string]any{"text": w.key("demo", app.ScopeRead)}, nil)
-		b.leads(func() { b.press("Enter", 13) })
 		for _, wide := range []int{1440, 360} {
 			b.look(wide, "light")
 			b.open(base + "/dash/demo/hhui.top?range=all&who")

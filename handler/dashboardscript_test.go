@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
 )
 
 // scripted is a page in a Chromium, whose clock is the test's: what would happen after a while
@@ -232,6 +235,7 @@ func TestDashboardScriptCopies(t *testing.T) {
 func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
+	w.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
 	s := w.driveScript(t)
 	s.open(s.base + "/")
 	assert.Equal(t, "It runs.", s.text("h1"))

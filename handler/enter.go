@@ -1,95 +1,200 @@
 package handler
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/labstack/echo/v4"
 
-	"footfall/counter"
+	"footfall/account"
 	"footfall/visit"
+	"footfall/visit/tag"
 	"footfall/web"
 )
 
-// enter answers /enter: a key is typed, and the browser gets a session.
+const (
+	asAccount     = "account"          // under which a request keeps who is signed in
+	sessionCookie = "footfall_session" // what is secret of a session
+	linkCookie    = "footfall_link"    // what is secret of a link that is followed
+	formBytes     = 16 << 10
+)
+
+// signedIn returns the account that a browser is signed in to; nil where it is to none. Where a
+// trusted proxy names somebody, that is who it is.
+func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
+	if s.Accounts == nil {
+		return nil, nil
+	}
+	if has, is := c.Get(asAccount).(*account.Account); is {
+		return has, nil
+	}
+	r := c.Request()
+	if named := s.Proxies.names(r, s.SignInHeader); named != "" {
+		found, err = s.Accounts.Named(r.Context(), named)
+	} else {
+		found, err = s.Accounts.Of(r.Context(), cookie(c, sessionCookie))
+	}
+	if err == nil {
+		c.Set(asAccount, found)
+	}
+	return found, err
+}
+
+// readerOf is who looks at a page, as pages tell it.
+func readerOf(a *account.Account) web.Reader {
+	if a == nil {
+		return web.Reader{}
+	}
+	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0}
+}
+
+// enter answers /enter: a name and a password are typed, and the browser gets a session, under a name
+// that nobody has known before.
 func (d *dashboard) enter(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
-		return d.askForKey(c, http.StatusOK, "", "")
+		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", "")
 	}
 	form, err := d.form(c)
 	if err != nil {
 		return err
 	}
-	peer, _ := d.Proxies.client(c.Request())
-	app, session, err := d.counter.SignIn(c.Request().Context(), strings.TrimSpace(form.Get("key")), peer)
-	var verr *visit.Error
-	if errors.As(err, &verr) && verr.Kind == visit.Forbidden {
-		return d.askForKey(c, http.StatusForbidden, form.Get("to"), "This key "+strings.TrimPrefix(verr.Message, "key: it ")+".")
+	name := form.Get("name")
+	if err := d.try(c, account.Folded(name)); err != nil {
+		return err
+	}
+	session, err := d.Accounts.SignIn(c.Request().Context(), name, form.Get("password"), browserOf(c.Request()))
+	if problem := problemOf(err); problem != "" {
+		return d.askToSignIn(c, http.StatusForbidden, form.Get("to"), name, problem)
 	}
 	if err != nil {
 		return err
 	}
-	d.setCookie(c, sessionCookie+app, session, int(counter.SessionFor.Seconds()))
-	to, embeds := "/dash/"+app, "/embed?app="+app
-	if after, is := strings.CutPrefix(form.Get("to"), to); is && (after == "" || strings.ContainsRune("/?", rune(after[0]))) {
-		to += after
-	} else if form.Get("to") == embeds {
-		to = embeds
-	}
-	return c.Redirect(http.StatusSeeOther, d.root+to)
+	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
+	return c.Redirect(http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
-// leave ends all sessions that the browser has.
+// ownPath is a path below which a reader is led after a form, unless it would lead elsewhere:
+// browsers take // and /\ for another host, and read over tabs and line breaks.
+func ownPath(to string) string {
+	at, err := url.Parse(to)
+	if err != nil || at.Host != "" || at.Scheme != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.Contains(to, `\`) || strings.ContainsFunc(to, unicode.IsControl) {
+		return "/"
+	}
+	return to
+}
+
+// try refuses those who guess.
+func (d *dashboard) try(c echo.Context, name string) error {
+	peer, _ := d.Proxies.client(c.Request()) // callers whose address is unknown share one limit
+	return d.counter.Try(peer, name)
+}
+
+// problemOf is what is wrong with a form, to be said in it; "" where nothing is, or something else.
+func problemOf(err error) string {
+	verr, is := errors.AsType[*visit.Error](err)
+	if !is || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
+		return ""
+	}
+	return verr.Message
+}
+
+// leave ends the session of the browser.
 func (d *dashboard) leave(c echo.Context) error {
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Leave(d.root, d.formToken(c)))
+		return writePage(c, http.StatusOK, "no-store", web.Leave(d.root, readerOf(reader)))
 	}
 	if _, err := d.form(c); err != nil {
 		return err
 	}
-	for _, has := range c.Cookies() {
-		if strings.HasPrefix(has.Name, sessionCookie) {
-			d.setCookie(c, has.Name, "", -1)
+	if reader != nil && reader.Session != 0 {
+		if err := d.Accounts.EndSession(c.Request().Context(), reader.ID, reader.Session); err != nil {
+			return err
 		}
 	}
+	d.setCookie(c, sessionCookie, "", -1)
 	return c.Redirect(http.StatusSeeOther, d.root+"/")
 }
 
-// askForKey shows the page on which a key is typed. It is made for one browser, which has the token
-// of its form in a cookie, too.
-func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
-	return writePage(c, status, "no-store", web.SignIn(d.root, d.formToken(c), to, problem))
-}
-
-// formToken is what a form of this browser carries. Another site's page can make a browser send a
-// form, but not read the token for it.
-func (d *dashboard) formToken(c echo.Context) string {
-	if has := cookie(c, formCookie); len(has) == base64.RawURLEncoding.EncodedLen(sha256.Size) {
-		return has
+// askToSignIn shows the page on which somebody signs in.
+func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem string) error {
+	first := false
+	if err := d.within(c.Request().Context(), func(ctx context.Context) error {
+		any, err := d.Accounts.Any(ctx)
+		first = !any
+		return err
+	}); err != nil {
+		return err
 	}
-	var random [sha256.Size]byte
-	_, _ = rand.Read(random[:]) // never fails: it would end the process
-	token := base64.RawURLEncoding.EncodeToString(random[:])
-	d.setCookie(c, formCookie, token, 0)
-	return token
+	return writePage(c, status, "no-store", web.SignIn(d.root, to, name, problem, first))
 }
 
+// follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in
+// no address that is kept, or told to others, from then on.
+func (d *dashboard) follow(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderReferrerPolicy, "no-referrer")
+	if _, err := d.linkOf(c, c.Param("token")); err != nil {
+		return err
+	}
+	d.setCookie(c, linkCookie, c.Param("token"), 0)
+	return c.Redirect(http.StatusSeeOther, d.root+"/begin")
+}
+
+func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
+	link, err := d.Accounts.Link(c.Request().Context(), token)
+	if refused, is := errors.AsType[*visit.Error](err); is && refused.Kind == visit.NotFound {
+		if tooMany := d.try(c, ""); tooMany != nil {
+			return link, tooMany
+		}
+	}
+	return link, err
+}
+
+// begin answers /begin: whoever has followed a link chooses a password, and a name where there is none
+// yet.
+func (d *dashboard) begin(c echo.Context) error {
+	token := cookie(c, linkCookie)
+	link, err := d.linkOf(c, token)
+	if err != nil {
+		return err
+	}
+	if c.Request().Method != http.MethodPost {
+		return writePage(c, http.StatusOK, "no-store", web.Begin(d.root, link.First, link.Name, "", ""))
+	}
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	session, err := d.Accounts.Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
+	if problem := problemOf(err); problem != "" {
+		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.root, link.First, link.Name, form.Get("name"), problem))
+	}
+	if err != nil {
+		return err
+	}
+	d.setCookie(c, linkCookie, "", -1)
+	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
+	return c.Redirect(http.StatusSeeOther, d.root+"/")
+}
+
+// form reads what a form sends, if it comes from a page of this service: browsers say where from
+// (http.CrossOriginProtection). Cookies are sent by none of another site's forms, besides.
 func (d *dashboard) form(c echo.Context) (url.Values, error) {
 	r := c.Request()
+	if err := d.ownForms.Check(r); err != nil {
+		return nil, visit.Errorf(visit.Forbidden, "form", "it came from a page of another site: open the page here, and send it again")
+	}
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
 	if err := r.ParseForm(); err != nil {
 		return nil, visit.Errorf(visit.Invalid, "form", "it could not be read: send it again")
-	}
-	token := cookie(c, formCookie)
-	if token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.PostForm.Get("token"))) != 1 {
-		return nil, visit.Errorf(visit.Forbidden, "form",
-			"it did not come from a page that this browser was shown, or the browser keeps no cookies: go back, load the page again and send it")
 	}
 	return r.PostForm, nil
 }
@@ -108,4 +213,13 @@ func (d *dashboard) setCookie(c echo.Context, name, value string, seconds int) {
 		Name: name, Value: value, Path: d.root + "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: strings.HasPrefix(d.origin(c.Request()), "https:"),
 	})
+}
+
+// browserOf is what a browser and its system are called.
+func browserOf(r *http.Request) string {
+	agent := tag.ReadAgent(r.UserAgent()).With(hints(r.Header))
+	if agent.Browser == "" {
+		return "no browser"
+	}
+	return agent.Browser + ", " + agent.System
 }

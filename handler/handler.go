@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/account"
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/intake"
@@ -31,6 +32,10 @@ type Options struct {
 	Proxies *Proxies
 	// CountryHeader is where these proxies name the country of the client. Default: nowhere.
 	CountryHeader string
+	// Accounts are those of people who sign in. Default: nobody can.
+	Accounts *account.Accounts
+	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
+	SignInHeader string
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
 	// Admin changes apps. Default: nobody does so over HTTP.
@@ -79,6 +84,7 @@ type service struct {
 	desk    *intake.Desk
 	routes  []route
 
+	ownForms      *http.CrossOriginProtection
 	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals      pause.Seldom[struct{}] // in the log
 	unlistedProxy *unlistedProxy         // nil on the operator's listener, where nobody is counted
@@ -90,8 +96,10 @@ func newService(c *counter.Counter, o Options) *service {
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
 	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
 	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
-	if at, err := url.Parse(o.PublicURL); err == nil {
+	s.ownForms = http.NewCrossOriginProtection()
+	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {
 		s.root = at.Path
+		_ = s.ownForms.AddTrustedOrigin(at.Scheme + "://" + at.Host) // as the form of the URL was checked
 	}
 	return s
 }

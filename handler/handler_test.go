@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/report"
@@ -48,7 +49,7 @@ func newEdge(t *testing.T) *edge {
 		"shop": {Sites: []string{"example.com"}}}})
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
-		Reports: report.NewReader(e.DB), Admin: e.Admin, Dashboard: true,
+		Reports: report.NewReader(e.DB), Accounts: account.Open(e.DB), Admin: e.Admin, Dashboard: true,
 		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
 	}
 	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)

@@ -31,7 +31,11 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.Takes...), k.Repeats)
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
 	if ask.Key == "" && r.Dashboard {
-		ask.Session = cookie(c, sessionCookie+ask.App)
+		reader, err := r.signedIn(c)
+		if err != nil {
+			return err
+		}
+		ask.MayLook = reader.MayLook
 	}
 	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
 	reading, err := r.counter.AuthorizeReading(ctx, ask)
@@ -44,7 +48,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	case q.err != nil:
 		return q.err
 	case k.ToNamed && !reading.Names:
-		return visit.Errorf(visit.Forbidden, "key", "who came is told with one of the scope read alone, sent or signed in with")
+		return visit.Errorf(visit.Forbidden, "key", "who came is told with one of the scope read alone, or to those who are signed in")
 	}
 	if err := reading.CheckRate(); err != nil {
 		return err

@@ -14,13 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter/app"
 	"footfall/report"
 )
 
 var nextRows = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
 
-// Who came is shown to those alone who have shown a key of the scope read, also where everybody may
+// Who came is shown to those alone who are signed in, also where everybody may
 // see the numbers; and never by a link.
 func TestDashboardTellsWhoCame(t *testing.T) {
 	t.Parallel()
@@ -31,9 +30,7 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 		}
 	}
 	const list = "/dash/demo/hhui.top?range=all&who"
-	anybody, owner, other := newPerson(e), newPerson(e), newPerson(e)
-	require.Equal(t, http.StatusSeeOther, owner.signsIn("/enter", e.key("demo", app.ScopeRead)).status)
-	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("shop", app.ScopeRead)).status)
+	anybody, owner, other := newPerson(e), e.member("Ann", "demo"), e.member("Bob", "shop")
 
 	share := e.share("demo", "")
 	for _, path := range []string{list, list + "&panel=who&format=csv", list + "&panel=who&format=json", "/dash/demo/hhui.top?page=/home&who",

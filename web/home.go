@@ -30,12 +30,11 @@ func (homePage) Sentence() string { return embed.Sentence }
 
 // Home makes the first page, of the apps that a reader may look at. root is the path below which
 // all pages are.
-func (d *Dashboard) Home(ctx context.Context, root string, apps []App, origin string) (Page, error) {
-	page := homePage{frame: frame{Root: root, Title: "Footfall", Home: root + "/", Live: true}, Origin: origin}
+func (d *Dashboard) Home(ctx context.Context, root string, reader Reader, apps []App, origin string) (Page, error) {
+	page := homePage{frame: frame{Root: root, Reader: reader, Title: "Footfall", Home: root + "/", Live: true}, Origin: origin}
 	names, today := make([]string, len(apps)), map[string]int32{}
 	for i, app := range apps {
 		names[i], today[app.Name] = app.Name, app.Today
-		page.Leave = page.Leave || app.Closed
 	}
 	rows, err := d.reader.AppsToday(ctx, names)
 	if err != nil {

@@ -79,7 +79,7 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "proof", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "proof", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
@@ -87,8 +87,9 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 })
 
 var functions = template.FuncMap{
-	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b }, "sum1": func(i int) int { return i + 1 },
-	"day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
+	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b },
+	"sum1": func(i int) int { return i + 1 },
+	"day":  day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
 	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix,
 }
 
@@ -97,7 +98,7 @@ type frame struct {
 	Title  string
 	Crumbs []crumb
 	Home   string // where all begins; "": nowhere
-	Leave  bool   // the reader may sign out
+	Reader Reader // who looks at it
 	Live   bool   // what it shows changes with the next visit
 	Embed  bool   // the page stands in a frame of another one
 }
@@ -115,20 +116,7 @@ func render(name string, data any) Page {
 
 type plainPage struct {
 	frame
-	Token   string // of its form
-	To      string // where the reader wants to go
 	Problem string
-}
-
-// SignIn makes the page on which a key is typed, which leads to another. The problem is with what
-// was typed; "": nothing was yet.
-func SignIn(root, token, to, problem string) Page {
-	return render("enter", plainPage{frame{Root: root, Title: "Sign in", Home: root + "/"}, token, to, problem})
-}
-
-// Leave makes the page on which a reader signs out.
-func Leave(root, token string) Page {
-	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/"}, Token: token})
 }
 
 type proofPage struct {

@@ -224,8 +224,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}
-	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s, with a key that this makes:\n\n  %s\n", c.PublicURL, c.Name,
-		p.typed("app key add "+c.Name+" --scope read"))
+	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s\n", c.PublicURL, c.Name)
 	return nil
 }
 
@@ -339,7 +338,8 @@ func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	if isDone(err) {
 		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: it is shown this once.\n")
 		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
-			fmt.Fprintf(p.stderr, "It opens reports, and to people the dashboard: type it at %s/dash/%s\n", c.PublicURL, c.App)
+			fmt.Fprintf(p.stderr, "It opens reports to programs, as %s/api/apps/%s/days. People sign in with accounts: %s\n", c.PublicURL, c.App,
+				p.typed("account add NAME --look "+c.App))
 		}
 	}
 	return p.done(err, "%s", key)

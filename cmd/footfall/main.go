@@ -76,6 +76,14 @@ type commandLine struct {
 			Remove webhookRemoveCmd `cmd:""`
 		} `cmd:""`
 	} `cmd:""`
+	StartLink startLinkCmd `cmd:""`
+	Account   struct {
+		Add    accountAddCmd    `cmd:""`
+		List   accountListCmd   `cmd:""`
+		Set    accountSetCmd    `cmd:""`
+		Remove accountRemoveCmd `cmd:""`
+		Link   accountLinkCmd   `cmd:""`
+	} `cmd:""`
 	Visitor struct {
 		Show  visitorShowCmd  `cmd:""`
 		Erase visitorEraseCmd `cmd:""`

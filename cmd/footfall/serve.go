@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"footfall/account"
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
@@ -43,6 +44,7 @@ type serveCmd struct {
 	Migrate       bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
 	TrustProxy    []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
 	ProxyHeader   string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	SignInHeader  string   `env:"FOOTFALL_SIGN_IN_HEADER" placeholder:"NAME"`
 	CountryHeader string   `env:"FOOTFALL_COUNTRY_HEADER" placeholder:"NAME"`
 	Dashboard     string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
 	PublicURL     string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
@@ -80,6 +82,7 @@ func (c *serveCmd) check(g globals) faults {
 	f.add(checkAddress(adminAddr, c.AdminAddr))
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
 	c.proxies, f = proxies, append(f, wrong...)
+	f.add(handler.CheckSignInHeader(c.SignInHeader, c.TrustProxy))
 	f.add(handler.CheckCountryHeader(c.CountryHeader, c.TrustProxy))
 	var err error
 	c.maxWait, err = time.ParseDuration(c.MaxWait)
@@ -162,8 +165,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer d.Close()
-	apps, err := c.prepare(ctx, p, d)
-	if err != nil {
+	if err := c.prepare(ctx, p, d); err != nil {
 		return orInterrupted(ctx, err)
 	}
 
@@ -175,7 +177,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer endBeside()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
-		Reports: report.NewReader(d), Admin: changing,
+		Accounts: account.Open(d), SignInHeader: c.SignInHeader, Reports: report.NewReader(d), Admin: changing,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)
@@ -183,7 +185,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if admin != nil {
 		answerOn(admin, operators, failed)
 	}
-	c.announce(ctx, p, public.Addr(), admin, apps)
+	c.announce(ctx, p, public.Addr(), admin, options.Accounts)
 
 	select {
 	case <-ctx.Done():
@@ -312,15 +314,16 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 
 // prepare waits for the database, brings its schema up to date or checks that it is, and makes the
 // app to try out with on a new embedded server. A given server may be in reach of others from the
-// first moment on, and gets none. It returns the apps that there are.
-func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) (apps []db.App, err error) {
+// first moment on, and gets none.
+func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := p.awaitDatabase(ctx, d); err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.CheckSessions(ctx); err != nil {
-		return nil, p.ofDatabase(err)
+		return p.ofDatabase(err)
 	}
 	var applied []string
+	var err error
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	} else {
@@ -330,21 +333,22 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) (apps []db
 		p.log.Info("schema brought up to date", "applied", applied)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.sayStandby(ctx, d); err != nil {
-		return nil, err
+		return err
 	}
 	if p.embedded() {
 		if err := admin.NewAdmin(d, nil).AddDemo(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if apps, err = d.Apps(ctx); err != nil {
-		return nil, fmt.Errorf("list apps: %w", err)
+	apps, err := d.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
 	}
 	c.warnOfApps(p, apps)
-	return apps, nil
+	return nil
 }
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
@@ -362,26 +366,25 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
 	}
 }
 
-// announce tells where the service answers, and how one goes on as long as the app to try out with is
-// as it was made.
-func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, apps []db.App) {
+// announce tells where the service answers, and, as long as nobody has an account, the one address to
+// open: another one with each start.
+func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, accounts *account.Accounts) {
 	where := []any{"address", public.String()}
 	if operators != nil {
 		where = append(where, "admin", operators.Addr().String())
 	}
 	p.log.Info("ready", where...)
 	go tellSystemd(ctx, public.String(), p.log)
-	if !p.embedded() || !slices.ContainsFunc(apps, admin.IsDemo) {
+	if c.Dashboard != "on" {
 		return
 	}
-	if c.Dashboard == "on" {
-		fmt.Fprintf(p.stdout, "\n  open this:      %s/", cmp.Or(c.PublicURL, "http://"+reachable(public.String())))
+	start, err := accounts.NewStart(ctx)
+	if err != nil {
+		p.log.Warn("no address for the first account could be made: "+p.typed("start-link")+" tries again", "error", err)
 	}
-	fmt.Fprintf(p.stdout, `
-  add your app:   %s
-  make your key:  %s   (it shows you the app there)
-
-`, p.typed("app add blog --site blog.example"), p.typed("app key add blog --scope read"))
+	if start != "" {
+		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", startLink(cmp.Or(c.PublicURL, "http://"+reachable(public.String())), start))
+	}
 }
 
 // answerOn answers requests until the server is shut down, or fails, of which failed gets the error.

@@ -44,6 +44,14 @@ func New(row db.App, secret Secret) (*App, error) {
 	}, nil
 }
 
+// Demo is the name of the app that is there to try out with.
+const Demo = "demo"
+
+// IsDemo reports whether an app is the one to try out with, and anybody may still count for it.
+func IsDemo(row *db.App) bool {
+	return row.Name == Demo && row.Access == AccessOpen && len(row.Sites) == 0
+}
+
 // IsOpen reports whether anybody may count for the app as anybody, and ask about anybody.
 func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 

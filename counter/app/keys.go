@@ -67,16 +67,6 @@ func (k *Key) Opens(scope Scope) bool {
 	return slices.Contains(k.scopes, scope) || scope == ScopeCount && slices.Contains(k.scopes, ScopeAssert)
 }
 
-// KeyOf returns the key of a number, and its hash; nil if no valid key has it.
-func (r *Register) KeyOf(id int32) (*Key, [sha256.Size]byte) {
-	for hash, key := range r.keys {
-		if key.ID == id {
-			return key, hash
-		}
-	}
-	return nil, [sha256.Size]byte{}
-}
-
 func newKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*Key {
 	keys := make(map[[sha256.Size]byte]*Key, len(rows))
 	for _, row := range rows {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/handler"
@@ -35,7 +36,7 @@ func TestPublicCounts(t *testing.T) {
 	proxies, faults := handler.NewProxies(nil, "")
 	require.Empty(t, faults)
 	public, _ := handler.Servers(w.Counter, handler.Options{Log: w.log.logger(), Metrics: prometheus.NewRegistry(), Proxies: proxies,
-		Reports: report.NewReader(w.DB), Dashboard: true})
+		Reports: report.NewReader(w.DB), Accounts: account.Open(w.DB), Dashboard: true})
 	w.public[direct] = w.serve(public)
 
 	const numbers = `{"site":{"pv":1,"uv":1,`

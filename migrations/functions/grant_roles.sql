@@ -46,6 +46,7 @@ BEGIN
             visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT DELETE ON tag_news, log_samples, here TO footfall_app;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON accounts, account_apps, account_sessions, account_links TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (used_at)        ON admin_keys     TO footfall_app;
         GRANT UPDATE (day_id, today, tags_today, own_tags_today) ON page_tallies TO footfall_app;

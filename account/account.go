@@ -1,0 +1,231 @@
+// Package account is who people are that sign in to the dashboard, and what they may do there: look
+// at apps, change them, or, as owners, everything. It keeps passwords, sessions and links.
+//
+// The tables are its only memory: what is changed holds at once, for every instance.
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// For how long things hold, as the tables know.
+const (
+	SessionFor = 30 * 24 * time.Hour // a browser that has signed in
+	LinkFor    = 7 * 24 * time.Hour  // a link to an account
+)
+
+// Account is somebody who is signed in. Nil is nobody, who may do nothing.
+type Account struct {
+	ID      int32
+	Name    string
+	Owner   bool
+	Session int32 // by which they are signed in; 0: a proxy names them with each request
+
+	looks, changes []string // names of apps
+}
+
+// MayLook reports whether the account may look at an app.
+func (a *Account) MayLook(app string) bool {
+	return a != nil && (a.Owner || slices.Contains(a.looks, app))
+}
+
+// MayChange reports whether the account may change an app.
+func (a *Account) MayChange(app string) bool {
+	return a != nil && (a.Owner || slices.Contains(a.changes, app))
+}
+
+// IsOwner reports whether the account may do everything.
+func (a *Account) IsOwner() bool { return a != nil && a.Owner }
+
+// Accounts are all accounts of a database. They are safe for concurrent use.
+type Accounts struct {
+	db     *db.DB
+	places chan struct{}                          // for passwords that are hashed at once
+	hash   func(password, salt []byte) (h []byte) // of a password
+}
+
+// Open returns the accounts of a database.
+func Open(d *db.DB) *Accounts { return &Accounts{d, make(chan struct{}, hashesAtOnce), hashOfPassword} }
+
+// read asks for a caller, who waits no longer than one statement may take.
+func (s *Accounts) read(ctx context.Context, f func(q *Queries) error) error {
+	ctx, cancel := s.db.InTime(ctx)
+	defer cancel()
+	return told(s.db.Read(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
+}
+
+func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
+	ctx, cancel := s.db.InTime(ctx)
+	defer cancel()
+	return told(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
+}
+
+// told is an error as callers are told it.
+func told(err error) error {
+	if _, is := errors.AsType[*visit.Error](err); is || err == nil || errors.Is(err, db.ErrNoRows) {
+		return err
+	}
+	return visit.Unanswered(err)
+}
+
+// newToken makes what a browser keeps, or what is secret of a link, and its hash.
+func newToken() (token string, hash []byte) {
+	var random [sha256.Size]byte
+	_, _ = rand.Read(random[:]) // never fails: it would end the process
+	token = base64.RawURLEncoding.EncodeToString(random[:])
+	return token, hashOf(token)
+}
+
+func hashOf(token string) []byte {
+	hash := sha256.Sum256([]byte(token))
+	return hash[:]
+}
+
+// Any reports whether there is an account.
+func (s *Accounts) Any(ctx context.Context) (any bool, err error) {
+	err = s.read(ctx, func(q *Queries) (err error) { any, err = q.AccountsAny(ctx); return err })
+	return any, err
+}
+
+// Of returns the account of a session; nil where there is none, or none any more.
+func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
+	if session == "" {
+		return nil, nil
+	}
+	var row AccountOfSessionRow
+	err := s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountOfSession(ctx, hashOf(session)); return err })
+	if errors.Is(err, db.ErrNoRows) {
+		return nil, nil
+	}
+	return &Account{row.ID, row.Name, row.Owner, row.Session, row.Looks, row.Changes}, err
+}
+
+// Named returns the account of a name that a trusted proxy says, and makes one without apps where
+// there is none; nil where it would be the first.
+func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
+	shown, folded, err := readName(name)
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, func(q *Queries) error {
+		row, err := q.AccountNamed(ctx, folded)
+		if errors.Is(err, db.ErrNoRows) {
+			if err := q.AccountAddNamed(ctx, AccountAddNamedParams{Name: shown, Folded: folded}); err != nil {
+				return err
+			}
+			row, err = q.AccountNamed(ctx, folded)
+		}
+		found = &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, looks: row.Looks, changes: row.Changes}
+		return err
+	})
+	if errors.Is(err, db.ErrNoRows) {
+		return nil, nil
+	}
+	return found, err
+}
+
+// errWrong is the answer to a name that is not there, and to a wrong password.
+var errWrong = visit.Errorf(visit.Forbidden, "", "this name and password do not belong together")
+
+// SignIn gives a browser a session, if the name and the password are right. What is done does not
+// tell whether there is such a name.
+func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (session string, err error) {
+	var row AccountNamedRow
+	if _, folded, err := readName(name); err == nil {
+		err = s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountNamed(ctx, folded); return err })
+		if err != nil && !errors.Is(err, db.ErrNoRows) {
+			return "", err
+		}
+	}
+	right, err := s.checkPassword(ctx, row.Password, password)
+	if err != nil {
+		return "", err
+	}
+	if !right {
+		return "", errWrong
+	}
+	err = s.read(ctx, func(q *Queries) (err error) {
+		session, err = signIn(ctx, q, row.ID, row.Password, browser)
+		return err
+	})
+	return session, err
+}
+
+// signIn makes a session of an account that still has a password.
+func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
+	session, hash := newToken()
+	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser})
+	if err == nil && added == 0 {
+		return "", errWrong
+	}
+	return session, err
+}
+
+// SetPassword gives an account that has a password another one. All its sessions end, and the browser gets a new one.
+func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
+	var stored string
+	if err := s.read(ctx, func(q *Queries) (err error) { stored, err = q.AccountPassword(ctx, a.ID); return err }); err != nil {
+		return "", err
+	}
+	if right, err := s.checkPassword(ctx, stored, old); err != nil {
+		return "", err
+	} else if !right {
+		return "", visit.Errorf(visit.Forbidden, "old", "this is not your password")
+	}
+	hashed, err := s.newPassword(ctx, a.Name, new)
+	if err != nil {
+		return "", err
+	}
+	err = s.inTx(ctx, func(q *Queries) (err error) {
+		session, err = setPassword(ctx, q, AccountSetPasswordParams{ID: a.ID, Password: &hashed}, browser)
+		return err
+	})
+	return session, err
+}
+
+// setPassword sets the password of an account, and its name where it has none, ends its sessions, and
+// gives the browser a new one.
+func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
+	set, err := q.AccountSetPassword(ctx, p)
+	if err == nil && set == 0 {
+		err = errNoLink
+	}
+	if err == nil {
+		err = q.SessionsEnd(ctx, SessionsEndParams{Account: p.ID})
+	}
+	if err != nil {
+		return "", err
+	}
+	return signIn(ctx, q, p.ID, *p.Password, browser)
+}
+
+// Session is a browser that is signed in.
+type Session = SessionsOfRow
+
+// Sessions lists the sessions of an account, the last used first.
+func (s *Accounts) Sessions(ctx context.Context, account int32) (all []Session, err error) {
+	err = s.read(ctx, func(q *Queries) (err error) { all, err = q.SessionsOf(ctx, account); return err })
+	return all, err
+}
+
+// EndSession ends a session of an account; one that is over already ends as well.
+func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
+	return s.read(ctx, func(q *Queries) error {
+		_, err := q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session})
+		return err
+	})
+}
+
+// EndSessions ends all sessions of an account but for one (0: all).
+func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
+	return s.read(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, SessionsEndParams{Account: account, But: but}) })
+}

@@ -1,0 +1,113 @@
+package account
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// errNoLink says that a link does nothing.
+var errNoLink = visit.Errorf(visit.NotFound, "",
+	"this link does nothing any more: it was used, replaced by another one, or its time is over")
+
+// NewStart makes a link that makes the first account, and returns what is secret of it; "" where
+// there is an account.
+func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
+	token, hash := newToken()
+	var added int64
+	err = s.read(ctx, func(q *Queries) (err error) { added, err = q.StartAdd(ctx, hash); return err })
+	if added == 0 {
+		token = ""
+	}
+	return token, err
+}
+
+// Link is a link that holds: whoever has it chooses a password.
+type Link struct {
+	First bool   // it makes the first account
+	Name  string // of the account; "": none, it is chosen, too
+}
+
+// Link returns what a link is; one that does nothing is visit.NotFound.
+func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
+	var row LinkGetRow
+	err := s.read(ctx, func(q *Queries) (err error) { row, err = q.LinkGet(ctx, hashOf(token)); return err })
+	if errors.Is(err, db.ErrNoRows) {
+		err = errNoLink
+	}
+	return Link{row.Account == 0, row.Name}, err
+}
+
+// Follow uses a link up: its account gets a password, and a name where it has none. The browser is
+// signed in.
+func (s *Accounts) Follow(ctx context.Context, token, name, password, browser string) (session string, err error) {
+	link, err := s.Link(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	set := AccountSetPasswordParams{}
+	if link.Name == "" {
+		shown, folded, err := readName(name)
+		if err != nil {
+			return "", err
+		}
+		set.Name, set.Folded = &shown, &folded
+		link.Name = shown
+	}
+	hashed, err := s.newPassword(ctx, link.Name, password)
+	if err != nil {
+		return "", err
+	}
+	set.Password = &hashed
+	err = s.inTx(ctx, func(q *Queries) (err error) {
+		if link.First {
+			session, err = begin(ctx, q, hashOf(token), set, browser)
+			return err
+		}
+		if set.ID, err = q.LinkTake(ctx, hashOf(token)); errors.Is(err, db.ErrNoRows) {
+			return errNoLink
+		} else if err != nil {
+			return err
+		}
+		if set.Folded != nil {
+			if _, err := q.AccountNamed(ctx, *set.Folded); !errors.Is(err, db.ErrNoRows) {
+				return cmp.Or(err, taken(name))
+			}
+		}
+		session, err = setPassword(ctx, q, set, browser)
+		return err
+	})
+	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // another one has got it at this moment
+		err = taken(name)
+	}
+	return session, err
+}
+
+func taken(name string) error {
+	return visit.Errorf(visit.Invalid, "name", "%.100q is another account's already: choose another one", name)
+}
+
+// begin makes the first account, an owner's, and ends all links that would.
+func begin(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordParams, browser string) (session string, err error) {
+	starts, err := q.StartsTake(ctx)
+	if err != nil {
+		return "", err
+	}
+	there, err := q.AccountsAny(ctx)
+	if err != nil {
+		return "", err
+	}
+	if there || !slices.ContainsFunc(starts, func(start []byte) bool { return bytes.Equal(start, hash) }) {
+		return "", errNoLink
+	}
+	id, err := q.AccountAdd(ctx, AccountAddParams{Owner: true, Name: p.Name, Folded: p.Folded, Password: p.Password})
+	if err != nil {
+		return "", err
+	}
+	return signIn(ctx, q, id, *p.Password, browser)
+}

@@ -1,0 +1,182 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Right is what an account may do with an app.
+type Right string
+
+// The rights.
+const (
+	Look   Right = "look"
+	Change Right = "change" // and look
+	None   Right = "none"
+)
+
+// Rights are what is to be changed of what an account may do. A nil field leaves it as it is.
+type Rights struct {
+	Owner *bool
+	Apps  map[string]Right
+}
+
+// Entry is an account in the list of all.
+type Entry struct {
+	ID        int32
+	Name      string // "": its link was not followed yet
+	Owner     bool
+	Made      time.Time
+	Used      time.Time // the zero time: never, or by a proxy's header alone
+	LinkUntil time.Time // the zero time: there is no link to it
+	Password  bool      // it has one
+	Apps      map[string]Right
+}
+
+// List lists all accounts: owners first, then by name.
+func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
+	var rows []AccountsListRow
+	err = s.read(ctx, func(q *Queries) (err error) { rows, err = q.AccountsList(ctx); return err })
+	for _, row := range rows {
+		e := Entry{ID: row.ID, Name: row.Name, Owner: row.Owner, Made: row.CreatedAt, Password: row.HasPassword, Apps: map[string]Right{}}
+		if row.UsedAt.Unix() > 0 {
+			e.Used = row.UsedAt
+		}
+		if row.LinkAt != nil {
+			e.LinkUntil = row.LinkAt.Add(LinkFor)
+		}
+		for _, app := range row.Looks {
+			e.Apps[app] = Look
+			if slices.Contains(row.Changes, app) {
+				e.Apps[app] = Change
+			}
+		}
+		all = append(all, e)
+	}
+	return all, err
+}
+
+// Find returns an account by its name, or by its number.
+func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
+	all, err := s.List(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	_, folded, _ := readName(name)
+	at := slices.IndexFunc(all, func(e Entry) bool {
+		if e.Name == "" || folded == "" {
+			return strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
+		}
+		_, its, _ := readName(e.Name)
+		return its == folded || strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
+	})
+	if at < 0 {
+		return Entry{}, visit.Errorf(visit.NotFound, "account", "there is none that is called %.100q: `footfall account list` names all", name)
+	}
+	return all[at], nil
+}
+
+// Add adds an account, which nobody has signed in to yet, and returns what is secret of the link by
+// which somebody does. "" is the name that they choose then.
+func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, token string, err error) {
+	p := AccountAddParams{}
+	if name != "" {
+		shown, folded, err := readName(name)
+		if err != nil {
+			return 0, "", err
+		}
+		p.Name, p.Folded = &shown, &folded
+	}
+	token, hash := newToken()
+	err = s.inTx(ctx, func(q *Queries) error {
+		there, err := q.AccountsAny(ctx)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return visit.Errorf(visit.Invalid, "account",
+				"there is none yet, and the first one is made in a browser: `footfall start-link` prints the address")
+		}
+		if id, err = q.AccountAdd(ctx, p); errors.Is(err, db.ErrNoRows) {
+			return taken(name)
+		} else if err != nil {
+			return err
+		}
+		if err := setRights(ctx, q, id, r); err != nil {
+			return err
+		}
+		return q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id})
+	})
+	return id, token, err
+}
+
+// Set changes what an account may do.
+func (s *Accounts) Set(ctx context.Context, id int32, r Rights) error {
+	return s.inTx(ctx, func(q *Queries) error {
+		if r.Owner != nil && !*r.Owner {
+			if err := checkOwners(ctx, q, id); err != nil {
+				return err
+			}
+		}
+		return setRights(ctx, q, id, r)
+	})
+}
+
+func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
+	if r.Owner != nil {
+		if err := q.AccountSetOwner(ctx, AccountSetOwnerParams{ID: id, Owner: *r.Owner}); err != nil {
+			return err
+		}
+	}
+	for app, right := range r.Apps {
+		if right == None {
+			if _, err := q.AccountAppRemove(ctx, AccountAppRemoveParams{Account: id, App: app}); err != nil {
+				return err
+			}
+			continue
+		}
+		set, err := q.AccountAppSet(ctx, AccountAppSetParams{Account: id, App: app, MayChange: right == Change})
+		if err != nil {
+			return err
+		}
+		if set == 0 {
+			return visit.Errorf(visit.NotFound, "app", "there is no app %.64q", app)
+		}
+	}
+	return nil
+}
+
+// checkOwners returns an error unless another owner than an account stays.
+func checkOwners(ctx context.Context, q *Queries, but int32) error {
+	owners, err := q.AccountsLockOwners(ctx)
+	if err == nil && slices.Equal(owners, []int32{but}) {
+		return visit.Errorf(visit.Invalid, "account",
+			"it is the only owner, without whom nobody could change anything: make another one an owner first")
+	}
+	return err
+}
+
+// Remove removes an account, and ends its sessions.
+func (s *Accounts) Remove(ctx context.Context, id int32) error {
+	return s.inTx(ctx, func(q *Queries) error {
+		if err := checkOwners(ctx, q, id); err != nil {
+			return err
+		}
+		_, err := q.AccountDelete(ctx, id)
+		return err
+	})
+}
+
+// NewLink makes the link by which whoever has it chooses the password of an account, in place of
+// another one, and returns what is secret of it.
+func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
+	token, hash := newToken()
+	return token, s.read(ctx, func(q *Queries) error { return q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id}) })
+}

@@ -1,0 +1,124 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/trustelem/zxcvbn/frequency"
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/secure/precis"
+
+	"footfall/visit"
+)
+
+// How passwords are hashed: by argon2id, in 19 MiB, which OWASP's list has as the least, and with
+// more passes than it asks for, so that a password takes about 75 ms of one core.
+const (
+	hashMemory   = 19 << 10 // KiB
+	hashPasses   = 8
+	hashLanes    = 1
+	hashBytes    = 32
+	saltBytes    = 16
+	hashesAtOnce = 2                // so that sign-ins leave counting the machine
+	waitForPlace = 10 * time.Second // for one of these
+)
+
+const (
+	leastPassword   = 10   // characters
+	longestPassword = 1000 // bytes
+	mostCommon      = 10_000
+)
+
+func hashOfPassword(password, salt []byte) []byte {
+	return argon2.IDKey(password, salt, hashPasses, hashMemory, hashLanes, hashBytes)
+}
+
+var base = base64.RawStdEncoding
+
+// encode is how a hash is stored, with all that is needed to make it again.
+func encode(salt, hash []byte) string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashPasses, hashLanes,
+		base.EncodeToString(salt), base.EncodeToString(hash))
+}
+
+// hashed hashes when there is a place for it.
+func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
+	wait, cancel := context.WithTimeout(ctx, waitForPlace)
+	defer cancel()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+		return f(), nil
+	case <-wait.Done():
+		return nil, visit.Errorf(visit.Unavailable, "", "too many sign in at this moment: try again")
+	}
+}
+
+// checkPassword reports whether a password is the one that is stored. Where nothing is ("") it takes
+// as long.
+func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (bool, error) {
+	typed, err := precis.OpaqueString.String(password)
+	if err != nil || len(password) > longestPassword {
+		typed, stored = "", "" // nobody has it
+	}
+	var version, memory, passes, lanes int
+	rest := ""
+	if stored == "" {
+		stored = encode(make([]byte, saltBytes), make([]byte, hashBytes)) // which no password has
+	}
+	_, err = fmt.Sscanf(stored, "$argon2id$v=%d$m=%d,t=%d,p=%d$%s", &version, &memory, &passes, &lanes, &rest)
+	saltText, hashText, _ := strings.Cut(rest, "$")
+	salt, saltErr := base.DecodeString(saltText)
+	want, hashErr := base.DecodeString(hashText)
+	if err != nil || saltErr != nil || hashErr != nil || version != argon2.Version || len(want) == 0 {
+		return false, fmt.Errorf("a stored password cannot be read: %.30q", stored)
+	}
+	got, err := s.hashed(ctx, func() []byte {
+		if memory == hashMemory && passes == hashPasses && lanes == hashLanes && len(want) == hashBytes {
+			return s.hash([]byte(typed), salt)
+		}
+		return argon2.IDKey([]byte(typed), salt, uint32(passes), uint32(memory), uint8(lanes), uint32(len(want))) //nolint:gosec // as stored
+	})
+	return subtle.ConstantTimeCompare(got, want) == 1, err
+}
+
+// newPassword returns what is stored of a new password of an account, unless it is easily guessed.
+func (s *Accounts) newPassword(ctx context.Context, name, password string) (stored string, err error) {
+	typed, err := precis.OpaqueString.String(password)
+	switch {
+	case utf8.RuneCountInString(password) < leastPassword:
+		return "", visit.Errorf(visit.Invalid, "password", "it has fewer than %d characters: several words are easy to keep in mind",
+			leastPassword)
+	case len(password) > longestPassword:
+		return "", visit.Errorf(visit.Invalid, "password", "it is longer than %d bytes: write a shorter one", longestPassword)
+	case err != nil:
+		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed again: leave them out")
+	case common()[strings.ToLower(typed)]:
+		return "", visit.Errorf(visit.Invalid, "password", "it is one of the %d that most people have, and is tried first: choose another one",
+			mostCommon)
+	case strings.EqualFold(typed, strings.TrimSpace(name)):
+		return "", visit.Errorf(visit.Invalid, "password", "it is your name, and is tried first: choose another one")
+	}
+	salt := make([]byte, saltBytes)
+	_, _ = rand.Read(salt) // never fails: it would end the process
+	hash, err := s.hashed(ctx, func() []byte { return s.hash([]byte(typed), salt) })
+	return encode(salt, hash), err
+}
+
+// common are those of the most common passwords that are long enough.
+var common = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {
+		if len(password) >= leastPassword {
+			all[strings.ToLower(password)] = true
+		}
+	}
+	return all
+})

@@ -1,0 +1,175 @@
+-- Accounts: who may sign in, what they may do, and their sessions and links.
+
+-- name: AccountsAny :one
+-- Whether there is an account, also one whose link was not followed yet.
+SELECT EXISTS (SELECT FROM accounts);
+
+-- name: AccountOfSession :one
+-- The account that a session is of, and the apps that it may look at and change; no row for a
+-- session that is over. Remembers about when it was used.
+WITH used AS (
+    UPDATE account_sessions AS s
+    SET used_at = now()
+    WHERE s.hash = @hash
+      AND s.used_at < now() - interval '1 minute'
+)
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password, s.id AS session,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
+FROM account_sessions AS s
+JOIN accounts AS a ON a.id = s.account_id
+WHERE s.hash = @hash
+  AND s.created_at > now() - interval '30 days';
+
+-- name: AccountNamed :one
+-- The account of a name, as names are compared.
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.password, '') AS password,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
+FROM accounts AS a
+WHERE a.folded = @folded::text;
+
+-- name: AccountPassword :one
+-- The password of an account, as it is stored.
+SELECT coalesce(password, '')
+FROM accounts
+WHERE id = @id;
+
+-- name: AccountsList :many
+-- All accounts: owners first, then by name. One that was never used was used in 1970.
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, a.created_at, (a.password IS NOT NULL)::boolean AS has_password,
+       coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
+       l.created_at AS link_at,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id ORDER BY 1)::text[] AS looks,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id
+             WHERE m.account_id = a.id AND m.may_change ORDER BY 1)::text[] AS changes
+FROM accounts AS a
+LEFT JOIN account_links AS l ON l.account_id = a.id
+ORDER BY NOT a.owner, a.folded, a.id;
+
+-- name: AccountAdd :one
+-- Adds an account; no row where another one has the name.
+INSERT INTO accounts (owner, name, folded, password)
+VALUES (@owner, @name, @folded, @password)
+ON CONFLICT (folded) DO NOTHING
+RETURNING id;
+
+-- name: AccountAddNamed :exec
+-- Adds an account without apps, which a proxy names, unless it would be the first.
+INSERT INTO accounts (name, folded)
+SELECT @name::text, @folded::text
+WHERE EXISTS (SELECT FROM accounts)
+ON CONFLICT (folded) DO NOTHING;
+
+-- name: AccountSetPassword :execrows
+-- Sets the password of an account, and its name, where it has none yet; no row where it is gone.
+UPDATE accounts
+SET password = @password,
+    name     = coalesce(name, @name),
+    folded   = coalesce(folded, @folded)
+WHERE id = @id;
+
+-- name: AccountSetOwner :exec
+-- Makes an account one of an owner, or of a member.
+UPDATE accounts
+SET owner = @owner
+WHERE id = @id;
+
+-- name: AccountsLockOwners :many
+-- The owners who can sign in, who stay owners up to the end of the transaction.
+SELECT id
+FROM accounts
+WHERE owner
+  AND name IS NOT NULL
+ORDER BY id
+FOR UPDATE;
+
+-- name: AccountDelete :execrows
+-- Deletes an account, with its sessions and links.
+DELETE FROM accounts
+WHERE id = @id;
+
+-- name: AccountAppSet :execrows
+-- Lets an account look at an app, or change it, too; no row where there is no such app.
+INSERT INTO account_apps (account_id, app_id, may_change)
+SELECT @account::integer, p.id, @may_change::boolean
+FROM apps AS p
+WHERE p.name = @app
+  AND p.deleted_at IS NULL
+ON CONFLICT (account_id, app_id) DO UPDATE SET may_change = excluded.may_change;
+
+-- name: AccountAppRemove :execrows
+-- Lets an account look at an app no more.
+DELETE FROM account_apps AS m
+USING apps AS p
+WHERE m.account_id = @account
+  AND p.id = m.app_id
+  AND p.name = @app;
+
+-- name: SessionAdd :execrows
+-- Signs a browser in to an account that still has a password; no row where it has another one now.
+-- Sessions go that are over.
+WITH over AS (
+    DELETE FROM account_sessions AS s
+    WHERE s.created_at < now() - interval '30 days'
+)
+INSERT INTO account_sessions (account_id, hash, browser)
+SELECT a.id, @hash, @browser
+FROM accounts AS a
+WHERE a.id = @account
+  AND a.password = @password::text;
+
+-- name: SessionsOf :many
+-- The sessions of an account that are not over, the last used first.
+SELECT id, created_at, used_at, browser
+FROM account_sessions
+WHERE account_id = @account
+  AND created_at > now() - interval '30 days'
+ORDER BY used_at DESC, id DESC;
+
+-- name: SessionEnd :execrows
+-- Ends a session of an account.
+DELETE FROM account_sessions
+WHERE account_id = @account
+  AND id = @id;
+
+-- name: SessionsEnd :exec
+-- Ends the sessions of an account but for one (0: all).
+DELETE FROM account_sessions
+WHERE account_id = @account
+  AND id <> @but;
+
+-- name: StartAdd :execrows
+-- Adds a link that makes the first account; no row where there is one.
+INSERT INTO account_links (hash)
+SELECT @hash::bytea
+WHERE NOT EXISTS (SELECT FROM accounts);
+
+-- name: LinkSet :exec
+-- Adds the link by which an account gets a password, in place of another one.
+INSERT INTO account_links (hash, account_id)
+VALUES (@hash, @account)
+ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now();
+
+-- name: LinkGet :one
+-- The account of a link that holds, and its name; 0 where it makes the first account.
+SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS name
+FROM account_links AS l
+LEFT JOIN accounts AS a ON a.id = l.account_id
+WHERE l.hash = @hash
+  AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > now() - interval '7 days' AND l.account_id IS NOT NULL);
+
+-- name: LinkTake :one
+-- Uses a link to an account up; no row where it does not hold.
+DELETE FROM account_links
+WHERE hash = @hash
+  AND account_id IS NOT NULL
+  AND created_at > now() - interval '7 days'
+RETURNING account_id::integer;
+
+-- name: StartsTake :many
+-- Uses all links up that make the first account, and returns their hashes. Of two who do so at once
+-- the second one waits for the first, and gets none.
+DELETE FROM account_links
+WHERE account_id IS NULL
+RETURNING hash;

@@ -1,0 +1,39 @@
+package web
+
+// Reader is who looks at a page. One without a name is nobody in particular.
+type Reader struct {
+	Name   string
+	Owner  bool
+	Leaves bool // they can sign out here, and not where a proxy lets them in
+}
+
+type enterPage struct {
+	frame
+	To      string // where the reader wants to go
+	Name    string // that was typed, or that of the account
+	Problem string // with what was typed; "": nothing was yet
+	First   bool   // there is no account yet
+	Named   bool   // the account has a name
+}
+
+// SignIn makes the page on which a name and a password are typed, and which leads to another. first:
+// nobody has an account yet.
+func SignIn(root, to, name, problem string, first bool) Page {
+	return render("enter", enterPage{frame: frame{Root: root, Title: "Sign in", Home: root + "/"}, To: to, Name: name, Problem: problem,
+		First: first})
+}
+
+// Begin makes the page on which somebody who has followed a link chooses a password, and a name
+// where the account has none. first: it is the first account.
+func Begin(root string, first bool, account, typed, problem string) Page {
+	page := enterPage{frame: frame{Root: root, Title: "Your account"}, Name: typed, Problem: problem, First: first}
+	if page.Named = account != ""; page.Named {
+		page.Name = account
+	}
+	return render("begin", page)
+}
+
+// Leave makes the page on which a reader signs out.
+func Leave(root string, reader Reader) Page {
+	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/", Reader: reader}})
+}
