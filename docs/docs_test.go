@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,7 +82,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func anchors(text string) (list []string) {
 	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		kept := strings.Map(func(r rune) rune {
-			if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_ ", r) {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_ ", r) {
 				return r
 			}
 			return -1
@@ -89,4 +90,18 @@ func anchors(text string) (list []string) {
 		list = append(list, strings.ReplaceAll(kept, " ", "-"))
 	}
 	return list
+}
+
+// The text for readers says the same in each of its languages.
+func TestPrivacyIsToldInEachLanguage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("privacy.md")
+	require.NoError(t, err)
+	languages := strings.Split(string(text), "\n## ")[1:]
+	require.Len(t, languages, 7)
+	for _, told := range languages {
+		for _, is := range []string{"`hashed`", "`address`", "`id`", "`daily`", "35", "IPv6", "`#footfall-ignore`", "Global Privacy Control"} {
+			assert.Contains(t, strings.ReplaceAll(told, "\n", " "), is)
+		}
+	}
 }
