@@ -15,7 +15,12 @@ type Event = PanelEventsRow
 
 // Events reads the first N events that visitors of a site did on days on which they were there.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
-	return panelOf(ctx, r, "events", PanelEvents, (*Queries).PanelEvents, l)
+	if !slices.ContainsFunc(r.ahead, func(f FilterPanelsRow) bool { return f.Part == "events" }) { // there are none, or too many
+		r = &Reader{r.db, r.counted, nil}
+	}
+	return under(ctx, r, "events", PanelEvents, (*Queries).PanelEvents, l, func(f FilterPanelsRow) Event {
+		return Event{f.Value, f.Visitors, f.Pv}
+	})
 }
 
 func readEvents(ctx context.Context, from *Reader, l Look) (*Rows, error) {

@@ -131,7 +131,7 @@ SELECT p.part::text                        AS part,
        coalesce(p.visitors, -1)::bigint    AS visitors,
        coalesce(p.new_visitors, 0)::bigint AS new_visitors,
        coalesce(p.pv, 0)::bigint           AS pv
-FROM filter_panels($1::text, $2::text, $3::integer, $4::integer, $5::text[], '{numbers,days,tags,pages,since}',
+FROM filter_panels($1::text, $2::text, $3::integer, $4::integer, $5::text[], '{numbers,days,tags,pages,events,since}',
                    $6::text[], $7::text, $8::integer, $8::integer) AS p
 `
 
@@ -224,6 +224,29 @@ func (q *Queries) FiltersSince(ctx context.Context, arg FiltersSinceParams) (Fil
 	var i FiltersSinceRow
 	err := row.Scan(&i.Since, &i.Erased)
 	return i, err
+}
+
+const FirstHour = `-- name: FirstHour :one
+SELECT coalesce(min(t.value) FILTER (WHERE t.value ~ '^[0-9]+$'), '-1')::integer AS hour
+FROM tag_days AS d
+JOIN tags AS t ON t.id = d.tag_id
+WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
+  AND d.day_id = $3
+  AND t.name = 'hour'
+`
+
+type FirstHourParams struct {
+	App    string `json:"app"`
+	Target string `json:"target"`
+	DayID  int32  `json:"day_id"`
+}
+
+// In which hour of a day the first visitors of a site came; -1: it is not known.
+func (q *Queries) FirstHour(ctx context.Context, arg FirstHourParams) (int32, error) {
+	row := q.db.QueryRow(ctx, FirstHour, arg.App, arg.Target, arg.DayID)
+	var hour int32
+	err := row.Scan(&hour)
+	return hour, err
 }
 
 const PagesAfter = `-- name: PagesAfter :many

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"footfall/report/draw"
@@ -33,15 +32,8 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 }
 
 // FirstHour is in which hour of a day the first visitors of a site came; -1: it is not known.
-func (r *Reader) FirstHour(ctx context.Context, app, site string, day int32) (int, error) {
-	hours, err := r.Tags(ctx, Look{App: app, Target: site, In: visit.Range{From: day, To: day}, Name: "hour"})
-	first := -1
-	for _, value := range hours.Rows {
-		if hour, err := strconv.Atoi(value.Value); err == nil && (first < 0 || hour < first) {
-			first = hour
-		}
-	}
-	return first, err
+func (r *Reader) FirstHour(ctx context.Context, app, site string, day int32) (int32, error) {
+	return ask(ctx, r, "the first hour", (*Queries).FirstHour, Look{App: app, Target: site, Day: day})
 }
 
 // TagUnderFilter is how many visitors for whom conditions hold came with a value.

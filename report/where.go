@@ -21,7 +21,7 @@ func (r *Reader) FiltersSince(ctx context.Context, l Look) (FiltersSinceRow, err
 }
 
 // Ahead returns a Reader that has read what a page shows under a filter, in one pass over the rows:
-// numbers, a chart, tags of some names, and pages, each of them to N. It tells of FiltersSince, too:
+// numbers, a chart, tags of some names, pages and events, each of them to N. It tells of FiltersSince, too:
 // unless all is known of all days, nothing else was read.
 func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, error) {
 	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)

@@ -65,7 +65,7 @@ type view struct {
 	in      visit.Range // all of it up to today where span is "all"
 	since   int32       // the first day of the site that can be shown; 0: none was counted, or it is not read
 	began   int32       // the first that was counted, in the course of which counting began
-	hour    int         // of it; -1: it is not known, or not in the range
+	hour    int32       // of it; -1: it is not known, or not in the range
 	compare string
 	chart   string // what it shows
 	period  string // by which it does; "": what suits the range

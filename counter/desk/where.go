@@ -202,10 +202,17 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 		FROM footfall.filter_panels('demo', $1, $2, $3, $5, '{numbers,days,tags,pages,since}', $4, most_values => 1000, most_pages => 1000)
 		WHERE part <> 'since' AND value IS DISTINCT FROM '(none)'`
 	}
-	lines := Column[string](t, d, sql+`
-		UNION ALL
-		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`,
-		site, from, to, names, conditions)
+	events := `
+		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`
+	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // as where there are few
+		events = `
+		SELECT concat_ws(' ', 'event', substr(e.uri, 10), count(DISTINCT f.ip), s.uniques)
+		FROM footfall.targets_sums(ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri = $1), $2, $3) AS s
+		CROSS JOIN LATERAL footfall.filter_few(s.page_id, ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri LIKE '(events)/%'), $2, $3) AS f
+		JOIN footfall.pages AS e ON e.id = f.page_id
+		GROUP BY e.uri, s.uniques`
+	}
+	lines := Column[string](t, d, sql+" UNION ALL "+events, site, from, to, names, conditions)
 	slices.Sort(lines)
 	return lines
 }

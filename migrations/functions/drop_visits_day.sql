@@ -59,7 +59,7 @@ COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits f
 REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;
 
 -- A dropped partition is gone for every snapshot. An older one still has it in the catalog, but
--- pg_get_expr, which asks for what is there now, finds no table.
+-- pg_relation_filenode, which asks for what is there now, finds no table.
 CREATE FUNCTION last_dropped_day() RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -70,7 +70,7 @@ BEGIN
         FROM pg_inherits AS i
         JOIN pg_class AS c ON c.oid = i.inhrelid
         WHERE i.inhparent = table_of('visits')
-          AND pg_get_expr(c.relpartbound, c.oid) IS NULL);
+          AND pg_relation_filenode(i.inhrelid) IS NULL);
 END
 $$;
 

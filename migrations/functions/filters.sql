@@ -222,32 +222,60 @@ $$;
 
 COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'The text of what stands behind FROM for the visitors of several sites, each on each of their days.';
 
--- The visitors of a site whom a filter selects, each on each of their days: f (day_id, ip,
--- previous_day, tags) in what stands behind WITH. Who neither needs tags nor has a condition of them is
--- told of all days whose rows are there. The site '' is all sites of the app as one.
+-- A plan that is kept: to plan for all partitions of visits takes three times as long as to look up 200
+-- rows.
+CREATE FUNCTION filter_few(site bigint, asked bigint[], from_day integer, to_day integer)
+RETURNS TABLE (page_id bigint, day_id integer, ip inet, previous_day integer)
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT p.page_id, p.day_id, p.ip, p.previous_day
+    FROM visits AS p
+    WHERE p.page_id = ANY (asked)
+      AND p.day_id BETWEEN from_day AND to_day
+      AND EXISTS (SELECT FROM visits AS s WHERE s.page_id = site AND s.day_id = p.day_id AND s.ip = p.ip OFFSET 0);
+END
+$$;
+
+COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'The rows of a few pages and events, of days on which the visitor was at a site, by looking up each of them.';
+
+-- The visitors of a site whom a filter selects, in what stands behind WITH: f (day_id, ip, previous_day,
+-- tags) is each of them on each of their days, v (ip, pv, fresh) each of them once, a (visitors) how many
+-- they are, and p (page_id, day_id, ip, previous_day) their rows of all pages and events on these days.
+-- Who neither needs tags nor has a condition of them is told of all days whose rows are there. The site
+-- '' is all sites of the app as one.
 --
--- Who needs rows has to ask for g.known, which fails where it is not known of all with what they came.
--- Whoever else gets none of f then: g.unknown is the last such day. Where rows are gone, gone is the
--- last day of that, and query is null. by_tags are the tags of a filter that is one tag alone, of which
--- tag_days tells, too.
+-- Where it is not known of all with what they came, f fails for who needs rows, and is empty for whoever
+-- else: g.unknown is the last such day. Where rows are gone, gone is the last day of that, and query is
+-- null. by_tags are the tags of a filter that is one tag alone, of which tag_days tells, too.
 --
--- Rows are read once, into s, and joined by hash. Left to the planner, which knows little of days that
--- have just begun, pages were looked up row by row, and took 200 times as long.
+-- Rows are read once, into s, and joined by hash (see filter_rows()), those of pages with f: the other way
+-- round, which the planner would mostly choose, takes half as long again. It has no choice where a join
+-- asks for more than what is equal. But where nobody is left out, and the pages that are asked for have a
+-- few rows only, each of these is looked up in those of the site.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
-                             OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
+                             asked bigint[] DEFAULT NULL, OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
     most      CONSTANT integer := 2000000;
+    few       CONSTANT integer := 20; -- as long as one row is looked up, so many are read
     filters   boolean;
     condition text;
     c         record;
     ofs       text[] := '{true}'; -- of the site's rows
-    joins     text[] := '{}';     -- of rows of pages beside them
+    joins     text[] := '{true}'; -- of rows of pages beside them
     unknown   text   := 'NULL::integer';
     kept      integer;
+    read      bigint; -- rows of the site
+    everybody boolean;
 BEGIN
     IF cardinality(conditions) > 8 THEN
         PERFORM filter_fault('there are %s conditions: 8 are the most', cardinality(conditions)::text);
@@ -291,7 +319,8 @@ BEGIN
         PERFORM filter_kept(app, of_app) WHERE needs_rows;
         RETURN;
     END IF;
-    IF (SELECT sum(d.pv) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND to_day) > most THEN
+    read := (SELECT sum(d.pv) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND to_day);
+    IF read > most THEN
         PERFORM filter_fault('these days have more than 2,000,000 visitors, each on each of their days, too many for one answer: choose fewer days');
     END IF;
     query := format('SELECT v.day_id, v.ip, v.previous_day, v.tags FROM %s WHERE %s(%s)',
@@ -303,32 +332,31 @@ BEGIN
                     CASE WHEN needs_tags THEN 'v.tags IS NULL OR ' ELSE '' END || array_to_string(ofs, ' AND '));
     IF needs_tags THEN
         unknown := '(SELECT max(s.day_id) FROM s WHERE s.tags IS NULL)';
+        joins[1] := CASE WHEN needs_rows THEN '(SELECT filter_known(g.unknown) FROM g)' ELSE '(SELECT g.unknown IS NULL FROM g)' END;
     END IF;
-    IF needs_rows THEN
-        unknown := format('filter_known(%s) AS known', unknown);
-    ELSE
-        unknown := unknown || ' AS unknown';
-        joins := ARRAY['(SELECT g.unknown IS NULL FROM g)'] || joins;
-    END IF;
-    query := format('WITH s AS %sMATERIALIZED (%s), g AS (SELECT %s), f AS %s(SELECT s.day_id, s.ip, s.previous_day, s.tags FROM s WHERE %s)',
-                    CASE WHEN NOT needs_tags AND conditions = '{}' AND site_id IS NOT NULL THEN 'NOT ' ELSE '' END, query, unknown,
-                    CASE WHEN cardinality(joins) <= (NOT needs_rows)::integer THEN 'NOT MATERIALIZED ' ELSE '' END,
-                    array_to_string(ARRAY['true'] || joins, ' AND '));
+    everybody := NOT needs_tags AND conditions = '{}' AND site_id IS NOT NULL;
+    query := format('WITH s AS %sMATERIALIZED (%s), g AS (SELECT %s AS unknown), f AS %sMATERIALIZED (SELECT s.day_id, s.ip, s.previous_day, s.tags FROM s WHERE %s), '
+                    'v AS (SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh FROM f GROUP BY f.ip), a AS (%s), '
+                    'p AS NOT MATERIALIZED (SELECT p.page_id, p.day_id, p.ip, p.previous_day FROM %s)',
+                    CASE WHEN everybody THEN 'NOT ' END, query, unknown, CASE WHEN cardinality(joins) = 1 THEN 'NOT ' END, array_to_string(joins, ' AND '),
+                    CASE
+                        WHEN everybody THEN format('SELECT t.uniques AS visitors FROM targets_sums(ARRAY[%s], %s, %s) AS t', site_id, from_day, to_day)
+                        ELSE 'SELECT count(*) AS visitors FROM v'
+                    END,
+                    CASE
+                        WHEN everybody AND few * (SELECT sum(d.pv) FROM days AS d WHERE d.page_id = ANY (asked) AND d.day_id BETWEEN from_day AND to_day) < read
+                        THEN format('filter_few(%s, %L, %s, %s) AS p', site_id, asked, from_day, to_day)
+                        ELSE format('visits AS p WHERE EXISTS (SELECT FROM f WHERE f.day_id = p.day_id AND f.ip = p.ip AND f.day_id <= p.day_id) AND p.day_id BETWEEN %s AND %s',
+                                    from_day, to_day)
+                    END);
 END
 $$;
 
-COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean) IS 'The query of the visitors of a site, or of all sites of an app as one, each on each of their days, for whom conditions hold.';
+COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean, bigint[]) IS 'The query of the visitors of a site, or of all sites of an app as one, each on each of their days, for whom conditions hold.';
 
--- What is told of those whom a filter selects, by parts, in one pass over their rows: numbers; days, or
--- weeks, or months; tags, of each name the first so many values, and those without; the first so many
--- pages. Of a single tag numbers and days are told by tag_days where rows cannot. With since among the
--- parts, it comes last: from which day on all is known (0: on all days), and how many visitors of these
--- days were erased; unless it is 0, nothing else comes.
---
--- What is not asked for is no part of the plan. To compile what runs for a second takes half of that.
-CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
-                              period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
-RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
+-- Left to the planner, which knows little of days that have just begun, rows of pages were looked up one
+-- by one, and took 200 times as long.
+CREATE FUNCTION filter_rows(query text) RETURNS SETOF record
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 SET enable_nestloop = off
@@ -337,115 +365,148 @@ SET enable_sort = off
 SET jit = off
 SET work_mem = '32MB'
 AS $$
+BEGIN
+    RETURN QUERY EXECUTE query;
+END
+$$;
+
+COMMENT ON FUNCTION filter_rows(text) IS 'The rows of a query that begins with one of filter_query().';
+
+-- What is told of those whom a filter selects, by parts, in one pass over their rows: numbers; days, or
+-- weeks, or months; tags, of each name the first so many values, and those without; the first so many
+-- pages; events, as many as values, where pv is the number of all visitors: none beside other parts if
+-- they are very many. Of a single tag numbers and days are told by tag_days where rows cannot. With since
+-- among the parts, it comes last: from which day on all is known (0: on all days), and how many visitors
+-- of these days were erased; unless it is 0, nothing else comes.
+--
+-- What is not asked for is no part of the query. To compile what runs for a second takes half of that.
+CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
+                              period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
+RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
 #variable_conflict use_column
 DECLARE
-    f       record  := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}' OR parts && '{tags,since}');
-    begins  integer := from_day;
-    unknown integer := f.gone;
+    events  bigint[] := ARRAY( -- of the whole app
+        SELECT d.page_id
+        FROM days AS d
+        WHERE d.site_id = (SELECT p.id FROM pages AS p WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = app) AND p.key = page_key('(events)') AND p.site_id IS NULL)
+          AND d.day_id BETWEEN from_day AND to_day
+          AND 'events' = ANY (parts)
+        GROUP BY d.page_id
+        LIMIT 10001);
+    f       record;
+    begins  integer  := from_day;
+    unknown integer;
+    told    text[];
 BEGIN
+    IF cardinality(events) > 10000 THEN
+        PERFORM filter_fault('these are more than 10,000 events: choose fewer days') WHERE parts = '{events}';
+        events := '{}';
+    END IF;
+    f := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}' OR parts && '{tags,since}', events);
+    unknown := f.gone;
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
     IF begins = 0 THEN
         begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));
     END IF;
+    IF parts = '{events}' AND events = '{}' THEN -- of whatever days
+        RETURN;
+    END IF;
     IF f.gone IS NULL THEN
-        FOR part, day_id, name, value, visitors, new_visitors, pv IN
-            EXECUTE f.query || $x$,
-            v AS (
-                SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
+        told := ARRAY[
+            $x$ SELECT 'unknown' AS part, g.unknown AS day_id, NULL AS name, NULL AS value, 0::bigint AS visitors, 0::bigint AS fresh, 0::bigint AS pv, 0::bigint AS place
+                FROM g $x$,
+            CASE WHEN 'numbers' = ANY (parts) THEN $x$
+                SELECT 'numbers', NULL, NULL, NULL, count(*), coalesce(sum(v.fresh), 0), coalesce(sum(v.pv), 0), 1
+                FROM v $x$ END,
+            CASE WHEN 'days' = ANY (parts) AND period = 'day' THEN $x$
+                SELECT 'days', f.day_id, NULL, NULL, count(*), count(*) FILTER (WHERE f.previous_day = 0), count(*), f.day_id
                 FROM f
-                GROUP BY f.ip
-            ), d AS (
-                SELECT f.day_id, greatest(to_char(date_trunc($2, day_date(f.day_id)), 'YYYYMMDD')::integer, $3) AS first_day,
-                       count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
-                FROM f
-                GROUP BY f.day_id
-            ), w AS (
-                SELECT d.first_day, f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
-                FROM f
-                JOIN d ON d.day_id = f.day_id
-                GROUP BY d.first_day, f.ip
-            ), c AS (
-                SELECT u.tag_id, count(*) AS pv, count(*) FILTER (WHERE u.previous_day = 0) AS fresh
-                FROM (SELECT unnest(f.tags) AS tag_id, f.previous_day FROM f) AS u
-                GROUP BY u.tag_id
-            ), t AS (
-                SELECT t.name, t.value, c.pv, c.fresh, row_number() OVER (PARTITION BY t.name ORDER BY c.pv DESC, c.tag_id) AS place
-                FROM c
-                JOIN tags AS t ON t.id = c.tag_id
-                WHERE t.name = ANY ($4)
-            ), h AS (
-                SELECT t.name, sum(t.pv) AS pv, sum(t.fresh) AS fresh
-                FROM t
-                WHERE NOT $10
-                GROUP BY t.name
-                UNION ALL
-                SELECT o.name, count(*), count(*) FILTER (WHERE o.previous_day = 0)
-                FROM (
-                    SELECT DISTINCT t.name, u.day_id, u.ip, u.previous_day
-                    FROM (SELECT unnest(f.tags) AS tag_id, f.day_id, f.ip, f.previous_day FROM f) AS u
-                    JOIN tags AS t ON t.id = u.tag_id
-                    WHERE t.name = ANY ($4)
-                ) AS o
-                WHERE $10
-                GROUP BY o.name
-            ), p AS (
-                SELECT p.page_id, p.ip, count(*) AS pv, count(*) FILTER (WHERE p.previous_day = 0) AS fresh
-                FROM f
-                JOIN visits AS p ON p.day_id = f.day_id AND p.ip = f.ip
-                WHERE p.day_id BETWEEN $7 AND $8
-                  AND p.page_id = ANY (ARRAY(SELECT o.id FROM pages AS o WHERE o.site_id = ANY ($9)))
-                GROUP BY p.page_id, p.ip
-            ), told AS (
-                SELECT 'unknown' AS part, g.unknown AS day_id, NULL AS name, NULL AS value, 0::bigint AS visitors, 0::bigint AS fresh, 0::bigint AS pv, 0::bigint AS place
-                FROM g
-                UNION ALL
-                SELECT 'numbers', NULL, NULL, NULL, n.visitors, n.fresh, n.pv, 1
-                FROM (SELECT count(*) AS visitors, coalesce(sum(v.fresh), 0) AS fresh, coalesce(sum(v.pv), 0) AS pv FROM v) AS n
-                WHERE 'numbers' = ANY ($1)
-                UNION ALL
-                SELECT 'days', d.day_id, NULL, NULL, d.pv, d.fresh, d.pv, d.day_id
-                FROM d
-                WHERE 'days' = ANY ($1)
-                  AND $2 = 'day'
-                UNION ALL
+                GROUP BY f.day_id $x$ END,
+            CASE WHEN 'days' = ANY (parts) AND period <> 'day' THEN $x$
                 SELECT 'days', w.first_day, NULL, NULL, count(*), sum(w.fresh), sum(w.pv), w.first_day
-                FROM w
-                WHERE 'days' = ANY ($1)
-                  AND $2 <> 'day'
-                GROUP BY w.first_day
-                UNION ALL
-                SELECT 'tags', NULL, t.name, t.value, NULL, t.fresh, t.pv, t.place
+                FROM (
+                    SELECT d.first_day, f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh
+                    FROM f
+                    JOIN (
+                        SELECT o.day_id, greatest(to_char(date_trunc(%1$L, day_date(o.day_id)), 'YYYYMMDD')::integer, %2$L) AS first_day
+                        FROM (SELECT f.day_id FROM f GROUP BY f.day_id) AS o
+                    ) AS d ON d.day_id = f.day_id
+                    GROUP BY d.first_day, f.ip
+                ) AS w
+                GROUP BY w.first_day $x$ END,
+            CASE WHEN 'tags' = ANY (parts) THEN $x$ (
+                WITH c AS (
+                    SELECT u.tag_id, count(*) AS pv, count(*) FILTER (WHERE u.previous_day = 0) AS fresh
+                    FROM (SELECT unnest(f.tags) AS tag_id, f.previous_day FROM f) AS u
+                    GROUP BY u.tag_id
+                ), t AS (
+                    SELECT t.name, t.value, c.pv, c.fresh, row_number() OVER (PARTITION BY t.name ORDER BY c.pv DESC, c.tag_id) AS place
+                    FROM c
+                    JOIN tags AS t ON t.id = c.tag_id
+                    WHERE t.name = ANY (%3$L)
+                ), h AS (
+                    SELECT t.name, sum(t.pv) AS pv, sum(t.fresh) AS fresh
+                    FROM t
+                    WHERE NOT %8$L
+                    GROUP BY t.name
+                    UNION ALL
+                    SELECT o.name, count(*), count(*) FILTER (WHERE o.previous_day = 0)
+                    FROM (
+                        SELECT DISTINCT t.name, u.day_id, u.ip, u.previous_day
+                        FROM (SELECT unnest(f.tags) AS tag_id, f.day_id, f.ip, f.previous_day FROM f) AS u
+                        JOIN tags AS t ON t.id = u.tag_id
+                        WHERE t.name = ANY (%3$L)
+                    ) AS o
+                    WHERE %8$L
+                    GROUP BY o.name
+                )
+                SELECT 'tags', NULL::integer, t.name, t.value, NULL::bigint, t.fresh, t.pv, t.place
                 FROM t
-                WHERE 'tags' = ANY ($1)
-                  AND t.place <= $5
+                WHERE t.place <= %4$L
                 UNION ALL
                 SELECT 'tags', NULL, n.name, '(none)', NULL, n.fresh - coalesce(h.fresh, 0), n.pv - coalesce(h.pv, 0), NULL
                 FROM (
-                    SELECT unnest($4) AS name, a.pv, a.fresh
+                    SELECT unnest(%3$L::text[]) AS name, a.pv, a.fresh
                     FROM (SELECT count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh FROM f) AS a
                 ) AS n
                 LEFT JOIN h ON h.name = n.name
-                WHERE 'tags' = ANY ($1)
-                UNION ALL
-                (
-                    SELECT 'pages', NULL, NULL, o.uri, n.visitors, CASE WHEN o.uri LIKE '%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
+            ) $x$ END,
+            CASE WHEN 'pages' = ANY (parts) THEN $x$
+                SELECT 'pages', NULL, NULL, o.uri, n.visitors, CASE WHEN o.uri LIKE '%%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
+                FROM (
+                    SELECT o.page_id, count(*) AS visitors, sum(o.fresh) AS fresh, sum(o.pv) AS pv,
+                           row_number() OVER (ORDER BY sum(o.pv) DESC, o.page_id) AS place
                     FROM (
-                        SELECT p.page_id, count(*) AS visitors, sum(p.fresh) AS fresh, sum(p.pv) AS pv,
-                               row_number() OVER (ORDER BY sum(p.pv) DESC, p.page_id) AS place
+                        SELECT p.page_id, p.ip, count(*) AS pv, count(*) FILTER (WHERE p.previous_day = 0) AS fresh
                         FROM p
-                        WHERE 'pages' = ANY ($1)
-                        GROUP BY p.page_id
-                    ) AS n
-                    JOIN pages AS o ON o.id = n.page_id
-                    WHERE n.place <= $6
-                )
-            )
-            SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint
-            FROM told AS o
-            ORDER BY o.part <> 'unknown', o.part, array_position($4, o.name), o.place$x$
-            USING parts, period, begins, names, most_values, most_pages, from_day, to_day, f.sites, f.site_id IS NULL
+                        WHERE p.page_id = ANY (ARRAY(SELECT o.id FROM pages AS o WHERE o.site_id = ANY (%7$L)))
+                        GROUP BY p.page_id, p.ip
+                    ) AS o
+                    GROUP BY o.page_id
+                ) AS n
+                CROSS JOIN LATERAL (SELECT o.uri FROM pages AS o WHERE o.id = n.page_id OFFSET 0) AS o
+                WHERE n.place <= %5$L $x$ END,
+            CASE WHEN 'events' = ANY (parts) THEN $x$
+                SELECT 'events', NULL, NULL, substr(o.uri, 10), n.visitors, NULL, (SELECT a.visitors FROM a), n.place
+                FROM (
+                    SELECT o.page_id, count(*) AS visitors, row_number() OVER (ORDER BY count(*) DESC, o.page_id) AS place
+                    FROM (SELECT p.page_id, p.ip FROM p WHERE p.page_id = ANY (%6$L) GROUP BY p.page_id, p.ip) AS o
+                    GROUP BY o.page_id
+                ) AS n
+                CROSS JOIN LATERAL (SELECT o.uri FROM pages AS o WHERE o.id = n.page_id OFFSET 0) AS o
+                WHERE n.place <= %4$L $x$ END];
+        FOR part, day_id, name, value, visitors, new_visitors, pv IN
+            SELECT *
+            FROM filter_rows(f.query || format(
+                'SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint FROM (' || array_to_string(told, ' UNION ALL ') || ') AS o
+                 ORDER BY o.part <> ''unknown'', o.part, array_position(%3$L::text[], o.name), o.place',
+                period, begins, names, most_values, most_pages, events, f.sites, f.site_id IS NULL))
+                AS r (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
         LOOP
             IF part = 'unknown' THEN
                 unknown := day_id;
@@ -465,7 +526,7 @@ BEGIN
         RETURN;
     ELSIF unknown IS NULL THEN
         RETURN;
-    ELSIF f.by_tags IS NULL OR parts && '{tags,pages}' THEN
+    ELSIF f.by_tags IS NULL OR parts && '{tags,pages,events}' THEN
         PERFORM filter_kept(app, f.of_app) WHERE f.gone IS NOT NULL;
         PERFORM filter_known(unknown);
     END IF;

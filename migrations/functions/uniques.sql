@@ -6,8 +6,8 @@
 -- being dropped, and what is kept is read by a later statement: the function is volatile, and each
 -- statement has a snapshot of its own. The rows, and whether they are all there, have the same one.
 -- But in a transaction that has one snapshot for all of its statements, a day may have been dropped
--- since that was taken: the snapshot still has the partition in the catalog, but pg_get_expr, which
--- asks for what is there now, finds no table.
+-- since that was taken: the snapshot still has the partition in the catalog (see
+-- last_dropped_day()).
 --
 -- Of a group no more is read than takes some seconds: a caller who asks for more is refused. One
 -- target is answered whatever it takes, since lists may have a sum of deleted pages among others.

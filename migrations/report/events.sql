@@ -1,60 +1,13 @@
 -- What visitors of a site did, and how many got how far. An event is its app's, since whoever tells of
 -- it need name no site: it counts for a site on the days on which the visitor was there.
---
--- All are joined by hash, as those of filters are.
 
 CREATE FUNCTION report.events_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', n integer DEFAULT 10)
 RETURNS TABLE (event text, visitors bigint, of_visitors bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
+LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET jit = off
-SET work_mem = '32MB'
 AS $$
-DECLARE
-    f      record;
-    events bigint[] := ARRAY(
-        SELECT d.page_id
-        FROM days AS d
-        WHERE d.site_id = (SELECT p.id FROM pages AS p WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = app) AND p.key = page_key('(events)') AND p.site_id IS NULL)
-          AND d.day_id BETWEEN from_day AND to_day
-        GROUP BY d.page_id
-        ORDER BY sum(d.pv) DESC
-        LIMIT 10001);
-BEGIN
-    IF cardinality(events) > 10000 THEN
-        PERFORM filter_fault('these are more than 10,000 events: choose fewer days');
-    ELSIF events = '{}' THEN -- of whatever days
-        PERFORM filter_query(app, site, 99991231, 99991231, conditions, true, false);
-        RETURN;
-    END IF;
-    f := filter_query(app, site, from_day, to_day, conditions, true, false);
-    RETURN QUERY EXECUTE f.query || format(', a AS MATERIALIZED (%s)
-        SELECT substr(p.uri, 10), c.visitors, a.visitors
-        FROM (
-            SELECT d.page_id, count(*) AS visitors
-            FROM (
-                SELECT e.page_id, f.ip
-                FROM visits AS e
-                JOIN f ON f.day_id = e.day_id AND f.ip = e.ip
-                WHERE e.page_id = ANY (%L)
-                  AND e.day_id BETWEEN %s AND %s
-                  AND (SELECT g.known FROM g)
-                GROUP BY e.page_id, f.ip
-            ) AS d
-            GROUP BY d.page_id
-        ) AS c
-        JOIN pages AS p ON p.id = c.page_id
-        CROSS JOIN a
-        ORDER BY c.visitors DESC, c.page_id
-        LIMIT %s',
-        CASE
-            WHEN conditions = '{}' AND f.site_id IS NOT NULL
-            THEN format('SELECT s.uniques AS visitors FROM targets_sums(ARRAY[%s], %s, %s) AS s', f.site_id, from_day, to_day)
-            ELSE 'SELECT count(*) AS visitors FROM (SELECT FROM f GROUP BY f.ip) AS v'
-        END, events, from_day, to_day, n);
-END
+    SELECT f.value, f.visitors, f.pv
+    FROM filter_panels(app, site, from_day, to_day, conditions, '{events}', most_values => n) AS f
 $$;
 
 COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events that visitors of a site did in a range of days, on days on which all conditions hold for them (see report.visitors_where): how many visitors, each once, and of how many in all. An event may have been done anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
@@ -65,29 +18,21 @@ CREATE FUNCTION report.one_page_where(app text, site text, from_day integer, to_
 RETURNS TABLE (visits bigint, one_page bigint, unknown bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET enable_sort = off
-SET jit = off
-SET work_mem = '32MB'
 AS $$
 DECLARE
-    f record := filter_query(app, site, from_day, to_day, conditions, true, false);
+    f      record   := filter_query(app, site, from_day, to_day, conditions, true, false);
+    summed bigint[] := ARRAY(SELECT p.id FROM unnest(f.sites) AS s (id) JOIN pages AS o ON o.id = s.id
+                             JOIN pages AS p ON p.app_id = f.of_app AND p.key IN (page_key(o.uri || '/(other)'), page_key(o.uri || '/(deleted)')));
 BEGIN
-    RETURN QUERY EXECUTE f.query || format('
+    RETURN QUERY SELECT * FROM filter_rows(f.query || format('
         SELECT count(*), count(*) FILTER (WHERE c.pages = 1 AND NOT c.summed), count(*) FILTER (WHERE c.pages = 1 AND c.summed)
         FROM (
-            SELECT p.day_id, p.ip, count(*) AS pages, bool_or(p.page_id = ANY ($2)) AS summed
-            FROM visits AS p
-            %s
-            WHERE p.page_id IN (SELECT o.id FROM pages AS o WHERE o.site_id = ANY ($1))
-              AND p.day_id BETWEEN $3 AND $4
-              AND (SELECT g.known FROM g)
+            SELECT p.day_id, p.ip, count(*) AS pages, bool_or(p.page_id = ANY (%L)) AS summed
+            FROM %s AS p
+            WHERE p.page_id IN (SELECT o.id FROM pages AS o WHERE o.site_id = ANY (%L))
+              AND p.day_id BETWEEN %s AND %s
             GROUP BY p.day_id, p.ip
-        ) AS c', CASE WHEN conditions <> '{}' THEN 'JOIN f ON f.day_id = p.day_id AND f.ip = p.ip' END)
-    USING f.sites, ARRAY(SELECT p.id FROM unnest(f.sites) AS s (id) JOIN pages AS o ON o.id = s.id
-                         JOIN pages AS p ON p.app_id = f.of_app AND p.key IN (page_key(o.uri || '/(other)'), page_key(o.uri || '/(deleted)'))),
-          from_day, to_day;
+        ) AS c', summed, CASE WHEN conditions = '{}' THEN 'visits' ELSE 'p' END, f.sites, from_day, to_day)) AS r (visits bigint, one_page bigint, unknown bigint);
 END
 $$;
 
@@ -98,15 +43,12 @@ CREATE FUNCTION report.goals_where(app text, site text, from_day integer, to_day
 RETURNS TABLE (goal text, value text, visitors bigint, of_visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET jit = off
-SET work_mem = '32MB'
 AS $$
 #variable_conflict use_column
 DECLARE
     of_tag boolean  := by <> 'day';
-    listed text[]   := (SELECT a.goals FROM apps AS a WHERE a.name = goals_where.app);
+    of_app integer  := (SELECT a.id FROM apps AS a WHERE a.name = goals_where.app);
+    listed text[]   := coalesce((SELECT a.goals FROM apps AS a WHERE a.id = of_app), '{}');
     goals  text[]   := CASE WHEN only_goal IS NULL THEN listed ELSE ARRAY[only_goal] END;
     ofs    text[]   := '{}';
     ids    bigint[] := '{}';
@@ -117,13 +59,12 @@ BEGIN
     IF of_tag AND NOT EXISTS (SELECT FROM report.tag_names(app) AS t WHERE t.name = by) THEN
         PERFORM filter_fault('by: %s is nothing to ask by: there are day, %s', quote_ident(by), (SELECT string_agg(t.name, ', ') FROM report.tag_names(app) AS t));
     END IF;
-    f := filter_query(app, site, from_day, to_day, conditions, true, coalesce(of_tag, false));
     FOREACH wanted IN ARRAY goals LOOP
         IF wanted !~ '^(page|event):' THEN
             PERFORM filter_fault('%s is no goal: write one like event:signup or page:/thanks', quote_ident(wanted));
         END IF;
         BEGIN
-            c := filter_condition(f.of_app, app, site, wanted);
+            c := filter_condition(of_app, app, site, wanted);
             ids := ids || c.pages;
             ofs := ofs || array_fill(wanted, ARRAY[cardinality(c.pages)]);
         EXCEPTION WHEN invalid_parameter_value THEN
@@ -132,46 +73,43 @@ BEGIN
             END IF;
         END;
     END LOOP;
-    IF goals = '{}' THEN
-        RETURN;
-    END IF;
-    RETURN QUERY EXECUTE f.query || format(', k AS (%s), a AS MATERIALIZED (%s), w AS MATERIALIZED (
-            SELECT u.goal, u.page_id FROM unnest(%L::text[], %L::bigint[]) AS u (goal, page_id)
-        ), r AS (
+    f := filter_query(app, site, from_day, to_day, conditions, true, coalesce(of_tag, false), ids);
+    RETURN QUERY SELECT * FROM filter_rows(f.query || format(', k AS (
+            SELECT f.day_id, f.ip, coalesce(u.value, ''(none)'') AS value
+            FROM f
+            LEFT JOIN (
+                SELECT o.day_id, o.ip, t.value
+                FROM (SELECT f.day_id, f.ip, unnest(f.tags) AS tag_id FROM f) AS o
+                JOIN tags AS t ON t.id = o.tag_id AND t.name = %L
+            ) AS u ON u.day_id = f.day_id AND u.ip = f.ip
+        ), b AS MATERIALIZED (%s), r AS (
             SELECT o.goal, o.value, count(*) AS visitors
             FROM (
-                SELECT w.goal, k.value, k.ip
-                FROM visits AS p
-                JOIN w ON w.page_id = p.page_id
-                JOIN k ON k.day_id = p.day_id AND k.ip = p.ip
-                WHERE p.page_id = ANY (%4$L)
-                  AND p.day_id BETWEEN %s AND %s
-                GROUP BY w.goal, k.value, k.ip
+                SELECT w.goal, %s AS value, p.ip
+                FROM p
+                JOIN unnest(%L::text[], %L::bigint[]) AS w (goal, page_id) ON w.page_id = p.page_id
+                %s
+                WHERE p.page_id = ANY (%5$L)
+                GROUP BY 1, 2, 3
             ) AS o
             GROUP BY o.goal, o.value
         )
-        SELECT l.goal, a.value, coalesce(r.visitors, 0), a.visitors
-        FROM unnest(%L::text[]) WITH ORDINALITY AS l (goal, place)
-        CROSS JOIN a
-        LEFT JOIN r ON r.goal = l.goal AND r.value = a.value
-        WHERE (SELECT g.known FROM g)
+        SELECT l.goal, b.value, coalesce(r.visitors, 0), b.visitors
+        FROM unnest(%7$L::text[]) WITH ORDINALITY AS l (goal, place)
+        CROSS JOIN b
+        LEFT JOIN r ON r.goal = l.goal AND r.value = b.value
         ORDER BY l.place, %s
         LIMIT %s',
+        by,
         CASE
-            WHEN of_tag
-            THEN format('SELECT f.day_id, f.ip, coalesce(u.value, ''(none)'') AS value '
-                        'FROM f LEFT JOIN (SELECT o.day_id, o.ip, t.value FROM (SELECT f.day_id, f.ip, unnest(f.tags) AS tag_id FROM f) AS o '
-                        'JOIN tags AS t ON t.id = o.tag_id AND t.name = %L) AS u ON u.day_id = f.day_id AND u.ip = f.ip', by)
-            WHEN by = 'day' THEN 'SELECT f.day_id, f.ip, f.day_id::text AS value FROM f'
-            ELSE 'SELECT f.day_id, f.ip, ''''::text AS value FROM f'
+            WHEN of_tag      THEN 'SELECT o.value, count(*) AS visitors FROM (SELECT k.value FROM k GROUP BY k.value, k.ip) AS o GROUP BY o.value'
+            WHEN by = 'day'  THEN 'SELECT f.day_id::text AS value, count(*) AS visitors FROM f GROUP BY f.day_id'
+            ELSE 'SELECT ''''::text AS value, a.visitors FROM a'
         END,
-        CASE
-            WHEN by IS NULL AND conditions = '{}' AND f.site_id IS NOT NULL
-            THEN format('SELECT ''''::text AS value, s.uniques AS visitors FROM targets_sums(ARRAY[%s], %s, %s) AS s', f.site_id, from_day, to_day)
-            WHEN by IS NULL THEN 'SELECT ''''::text AS value, count(*) AS visitors FROM (SELECT FROM k GROUP BY k.ip) AS o'
-            ELSE 'SELECT o.value, count(*) AS visitors FROM (SELECT k.value FROM k GROUP BY k.value, k.ip) AS o GROUP BY o.value'
-        END,
-        ofs, ids, from_day, to_day, goals, CASE WHEN of_tag THEN 'a.visitors DESC, a.value' ELSE 'a.value' END, n);
+        CASE WHEN of_tag THEN 'k.value' WHEN by = 'day' THEN 'p.day_id::text' ELSE '''''::text' END,
+        ofs, ids,
+        CASE WHEN of_tag THEN 'JOIN k ON k.day_id = p.day_id AND k.ip = p.ip' END,
+        goals, CASE WHEN of_tag THEN 'b.visitors DESC, b.value' ELSE 'b.value' END, n)) AS r (goal text, value text, visitors bigint, of_visitors bigint);
 END
 $$;
 
@@ -183,11 +121,6 @@ CREATE FUNCTION report.funnel_where(app text, site text, from_day integer, to_da
 RETURNS TABLE (place integer, step text, visitors bigint, same_day bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET enable_sort = off
-SET jit = off
-SET work_mem = '32MB'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -218,7 +151,7 @@ BEGIN
         told := told || format('%s SELECT %s, %L, (SELECT count(*) FROM e%2$s), (SELECT count(*) FROM (SELECT FROM k WHERE true%4$s GROUP BY k.ip) AS d)',
                                CASE WHEN i > 1 THEN ' UNION ALL' END, i, steps[i], so_far);
     END LOOP;
-    RETURN QUERY EXECUTE f.query || format(', w AS (
+    RETURN QUERY SELECT * FROM filter_rows(f.query || format(', w AS (
             SELECT u.page_id, bit_or(u.bits) AS bits FROM unnest(%L::bigint[], %L::integer[]) AS u (page_id, bits) GROUP BY u.page_id
         ), m AS (
             SELECT p.day_id, p.ip, bit_or(w.bits) AS bits
@@ -231,8 +164,7 @@ BEGIN
             SELECT v.day_id, v.ip%s
             FROM f AS v
             LEFT JOIN m ON m.day_id = v.day_id AND m.ip = v.ip
-            WHERE (SELECT g.known FROM g)
-        )%s %s', ids, bits, from_day, to_day, holds, until, told);
+        )%s %s', ids, bits, from_day, to_day, holds, until, told)) AS r (place integer, step text, visitors bigint, same_day bigint);
 END
 $$;
 

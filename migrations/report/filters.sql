@@ -5,10 +5,6 @@ CREATE FUNCTION report.visitors_where(app text, site text, from_day integer, to_
 RETURNS TABLE (day_id integer, rank bigint, is_new boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off
-SET enable_mergejoin = off
-SET jit = off
-SET work_mem = '32MB'
 AS $$
 DECLARE
     f record := filter_query(app, site, from_day, to_day, conditions, true);
@@ -16,9 +12,9 @@ BEGIN
     IF f.site_id IS NULL THEN
         PERFORM filter_fault('ranks are of one site: name it');
     END IF;
-    RETURN QUERY EXECUTE f.query || format(
-        'SELECT f.day_id, w.rank, f.previous_day = 0 FROM f JOIN visitors AS w ON w.page_id = %s AND w.ip = f.ip WHERE (SELECT g.known FROM g)',
-        f.site_id);
+    RETURN QUERY SELECT * FROM filter_rows(f.query || format(
+        'SELECT f.day_id, w.rank, f.previous_day = 0 FROM f JOIN visitors AS w ON w.page_id = %s AND w.ip = f.ip', f.site_id))
+        AS r (day_id integer, rank bigint, is_new boolean);
 END
 $$;
 

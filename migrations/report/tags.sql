@@ -5,9 +5,11 @@ CREATE FUNCTION report.tags(app text, target text, name text, from_day integer, 
 RETURNS TABLE (value text, pv bigint, newcomers bigint, pv_before bigint, pv_compared bigint, since integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
+SET enable_nestloop = off -- the days of a target are read once, not once for each value
 AS $$
 #variable_conflict use_column
 DECLARE
+    of_app integer;
     page   bigint;
     site   bigint;
     oldest integer; -- day of the site with a tag
@@ -18,8 +20,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM report.tag_names(tags.app) AS n WHERE n.name = tags.name) THEN
         RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') has those that there are', tags.app, tags.name, tags.app USING ERRCODE = '22023';
     END IF;
-    SELECT p.id, coalesce(p.site_id, p.id)
-    INTO page, site
+    SELECT a.id, p.id, coalesce(p.site_id, p.id)
+    INTO of_app, page, site
     FROM apps AS a
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(tags.target))
     WHERE a.name = tags.app;
@@ -38,7 +40,7 @@ BEGIN
         UNION ALL
         SELECT days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before), true
         WHERE days_before > 0
-    ), counted AS MATERIALIZED ( -- without a tag: all visitors; of all names: so the days are read once
+    ), counted AS MATERIALIZED ( -- without a tag: all visitors
         SELECT v.tag_id,
                coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before), 0) AS pv,
                coalesce(sum(v.newcomers) FILTER (WHERE NOT r.is_before), 0) AS newcomers,
@@ -48,6 +50,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT d.tag_id, d.day_id, d.pv, d.newcomers
             FROM tag_days AS d
+            JOIN tags AS t ON t.id = d.tag_id AND t.app_id = of_app AND t.name = tags.name
             WHERE d.page_id = page
               AND d.day_id BETWEEN r.first_day AND r.last_day
             UNION ALL
@@ -57,16 +60,10 @@ BEGIN
               AND d.day_id BETWEEN r.first_day AND r.last_day
         ) AS v
         GROUP BY v.tag_id
-    ), named AS MATERIALIZED (
-        SELECT c.tag_id, t.value, c.pv, c.newcomers, c.pv_before, c.pv_compared
-        FROM counted AS c
-        LEFT JOIN tags AS t ON t.id = c.tag_id
-        WHERE c.tag_id IS NULL
-           OR t.name = tags.name
     ), shown AS (
         (
-            SELECT c.tag_id, c.value, c.pv, c.newcomers, c.pv_before, c.pv_compared
-            FROM named AS c
+            SELECT c.tag_id, (SELECT t.value FROM tags AS t WHERE t.id = c.tag_id) AS value, c.pv, c.newcomers, c.pv_before, c.pv_compared
+            FROM counted AS c
             WHERE c.tag_id IS NOT NULL
               AND c.pv + c.pv_before > 0
             ORDER BY c.pv DESC, c.tag_id
@@ -74,7 +71,7 @@ BEGIN
         )
         UNION ALL
         SELECT NULL, '(none)', sum(s.sign * c.pv), greatest(sum(s.sign * c.newcomers), 0), sum(s.sign * c.pv_before), sum(s.sign * c.pv_compared)
-        FROM named AS c
+        FROM counted AS c
         CROSS JOIN LATERAL (SELECT CASE WHEN c.tag_id IS NULL THEN 1 ELSE -1 END AS sign) AS s
         HAVING count(*) > 0
     )

@@ -86,6 +86,15 @@ WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id
 ORDER BY d.day_id
 LIMIT @n;
 
+-- name: FirstHour :one
+-- In which hour of a day the first visitors of a site came; -1: it is not known.
+SELECT coalesce(min(t.value) FILTER (WHERE t.value ~ '^[0-9]+$'), '-1')::integer AS hour
+FROM tag_days AS d
+JOIN tags AS t ON t.id = d.tag_id
+WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+  AND d.day_id = @day_id
+  AND t.name = 'hour';
+
 -- name: VisitorsAreKept :one
 -- Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
 SELECT NOT EXISTS (
@@ -159,5 +168,5 @@ SELECT p.part::text                        AS part,
        coalesce(p.visitors, -1)::bigint    AS visitors,
        coalesce(p.new_visitors, 0)::bigint AS new_visitors,
        coalesce(p.pv, 0)::bigint           AS pv
-FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], '{numbers,days,tags,pages,since}',
+FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], '{numbers,days,tags,pages,events,since}',
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
