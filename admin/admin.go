@@ -57,6 +57,9 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := s.Apply(&row, a.secret); err != nil {
 			return err
 		}
+		if err := tellBrowsers(ctx, q, &was, &row); err != nil {
+			return err
+		}
 		if err := q.note(ctx, name, "app", "", "added"); err != nil {
 			return err
 		}
@@ -74,6 +77,9 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 			return err
 		}
 		if err := checkDropped(&was, row); err != nil {
+			return err
+		}
+		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is held, as batches do it
 			return err
 		}
 		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
@@ -136,6 +142,14 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags, Filters: row.Filters,
 		Goals: row.Goals,
 	})
+}
+
+// tellBrowsers has instances refused that do not know how the app tells visitors apart from now on.
+func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
+	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
+		return nil
+	}
+	return q.BrowsersTell(ctx)
 }
 
 // AddDemo adds the app for trying out, which is open to everybody, to a database that has never had

@@ -12,6 +12,7 @@ import (
 	"footfall/inbox"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Visitor is what is stored of a visitor of an app.
@@ -343,7 +344,8 @@ func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error)
 // StoredAs returns the addresses under which an app may have stored a visitor. A visitor is typed
 // as an address, as an id (with id: in front where it could be read as something else), or as
 // reports write one who is a hash: an address in fd00::/8. Where hashes change each day there is
-// one address for each day whose key is still there, that of the latest day first.
+// one address for each day whose key is still there, that of the latest day first; where browsers are
+// told apart, one for each that may be behind an address.
 func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
@@ -379,12 +381,18 @@ func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor st
 			return nil, err
 		}
 	}
+	agents := []tag.Agent{{}}
+	if of.Mode == app.ByBrowser { // whichever came from there
+		agents = tag.Named()
+	}
 	for _, day := range slices.Backward(days) {
-		ip, err := of.VisitorByAddress(a.secret, address, day.Key)
-		if err != nil {
-			return nil, err
+		for _, agent := range agents {
+			ip, err := of.VisitorByAddress(a.secret, address, agent, day.Key)
+			if err != nil {
+				return nil, err
+			}
+			ips = append(ips, ip)
 		}
-		ips = append(ips, ip)
 	}
 	return ips, nil
 }

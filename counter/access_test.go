@@ -1,6 +1,8 @@
 package counter_test
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -256,6 +259,74 @@ func TestVisitorModes(t *testing.T) {
 	})
 }
 
+// Browsers behind one address are visitors of their own, by what they and their systems are called, and
+// whoever asserts an address says which.
+func TestVisitorsByBrowser(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		ctx := t.Context()
+		in.shop(t, app.Settings{Visitor: ptr("browser"), Ignore: []string{"192.0.2.66"}})
+		other := w.startOn(t, in.URL, counter.Options{})
+		key, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeAssert, app.ScopeRead})
+		require.NoError(t, err)
+		const (
+			firefox = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
+			newer   = "Mozilla/5.0 (Windows NT 11.0; Win64; x64; rv:141.0) Gecko/20100101 Firefox/141.0"
+			onLinux = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+			chrome  = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+		)
+		for i, c := range []struct{ agent, brands, numbers string }{
+			{firefox, "", "1 1 1 1 | 1 1 1 1"}, {newer, "", "1 1 1 2 | 1 1 1 2"}, {onLinux, "", "2 2 2 3 | 2 2 2 3"},
+			{chrome, "", "3 3 3 4 | 3 3 3 4"}, {chrome, `"Brave";v="140"`, "4 4 4 5 | 4 4 4 5"}, {firefox, "", "4 4 1 6 | 4 4 1 6"},
+		} {
+			r := counter.Request{App: "shop", URI: "http://shop.example/", Peer: peer, Agent: c.agent, Hints: tag.Hints{Brands: c.brands}}
+			a, err := []*instance{in, other}[i%2].Visit(ctx, r)
+			require.NoError(t, err)
+			assert.Equal(t, c.numbers, row(a), c.agent)
+		}
+		asserted := counter.Request{App: "shop", URI: "http://shop.example/", Key: key, IP: peer.String(), Browser: onLinux, Agent: "curl/8"}
+		a, err := other.Visit(ctx, asserted)
+		require.NoError(t, err)
+		assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a), "whom a backend tells of")
+		a, err = in.Counts(ctx, asserted)
+		require.NoError(t, err)
+		assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a))
+		for agent, why := range map[string]visit.Skipped{"Googlebot/2.1": visit.SkippedBot, onLinux: visit.SkippedIgnored} {
+			asserted := asserted
+			asserted.Browser = agent
+			if why == visit.SkippedIgnored {
+				asserted.IP = "192.0.2.66"
+			}
+			a, err = in.Visit(ctx, asserted)
+			require.NoError(t, err)
+			assert.Equal(t, why, a.Skipped)
+		}
+		asserted.Browser = ""
+		for _, ask := range []func(context.Context, counter.Request) (visit.Answer, error){in.Visit, in.Counts} {
+			_, err = ask(ctx, asserted)
+			require.ErrorContains(t, err, "agent: it is missing: app shop tells visitors apart by address and browser")
+		}
+		many, err := in.AuthorizeCounting(ctx, counter.Request{App: "shop", Key: key})
+		require.NoError(t, err)
+		_, _, err = many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String()})
+		require.ErrorContains(t, err, "agent: it is missing")
+		v, _, err := many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String(), Agent: newer})
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1}, dbtest.Column[int64](t, in.Tables(), fmt.Sprintf(
+			`SELECT v.rank FROM visitors v JOIN pages p ON p.id = v.page_id AND p.site_id IS NULL WHERE v.ip = '%s'`, v.Visitor)))
+
+		// By the address alone all who came from there are found.
+		found, err := in.Admin.ShowVisitor(ctx, "shop", peer.String())
+		require.NoError(t, err)
+		assert.Len(t, found.Targets, 8)
+		erased, err := in.Admin.EraseVisitor(ctx, "shop", peer.String())
+		require.NoError(t, err)
+		assert.EqualValues(t, 8, erased.Targets)
+		assert.Empty(t, in.Table(t, `SELECT ip FROM visitors`))
+		in.Check(t)
+	})
+}
+
 func TestVisitorModesRefuse(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -274,6 +345,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 		{counter.Request{App: "ids", Visitor: "\xff"}, visit.Invalid, "visitor: it is not valid UTF-8"},
 		{counter.Request{App: "ids", Visitor: "anna", IP: "x"}, visit.Invalid, "ip: "},
 		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop believes it only with a key"},
+		{counter.Request{App: "shop", Browser: "Mozilla/5.0"}, visit.Forbidden, "agent: app shop believes it only with a key"},
 	} {
 		c.r.URI = "http://shop.example/"
 		_, err := in.Visit(ctx, c.r)

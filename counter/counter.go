@@ -50,6 +50,7 @@ type Request struct {
 	Language    string     // of the visitor, as the caller asserts, or the visitor's header Accept-Language; "": not given
 	Country     string     // of the visitor, as the caller asserts; "": not given
 	Tags        tag.Set    // of names of the app's own, as the caller asserts
+	Browser     string     // the visitor's User-Agent, as the caller asserts; "": not given
 	Later       bool       // it is enough that the visit is counted a moment later
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from

@@ -45,7 +45,7 @@ const callsOfAnybody = "calls"
 // comes beside the error: it may be one that was counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
-	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID,
+	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Browser: item.Agent, ID: item.ID,
 		Referrer: item.Referrer, Language: item.Language, Country: item.Country, Tags: item.Tags}
 	if !r.asserts() && a.Mode != app.ByID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
@@ -62,7 +62,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return c.visitOf(a, &w, item.ID), "", w.tooOld
 	}
 	looked := w
-	looked.untrusted, looked.asserter = true, true // the agent is the visitor's own, and not the caller's
+	looked.byAgent(&r)
 	if item.Bots {
 		r.Agent = ""
 	}

@@ -153,6 +153,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		field = "ip"
 	case r.Asserts || r.Visitor != "":
 		field = "visitor"
+	case r.Browser != "":
+		field = "agent"
 	case r.At != "":
 		field = "at"
 	case r.Language != "":
@@ -219,6 +221,10 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 		w.visitor, err = a.VisitorByID(c.secret, r.Visitor)
 		return err
 	}
+	agent, err := c.agentOf(a, r)
+	if err != nil {
+		return err
+	}
 	var key []byte
 	if a.Mode == app.ByDay {
 		key, err = c.days.of(ctx, w.day, w.when == record.Past)
@@ -233,8 +239,22 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 			return err
 		}
 	}
-	w.visitor, err = a.VisitorByAddress(c.secret, w.address, key)
+	w.visitor, err = a.VisitorByAddress(c.secret, w.address, agent, key)
 	return err
+}
+
+// agentOf is what the visitor's browser is, for an app that tells visitors apart by that, too.
+func (c *Counter) agentOf(a *app.App, r *Request) (tag.Agent, error) {
+	switch {
+	case a.Mode != app.ByBrowser:
+		return tag.Agent{}, nil
+	case r.Browser != "":
+		return c.bots.of(r.Browser).agent, nil
+	case r.Asserts || r.IP != "":
+		return tag.Agent{}, visit.Errorf(visit.Invalid, "agent",
+			"it is missing: app %s tells visitors apart by address and browser: give the User-Agent of the visitor", a.Name)
+	}
+	return c.bots.of(r.Agent).agent.With(r.Hints), nil
 }
 
 // checkOrigin checks that the app counts the site of the page for which a browser sends a request.
@@ -277,14 +297,18 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	if w.repeated {
 		return c.answerRepeated(ctx, a, w), nil
 	}
-	if why := c.skips(a, r, *w); why != "" {
+	looked := *w
+	if r.Browser != "" {
+		looked.byAgent(r)
+	}
+	if why := c.skips(a, r, looked); why != "" {
 		answer, err := c.read(ctx, a, w.target, &w.visitor)
 		answer.Skipped = why
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
 	if r.asserts() { // headers say nothing of whom the caller names
-		r.Agent, r.Hints, r.Languages, r.Located = "", tag.Hints{}, "", ""
+		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
 	}
 	v.Tags = c.tags(a, r, w)
 	if r.Later {
@@ -301,6 +325,13 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return visit.Answer{NoNumbers: true}, nil
 	}
 	return answer, err
+}
+
+// byAgent has bots looked for by the User-Agent that the caller asserts: it is the visitor's own, and
+// not the caller's.
+func (w *subject) byAgent(r *Request) {
+	w.untrusted, w.asserter = true, true
+	r.Agent, r.Hints = r.Browser, tag.Hints{}
 }
 
 // answerRepeated answers a visit that was counted before with the numbers of now, if these can be
@@ -333,7 +364,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 			if err != nil {
 				return netip.Addr{}, err
 			}
-			return a.VisitorByAddress(c.secret, address, key)
+			return a.VisitorByAddress(c.secret, address, tag.Agent{}, key)
 		}
 	}
 	return v

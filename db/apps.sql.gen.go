@@ -348,3 +348,13 @@ func (q *Queries) BasisRaise(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BasisRaise)
 	return err
 }
+
+const BrowsersTell = `-- name: BrowsersTell :exec
+SELECT tell_browsers()
+`
+
+// Has instances refused from now on that do not know the way by address and browser.
+func (q *Queries) BrowsersTell(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, BrowsersTell)
+	return err
+}

@@ -26,7 +26,7 @@ type App struct {
 	KeepQuery []string
 	// When the app was added.
 	CreatedAt time.Time
-	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.
+	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), browser (one of the address and the names of browser and system), daily (one that turns each day). Fixed once something is counted.
 	Visitor string
 	// Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.
 	SecretID []byte

@@ -28,7 +28,7 @@ func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 const BatchAbandon = `-- name: BatchAbandon :one
 WITH claimed AS (
     INSERT INTO batches AS b (id, turn, schema_version, abandoned)
-    SELECT $1, generate_series(0, 1), 2, true
+    SELECT $1, generate_series(0, 1), 3, true
     ON CONFLICT (id, turn) DO UPDATE
         SET abandoned = b.abandoned
     RETURNING b.abandoned
@@ -50,7 +50,7 @@ func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error
 const BatchBegin = `-- name: BatchBegin :exec
 
 INSERT INTO batches (id, schema_version)
-VALUES ($1, 2)
+VALUES ($1, 3)
 `
 
 // The one write path. A batch of visits is one transaction of these statements, sent in one round

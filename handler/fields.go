@@ -29,9 +29,10 @@ type body struct {
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
 	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", ` +
-		`if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} ` +
+		`if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "agent":"…", "tags":{"plan":"…"} ` +
 		`if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
-	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, "uris"}
+	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" (and "agent":"…") or "visitor":"…" if you may ask about who ` +
+		`came`, "uris"}
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
@@ -48,9 +49,10 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, uri, event, id, at, referrer, language, country, answer, offsets field
-	tags                                                                               tag.Set
-	list                                                                               []string // uris or ids
+	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets field
+
+	tags tag.Set
+	list []string // uris or ids
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -67,13 +69,14 @@ func (f *fields) postpone(name string, err error) error {
 	return nil
 }
 
-// names of the fields. Those of one visit come behind those of many counts, and in the end those that
-// may be empty: a browser names no referrer where there is none, and what a visitor brings is not
-// always known.
+// names of the fields: first those of many counts, of which the last may be empty as may be the first
+// of those of one visit alone. A browser names no referrer where there is none, and what a visitor
+// brings is not always known.
 var (
-	names      = [...]string{"app", "ip", "visitor", "offsets", "uri", "event", "id", "at", "answer", "referrer", "language", "country"}
-	ofOneVisit = names[4:]
-	mayBeEmpty = names[9:]
+	names = [...]string{"app", "offsets", "ip", "visitor", "agent", "referrer", "language", "country", "uri", "event", "id", "at", "answer"}
+
+	ofOneVisit = names[5:]
+	mayBeEmpty = names[4:8]
 )
 
 // named returns a field; nil: there is none of that name.
@@ -82,8 +85,8 @@ func (f *fields) named(name string) *field {
 	if at < 0 {
 		return nil
 	}
-	return [len(names)]*field{&f.app, &f.ip, &f.visitor, &f.offsets, &f.uri, &f.event, &f.id, &f.at, &f.answer, &f.referrer, &f.language,
-		&f.country}[at]
+	return [len(names)]*field{&f.app, &f.offsets, &f.ip, &f.visitor, &f.agent, &f.referrer, &f.language, &f.country, &f.uri, &f.event, &f.id,
+		&f.at, &f.answer}[at]
 }
 
 // set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,

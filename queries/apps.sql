@@ -31,6 +31,10 @@ INSERT INTO apps (name)
 VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
+-- name: BrowsersTell :exec
+-- Has instances refused from now on that do not know the way by address and browser.
+SELECT tell_browsers();
+
 -- name: AppSet :exec
 -- Replaces the settings of an app.
 UPDATE apps

@@ -18,7 +18,7 @@
 -- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction
 -- committed.
 INSERT INTO batches (id, schema_version)
-VALUES (@id, 2);
+VALUES (@id, 3);
 
 -- name: RoomProbe :one
 -- How many rows were written to a file and let go again, in a batch that tries whether one can be
@@ -51,7 +51,7 @@ ROLLBACK;
 -- claims the id in both tables, since nobody knows in whose turn the batch began, or would begin.
 WITH claimed AS (
     INSERT INTO batches AS b (id, turn, schema_version, abandoned)
-    SELECT @id, generate_series(0, 1), 2, true
+    SELECT @id, generate_series(0, 1), 3, true
     ON CONFLICT (id, turn) DO UPDATE
         SET abandoned = b.abandoned
     RETURNING b.abandoned

@@ -228,15 +228,15 @@ func TestInstanceOfAnOlderVersion(t *testing.T) {
 				ADD CONSTRAINT batches_by_this_version CHECK (schema_version = %d) NOT VALID`, version))
 		return err
 	}
-	require.Equal(t, db.FaultBusy, db.FaultOf(step(3)), "a batch is under way")
+	require.Equal(t, db.FaultBusy, db.FaultOf(step(4)), "a batch is under way")
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, underWay))
-	require.NoError(t, step(3))
+	require.NoError(t, step(4))
 	for _, page := range []string{"a.example/", "b.example/new"} {
 		require.Contains(t, w.count(t, r, 3, page), notNow)
 	}
 	require.ErrorContains(t, r.Ready(t.Context()), "visits cannot be counted now: the tables are those of a newer footfall")
-	require.NoError(t, step(2))
+	require.NoError(t, step(3))
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"), "once")
 	w.prove(t)
 }

@@ -170,22 +170,6 @@ or have addresses kept as they are:
 	return f
 }
 
-// keeps says in a sentence what an app keeps of its visitors.
-var keeps = map[string]string{
-	"address": "It keeps the addresses of its visitors as they are.",
-	"id":      "It keeps no ids of its visitors, but hashes of them, keyed with the secret.",
-	"hashed":  "It keeps no addresses, but hashes of them, keyed with the secret.",
-	"daily":   "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
-}
-
-// tells says in a sentence which numbers an app tells without a key.
-var tells = map[string]string{
-	app.PublicOff:     "It tells its numbers to nobody without a key; answers would show them in its pages, and read in badges, too.",
-	app.PublicAnswers: "It tells pages their numbers, and anybody who asks; off would tell them to nobody without a key.",
-	app.PublicRead:    "It tells anybody the numbers of its pages, in badges, too; off would tell them to nobody without a key.",
-	"count":           "It tells anybody the numbers of its pages, and badges count; off would tell them to nobody without a key.",
-}
-
 // run adds the app, and says whose days it counts, what it keeps, what its pages need, and how one
 // looks at it.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
@@ -245,7 +229,11 @@ Numbers for your pages: %[3]s/embed?app=%[4]s
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
+	err := p.done(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
+	if err == nil && orZero(c.Visitor) == app.ByBrowser {
+		fmt.Fprintln(p.stdout, tellsBrowsers)
+	}
+	return err
 }
 
 func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {

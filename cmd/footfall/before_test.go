@@ -97,6 +97,12 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	_, tells := old.logged("the inbox is not counted for now; it is tried again")
 	assert.True(t, tells, "by the version before, which says so")
 	c.goTo(first)
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, bytes.Repeat([]byte("s"), 32), 0o600))
+	said := well(t, "app", "add", "office", "--site=office.example", "--visitor=browser", "--secret-file="+secret, url)
+	assert.Contains(t, said, "Instances of 0.1.0, which would take browsers behind one address for one visitor, count nothing in")
+	status, body = get(old.url + "/visit?app=demo&uri=http://site1.example/1")
+	assert.Equal(t, http.StatusServiceUnavailable, status, body)
 	require.Zero(t, old.stop())
 	c.awaitAnswers(c.answered.Load() + 200)
 

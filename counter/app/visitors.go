@@ -20,10 +20,11 @@ const (
 	ByAddress = "address" // by their address
 	ByID      = "id"      // by the id that the caller gives them
 	ByHash    = "hashed"  // by a keyed hash of their address
+	ByBrowser = "browser" // by one of their address and of what their browser and system are called
 	ByDay     = "daily"   // by a hash whose key changes each day
 )
 
-var visitorModes = []string{ByAddress, ByID, ByHash, ByDay}
+var visitorModes = []string{ByAddress, ByID, ByHash, ByBrowser, ByDay}
 
 // How long ids may be, in bytes.
 const (
@@ -63,15 +64,19 @@ func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	return secret.hashOf(a.ID, ByID, id), nil
 }
 
-// VisitorByAddress returns the visitor that an address stands for. Where hashes change each day,
-// dayKey is the key of the day.
-func (a *App) VisitorByAddress(secret Secret, address netip.Addr, dayKey []byte) (netip.Addr, error) {
+// VisitorByAddress returns the visitor that an address stands for. Where browsers behind it are told
+// apart, agent is what theirs is; its version and device, which change, do not matter. Where hashes
+// change each day, dayKey is the key of the day.
+func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agent, dayKey []byte) (netip.Addr, error) {
 	network, err := visit.NetworkOf(address, int(a.Ipv6Prefix))
 	if err != nil || a.Mode == ByAddress {
 		return network, err
 	}
 	parts := []string{string(network.AsSlice())}
-	if a.Mode == ByDay {
+	switch a.Mode {
+	case ByBrowser:
+		parts = append(parts, agent.Browser, agent.System)
+	case ByDay:
 		parts = append(parts, string(dayKey))
 	}
 	return secret.hashOf(a.ID, a.Mode, parts...), nil

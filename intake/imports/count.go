@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/intake"
 	"footfall/intake/logs"
@@ -243,6 +244,10 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 	return func(ctx context.Context, e *feed.Entry[read]) error {
 		if e.Of.wrong != "" {
 			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.wrong))
+		}
+		if e.Of.Agent == "" && g.App().Mode == app.ByBrowser {
+			return visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by address and browser, and line %d of %s has no User-Agent: "+
+				"import a log of the combined format, or into an app that goes by addresses", g.App().Name, e.Of.line, e.Of.file)
 		}
 		return intake.Decide(ctx, g, e.Of.Item, e)
 	}, err

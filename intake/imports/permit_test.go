@@ -23,6 +23,25 @@ func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	require.ErrorContains(t, err, "app: blog tells visitors apart by ids, which no log has")
 }
 
+// Nor has every log the agents of an app that tells visitors apart by them, too.
+func TestAppWhoseVisitorsHaveBrowsers(t *testing.T) {
+	t.Parallel()
+	d := &desk{t: t, folder: t.TempDir()}
+	secret, byBrowser := app.Secret("thirty-two bytes that are secret"), app.ByBrowser
+	d.url = madeWith(t, "browsers", secret, app.Settings{Sites: []string{"blog.example"}, Visitor: &byBrowser})
+	d.openWith(secret)
+	line := `192.0.2.1 - - [` + firstTime.Format("02/Jan/2006:15:04:05 -0700") + `] "GET / HTTP/1.1" 200 1`
+	_, err := d.run(d.options(d.file("common.log", []byte(line+"\n"))))
+	require.ErrorContains(t, err, "app: blog tells visitors apart by address and browser, and line 1 of ")
+	conn := dbtest.Connect(t, d.url)
+	require.Zero(t, dbtest.Column[int64](t, conn, `SELECT count(*) FROM visitors`)[0])
+	for _, browser := range []string{"Firefox/140.0", "Chrome/140.0"} {
+		_, err = d.run(d.options(d.file("combined.log", []byte(line+` "-" "Mozilla/5.0 (X11; Linux x86_64) `+browser+"\"\n"))))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 2, dbtest.Column[int64](t, conn, `SELECT max(rank) FROM visitors`)[0])
+}
+
 // madeWith makes a database of a name, with an app blog that has a secret.
 func madeWith(t *testing.T, name string, secret app.Secret, settings app.Settings) string {
 	return dbtest.Made(t, name, time.Now(), func(tables *db.DB) {

@@ -86,8 +86,12 @@ var devices = []rule{
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 
-// safari is what most browsers call themselves in the end.
-const safari = "Safari"
+// safari is what most browsers call themselves in the end, also that of Android before Chrome took
+// its place.
+const (
+	safari         = "Safari"
+	androidBrowser = "Android Browser"
+)
 
 // clue is what a word tells: by each of browsers, systems and devices how soon the rule comes that
 // has the word, the more the sooner; 0: none has.
@@ -139,7 +143,7 @@ func ReadAgent(agent string) Agent {
 	a := Agent{names[0], names[1], names[2]}
 	switch {
 	case a.Browser == safari && a.System == "Android":
-		a.Browser = "Android Browser" // before Chrome took its place
+		a.Browser = androidBrowser
 	case a.Browser == safari && a.System != "iOS" && a.System != "macOS" && a.System != "Windows":
 		a.Browser = Other // with the same engine
 	case a.Browser == Other && a.System == "iOS" && first[0] == 0:
@@ -162,6 +166,17 @@ var brands = [...]struct{ brand, name string }{
 	{`"Samsung Internet"`, "Samsung Internet"},
 	{`"DuckDuckGo"`, "DuckDuckGo"},
 	{`"Android WebView"`, "WebView"},
+}
+
+// Named are an agent of each browser on each system that there may be, and the one that says nothing.
+func Named() []Agent {
+	agents := []Agent{{}}
+	for _, browser := range append([]rule{{name: androidBrowser}}, browsers...) {
+		for _, system := range systems {
+			agents = append(agents, Agent{Browser: browser.name, System: system.name})
+		}
+	}
+	return agents
 }
 
 // With adds what hints say to what the User-Agent does.

@@ -102,6 +102,7 @@ func TestAgents(t *testing.T) {
 	for _, test := range agents {
 		require.Equal(t, test.want, ReadAgent(test.agent), test.agent)
 		require.Equal(t, test.want, ReadAgent(strings.ToUpper(test.agent)), "in capitals: %s", test.agent)
+		require.Contains(t, Named(), Agent{Browser: test.want.Browser, System: test.want.System}, test.agent)
 	}
 }
 

@@ -1,0 +1,33 @@
+-- Batches of 0.1.0 bring the version before, and would take browsers behind one address for one visitor.
+-- This waits for batches that run.
+CREATE FUNCTION tell_browsers() RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    batches regclass := table_of('batches');
+BEGIN
+    IF EXISTS (
+        SELECT
+        FROM pg_constraint AS c
+        WHERE c.conrelid = batches
+          AND c.conname LIKE 'batches_by_this_version%'
+          AND pg_get_constraintdef(c.oid) ~ 'schema_version = 3'
+    ) THEN
+        RETURN;
+    END IF;
+    IF batches <> 'batches'::regclass THEN
+        PERFORM cell.on_coordinator('ALTER TABLE cell.batches DROP CONSTRAINT batches_by_this_version;
+            ALTER TABLE cell.batches ADD CONSTRAINT batches_by_this_version CHECK (schema_version = 3) NOT VALID;');
+        RETURN;
+    END IF;
+    ALTER TABLE batches DROP CONSTRAINT batches_by_this_version;
+    ALTER TABLE batches
+        ADD CONSTRAINT batches_by_this_version CHECK (schema_version = 3) NOT VALID;
+END
+$$;
+
+COMMENT ON FUNCTION tell_browsers() IS 'Has instances refused that do not tell browsers behind one address apart, as an app wants it.';
+
+REVOKE ALL ON FUNCTION tell_browsers() FROM PUBLIC;
