@@ -1,30 +1,41 @@
-# The image holds one static binary and nothing else: no shell, no package manager, no libc to
-# patch.
+# The image holds one static binary, the file of countries, and nothing else: no shell, no package
+# manager, no libc to patch.
 #
 # The tags are exact, here and in docker-compose.yml, so that a build changes only when this file
 # does. A digest would be stricter: look it up (docker buildx imagetools inspect) and write
 # TAG@sha256:… if your own rules ask for one.
-FROM golang:1.26.8-bookworm AS build
+#
+# BuildKit names the platform of the machine that builds, where everything runs that is run here, and
+# the architecture that the binary is for. Older engines name neither: then both are their own.
+FROM --platform=${BUILDPLATFORM:-linux} golang:1.26.8-bookworm AS build
+# The countries of addresses, out of Debian's package, which would bring Tor. They are of the IPFire
+# Project, under CC BY-SA 4.0, as the files themselves say.
+WORKDIR /countries
+RUN apt-get update -q && apt-get download -q tor-geoipdb && dpkg-deb -x tor-geoipdb_*.deb . && \
+    rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
 ARG VERSION=dev
 ARG COMMIT
+ARG TARGETARCH
 # Only the modules that the binary needs are fetched. The caches are removed in the same step: in a
 # layer they would be a gigabyte that no later build uses.
-RUN CGO_ENABLED=0 \
+RUN CGO_ENABLED=0 GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.builtFrom=$COMMIT" -o /out/footfall ./cmd/footfall && \
     rm -rf /root/.cache/go-build /go/pkg/mod
 
 FROM scratch
 ARG VERSION=dev
 ARG COMMIT
+# When it was created, and where its source is, says who builds it, as `make image` does (--label).
 LABEL org.opencontainers.image.title=footfall \
       org.opencontainers.image.description="Counts visits to web pages, exactly, in PostgreSQL" \
       org.opencontainers.image.version=$VERSION \
       org.opencontainers.image.revision=$COMMIT \
-      org.opencontainers.image.licenses=MIT
+      org.opencontainers.image.licenses="MIT AND CC-BY-SA-4.0"
 # For a PostgreSQL that is reached over TLS.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /countries/usr/share/tor /usr/share/tor
 COPY --from=build /out/footfall /footfall
 # A number, since there is no /etc/passwd here to look a name up in; Kubernetes' runAsNonRoot needs
 # a number, too.

@@ -16,6 +16,7 @@ SBOM := $$(CGO_ENABLED=0 GOFLAGS=-trimpath go tool -modfile=tools.mod -n cyclone
 # What cyclonedx-gomod does not know: the licence of the program itself.
 LICENSED := sed -i '0,/^      "name": "footfall",/s//&\n      "licenses": [{"license": {"id": "MIT"}}],/'
 
+, := ,
 FUZZTIME ?= 200000x
 CRASH_VISITS ?= 100000
 CRASH_KILLS ?= 20
@@ -46,9 +47,17 @@ release: build ## make bin/release: programs and packages for linux on amd64 and
 	done
 	cd bin/release && sha256sum * >SHA256SUMS
 
+IMAGE ?= footfall:$(subst +,-,$(VERSION))
+COMMIT ?= $(shell git rev-parse HEAD)
+
+# An engine's own store holds images of its own architecture: those of several are an archive, for
+# registries (skopeo copy oci-archive:… docker://…).
 .PHONY: image
-image: ## build the image footfall:VERSION (with - for +), of the Dockerfile; needs a Docker engine
-	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$$(git rev-parse HEAD) --tag footfall:$(subst +,-,$(VERSION)) .
+image: ## build the image footfall:VERSION (with - for +); with PLATFORMS=linux/amd64,linux/arm64 an archive in bin, by docker buildx; SOURCE=URL names the source
+	docker $(if $(PLATFORMS),buildx build --platform $(PLATFORMS) --output type=oci$(,)dest=bin/footfall-$(VERSION).oci.tar,build) \
+	  --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) \
+	  --label org.opencontainers.image.created=$$(git log -1 --format=%cI) \
+	  $(if $(SOURCE),--label org.opencontainers.image.source=$(SOURCE)) --tag $(IMAGE) .
 
 .PHONY: build-bench
 build-bench: build ## build bin/bench, which measures, besides
@@ -143,6 +152,11 @@ compose-test: ## bring docker-compose.yml up, count through it, take it down; ne
 .PHONY: package-test
 package-test: ## install the .deb into a bare Debian, count, upgrade, purge; on Debian, as root
 	scripts/package-test
+
+# A module of its own: the service does not need what it takes to read manifests.
+.PHONY: test-kubernetes
+test-kubernetes: ## read the manifests of docs/kubernetes as Kubernetes does, and check that they fit
+	cd docs/kubernetes && go test -count=1 .
 
 .PHONY: image-test
 image-test: sbom ## build the image and look whether it keeps what the Dockerfile promises; needs a Docker engine
