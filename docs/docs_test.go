@@ -100,7 +100,8 @@ func TestPrivacyIsToldInEachLanguage(t *testing.T) {
 	languages := strings.Split(string(text), "\n## ")[1:]
 	require.Len(t, languages, 7)
 	for _, told := range languages {
-		for _, is := range []string{"`hashed`", "`address`", "`id`", "`daily`", "35", "IPv6", "`#footfall-ignore`", "Global Privacy Control"} {
+		for _, is := range []string{"`hashed`", "`browser`", "`address`", "`id`", "`daily`",
+			"35", "IPv6", "`#footfall-ignore`", "Global Privacy Control"} {
 			assert.Contains(t, strings.ReplaceAll(told, "\n", " "), is)
 		}
 	}
