@@ -51,10 +51,13 @@ type Accounts struct {
 	db     *db.DB
 	places chan struct{}                          // for passwords that are hashed at once
 	hash   func(password, salt []byte) (h []byte) // of a password
+	who    string                                 // changes something
 }
 
 // Open returns the accounts of a database.
-func Open(d *db.DB) *Accounts { return &Accounts{d, make(chan struct{}, hashesAtOnce), hashOfPassword} }
+func Open(d *db.DB) *Accounts {
+	return &Accounts{d, make(chan struct{}, hashesAtOnce), hashOfPassword, "shell"}
+}
 
 // read asks for a caller, who waits no longer than one statement may take.
 func (s *Accounts) read(ctx context.Context, f func(q *Queries) error) error {
@@ -203,6 +206,9 @@ func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, br
 		err = q.SessionsEnd(ctx, SessionsEndParams{Account: p.ID})
 	}
 	if err != nil {
+		return "", err
+	}
+	if err := notePassword(ctx, q, "", p.ID, "another password"); err != nil {
 		return "", err
 	}
 	return signIn(ctx, q, p.ID, *p.Password, browser)

@@ -204,6 +204,44 @@ func (q *Queries) AccountPassword(ctx context.Context, id int32) (string, error)
 	return password, err
 }
 
+const accountSaid = `-- name: AccountSaid :many
+SELECT coalesce(a.name, '#' || a.id)::text AS name,
+       CASE WHEN a.owner THEN 'everything'
+            ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)
+                           FROM account_apps AS m
+                           JOIN apps AS p ON p.id = m.app_id
+                           WHERE m.account_id = a.id), 'nothing')
+       END::text AS may
+FROM accounts AS a
+WHERE a.id = $1
+`
+
+type AccountSaidRow struct {
+	Name string
+	May  string
+}
+
+// An account as changes tell of it: its name, and what it may do; no row where it is gone.
+func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, error) {
+	rows, err := q.db.Query(ctx, accountSaid, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AccountSaidRow
+	for rows.Next() {
+		var i AccountSaidRow
+		if err := rows.Scan(&i.Name, &i.May); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const accountSetOwner = `-- name: AccountSetOwner :exec
 UPDATE accounts
 SET owner = $1

@@ -112,6 +112,13 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 		if err := setRights(ctx, q, id, r); err != nil {
 			return err
 		}
+		shown, may, err := said(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		if err := db.New(q.db).Note(ctx, s.who, "", "account", "", shown+": "+may); err != nil {
+			return err
+		}
 		return q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id})
 	})
 	return id, token, err
@@ -125,7 +132,7 @@ func (s *Accounts) Set(ctx context.Context, id int32, r Rights) error {
 				return err
 			}
 		}
-		return setRights(ctx, q, id, r)
+		return s.noting(ctx, q, id, func() error { return setRights(ctx, q, id, r) })
 	})
 }
 
@@ -169,8 +176,7 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 		if err := checkOwners(ctx, q, id); err != nil {
 			return err
 		}
-		_, err := q.AccountDelete(ctx, id)
-		return err
+		return s.noting(ctx, q, id, func() error { _, err := q.AccountDelete(ctx, id); return err })
 	})
 }
 
@@ -178,5 +184,10 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 // another one, and returns what is secret of it.
 func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
 	token, hash := newToken()
-	return token, s.read(ctx, func(q *Queries) error { return q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id}) })
+	return token, s.inTx(ctx, func(q *Queries) error {
+		if err := q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id}); err != nil {
+			return err
+		}
+		return notePassword(ctx, q, s.who, id, "a link")
+	})
 }

@@ -110,6 +110,31 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	return cmp.Or(wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, set.ID)), err)
 }
 
+// LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
+// is wrong with them, as SetApp does.
+func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []string, err error) {
+	row, err := a.AppNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	is := row
+	if err := s.Apply(&is, a.secret); err != nil {
+		return nil, err
+	}
+	shorter := func(was, is int32) bool { return is != was && is > 0 && (was == 0 || is < was) }
+	lose := func(loses bool, format string, values ...any) {
+		if loses {
+			lost = append(lost, fmt.Sprintf(format, values...))
+		}
+	}
+	lose(shorter(row.RetainDays, is.RetainDays), "Rows of visits of all but the last %d days are deleted, and with them who came on each.",
+		is.RetainDays)
+	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days are forgotten.", is.ForgetDays)
+	lose(row.Filters && !is.Filters, "What says which values came together with a visitor is emptied.")
+	lose(row.Visitor != is.Visitor, "Visitors are told apart by another thing from now on, and not by what they were.")
+	return lost, nil
+}
+
 // emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
 const emptiedAtOnce = 5000
 

@@ -160,7 +160,7 @@ var Things = []Thing{
 	},
 	{
 		Name: "offsets", One: "offset", Columns: []string{"uri", "hot", "pv", "uv"},
-		Fields: []Field{{Name: "uri", Help: "offset set <uri>"}, {Name: "hot", Help: "offset set --hot"},
+		Fields: []Field{{Name: "uri", Help: "offset <uri>"}, {Name: "hot", Help: "offset set --hot"},
 			{Name: "pv", Help: "offset set --pv", Optional: true}, {Name: "uv", Help: "offset set --uv", Optional: true}},
 		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
 			offsets, err := a.Offsets(ctx, app)

@@ -60,6 +60,21 @@ func (a *Admin) Webhooks(ctx context.Context, app string) ([]WebhooksListRow, er
 	return list(ctx, a, "webhooks", app, queries.WebhooksList)
 }
 
+// TestWebhook makes a call to a webhook that says that it is a test, and returns what became of it.
+func (a *Admin) TestWebhook(ctx context.Context, app, number string) (said string, err error) {
+	hooks, err := a.Webhooks(ctx, app)
+	for _, w := range hooks {
+		if fmt.Sprint(w.ID) == number && len(a.secret) > 0 {
+			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{})
+			return "The test call was " + sender.Test(ctx, w.ID, w.Url, w.Private) + ".", nil
+		}
+	}
+	if err == nil {
+		err = visit.Errorf(visit.NotFound, "number", "the app has no webhook %.20q that this service can sign for", number)
+	}
+	return "", err
+}
+
 // RemoveWebhook removes a webhook by its number, and returns its target.
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {

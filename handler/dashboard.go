@@ -43,6 +43,9 @@ func (d *dashboard) routes() []route {
 		{"/start/:token", getOnly, d.page(d.follow)},
 		{"/begin", getOrPost, d.page(d.begin)},
 	}
+	if d.Admin != nil && d.Accounts != nil {
+		table = append(table, route{"/settings", getOrPost, d.page(d.settings)}, route{"/settings/:app", getOrPost, d.page(d.settings)})
+	}
 	for path, p := range web.Files {
 		table = append(table, route{path, getOnly, func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }})
 	}
@@ -99,8 +102,12 @@ func (d *dashboard) home(c echo.Context) error {
 func (d *dashboard) appOf(r *counter.Reading, reader *account.Account) web.App {
 	sites := r.Sites()
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
+	looks := readerOf(reader)
+	if reader.MayChange(r.App) {
+		looks.Settings += "/" + r.App
+	}
 	return web.App{
-		Root: d.root, Name: r.App, Reader: readerOf(reader), Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
+		Root: d.root, Name: r.App, Reader: looks, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
 		CountriesBy: d.CountriesBy,
 		Goals:       r.Goals(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}

@@ -49,7 +49,7 @@ func readerOf(a *account.Account) web.Reader {
 	if a == nil {
 		return web.Reader{}
 	}
-	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0}
+	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0, Settings: "/settings"}
 }
 
 // enter answers /enter: a name and a password are typed, and the browser gets a session, under a name

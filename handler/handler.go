@@ -7,6 +7,7 @@ package handler
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -40,6 +41,10 @@ type Options struct {
 	Reports *report.Reader
 	// Admin changes apps. Default: nobody does so over HTTP.
 	Admin *admin.Admin
+	// Help is what the shell says of its flags and arguments, by their names. Status is what footfall
+	// status prints. Default: nothing.
+	Help   map[string]string
+	Status func(context.Context) (string, error)
 	// Dashboard tells whether the public server has pages for people.
 	Dashboard bool
 	// CountriesBy says who has made the file of countries, and under which licence, for the pages that

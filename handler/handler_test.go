@@ -49,7 +49,7 @@ func newEdge(t *testing.T) *edge {
 		"shop": {Sites: []string{"example.com"}}}})
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
-		Reports: report.NewReader(e.DB), Accounts: account.Open(e.DB), Admin: e.Admin, Dashboard: true,
+		Reports: report.NewReader(e.DB), Admin: e.Admin, Accounts: account.Open(e.DB), Dashboard: true, Help: helpOfShell(),
 		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
 	}
 	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)

@@ -5,6 +5,8 @@ type Reader struct {
 	Name   string
 	Owner  bool
 	Leaves bool // they can sign out here, and not where a proxy lets them in
+	// Settings is the path of what they may change, below the root; "": nothing.
+	Settings string
 }
 
 type enterPage struct {

@@ -79,7 +79,8 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "proof", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "settings", "proof",
+		"problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
@@ -90,7 +91,7 @@ var functions = template.FuncMap{
 	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b },
 	"sum1": func(i int) int { return i + 1 },
 	"day":  day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
-	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix,
+	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix, "dict": dict,
 }
 
 type frame struct {

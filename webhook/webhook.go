@@ -124,8 +124,13 @@ func said(status int, failed error) string {
 
 // Test makes a call to a webhook that says that it is a test, and returns what became of it.
 func (s *Sender) Test(ctx context.Context, id int32, url string, private bool) string {
-	body := fmt.Sprintf(`{"test":true,"id":"%d/test"}`, id)
-	return said(s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Body: body, Call: fmt.Sprintf("%d/test", id)}))
+	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers take each id once
+	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
+	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Body: body, Call: call})
+	if err != nil {
+		return "not taken: " + said(status, err)
+	}
+	return said(status, nil)
 }
 
 // call makes one call. Every answer with 2xx says that it was taken.

@@ -39,4 +39,5 @@ func TestHelpIsComplete(t *testing.T) {
 	walk(parser.Model.Node, "")
 	maps.DeleteFunc(help, func(name, _ string) bool { return used[name] != "" })
 	assert.Empty(t, help, "nothing has these names")
+	assert.NotContains(t, well(t, "app", "set", "--help"), "[[", "what is marked as the shell's alone")
 }

@@ -71,7 +71,7 @@ func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 			"warnings."),
 		kong.Vars{"data": data, "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
-			explain(readHelp(helpText), k.Model.Node, "")
+			explain(readHelp(strings.NewReplacer("[[", "", "]]", "").Replace(helpText)), k.Model.Node, "")
 			return t.tolerate(k.Model.Node)
 		}),
 		kong.Writers(stdout, stderr),
@@ -227,7 +227,8 @@ func (m *tolerant) IsBool() bool {
 
 // helpText holds the help of each command, argument and flag, beneath its name: "serve",
 // "psql <args>", "serve --addr". What several commands beneath one have in common stands beneath
-// that one: the flags of "app add" and "app set" are those of "app".
+// that one: the flags of "app add" and "app set" are those of "app". What stands in [[ ]] is said in
+// the shell alone, and not on pages of settings, which have this help, too.
 //
 //go:embed help.txt
 var helpText string

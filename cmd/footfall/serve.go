@@ -179,6 +179,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: account.Open(d), SignInHeader: c.SignInHeader, Reports: report.NewReader(d), Admin: changing,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
+	options.Help, options.Status = readHelp(helpText), p.statusText(d)
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)
 	answerOn(public, service, failed)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/docker/go-units"
@@ -43,6 +44,23 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 		}
 		return err
 	})
+}
+
+// statusText returns what status prints, for pages.
+func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
+	dir := ""
+	if p.embedded() {
+		dir = p.Data
+	}
+	return func(ctx context.Context) (string, error) {
+		s, err := status.Read(ctx, d, dir)
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		err = printStatus(&text, s)
+		return text.String(), err
+	}
 }
 
 // smallTable is how large an empty table is at least that is worth a line.

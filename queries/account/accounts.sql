@@ -173,3 +173,15 @@ RETURNING account_id::integer;
 DELETE FROM account_links
 WHERE account_id IS NULL
 RETURNING hash;
+
+-- name: AccountSaid :many
+-- An account as changes tell of it: its name, and what it may do; no row where it is gone.
+SELECT coalesce(a.name, '#' || a.id)::text AS name,
+       CASE WHEN a.owner THEN 'everything'
+            ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)
+                           FROM account_apps AS m
+                           JOIN apps AS p ON p.id = m.app_id
+                           WHERE m.account_id = a.id), 'nothing')
+       END::text AS may
+FROM accounts AS a
+WHERE a.id = @id;

@@ -1,0 +1,176 @@
+package handler
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/account"
+	"footfall/admin"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// changing is a page of settings as it is made for one request: what was sent of it is done, and the
+// page says what became of that.
+type changing struct {
+	*dashboard
+	c      echo.Context
+	reader *account.Account
+	admin  *admin.Admin // who changes is the reader
+	app    string       // whose settings it shows; "": those of the service
+	path   string
+	form   url.Values // what was sent; nil: nothing, or it was done
+	fault  error      // with what was sent
+	page   web.Settings
+	shown  []web.Section // what was asked to be shown
+	asks   *web.Section  // what is asked once more before it is done
+}
+
+// settings answers /settings and /settings/APP.
+func (d *dashboard) settings(c echo.Context) error {
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
+	p := &changing{dashboard: d, c: c, reader: reader, app: named(c, "app"), path: d.root + "/settings"}
+	if reader == nil || p.app != "" && !reader.MayChange(p.app) {
+		return d.refuse(c, reader)
+	}
+	p.admin = d.Admin.As("account " + reader.Name)
+	do, show := p.doInService, p.showService
+	if p.app != "" {
+		p.path += "/" + p.app
+		do, show = p.doInApp, p.showApp
+	}
+	p.page = web.Settings{Root: d.root, Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
+	if c.Request().Method == http.MethodPost {
+		if p.form, err = d.form(c); err != nil {
+			return err
+		}
+		done, err := do()
+		_, is := errors.AsType[*visit.Error](err)
+		switch {
+		case err != nil && !is && !admin.IsBehind(err), errors.Is(err, errOwners):
+			return err
+		case p.asks != nil:
+			p.page.Title, p.page.Sections = "Is this meant?", []web.Section{*p.asks}
+			return p.write(http.StatusOK)
+		case err == nil && done != "":
+			return c.Redirect(http.StatusSeeOther, done)
+		case admin.IsBehind(err):
+			p.page.Said, p.form = "Done. Some instance has not answered yet: it will know of it as soon as it can.", nil
+		case err == nil:
+			p.form = nil
+		default:
+			p.fault = err
+		}
+	}
+	if err := show(); err != nil {
+		return err
+	}
+	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
+		return p.write(http.StatusBadRequest)
+	}
+	return p.write(http.StatusOK)
+}
+
+func (p *changing) write(status int) error {
+	return writePage(p.c, status, "no-store", web.Change(p.page))
+}
+
+// said is what a page says that somebody is led to.
+var said = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
+	"ended": "Ended."}
+
+// done leads to the page, which says what was done: a page that is loaded again does nothing twice.
+func (p *changing) done(what string) string { return p.path + "?done=" + what }
+
+// newForm makes a form: what was typed in it stands in it again where something is wrong.
+func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.Form {
+	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
+	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
+		if hidden[1] != "" {
+			f.Hidden = append(f.Hidden, hidden)
+		}
+	}
+	if p.form == nil || p.form.Get("do") != do || p.form.Get("of") != of || p.form.Get("one") != one {
+		return f
+	}
+	var rest []string
+	for line := range strings.SplitSeq(messageOf(p.fault), "\n") {
+		name, _, _ := strings.Cut(line, ":")
+		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == name }); at >= 0 {
+			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + " " + strings.TrimSpace(strings.TrimPrefix(line, name+":")))
+		} else if line != "" {
+			rest = append(rest, line)
+		}
+	}
+	f.Problem = strings.Join(rest, " ")
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		if !p.form.Has(field.Name) && field.Kind != "check" && field.Kind != "checks" {
+			continue // as in a form that somebody has put together by hand
+		}
+		if p.form.Has("was." + field.Name) {
+			field.Was = ptrTo(p.form.Get("was." + field.Name))
+		}
+		if field.Value = strings.Join(p.form[field.Name], "\n"); field.Kind == "password" {
+			field.Value = ""
+		}
+		for j := range field.Choices {
+			field.Choices[j].Chosen = slices.Contains(p.form[field.Name], field.Choices[j].Value)
+		}
+	}
+	return f
+}
+
+func ptrTo[T any](value T) *T { return &value }
+
+func messageOf(err error) string {
+	if verr, is := errors.AsType[*visit.Error](err); is {
+		return verr.Error()
+	}
+	return ""
+}
+
+// sure reports whether somebody has said once more that what they ask for is meant; else a page asks,
+// and has them type a word, if there is one.
+func (p *changing) sure(button, word string, lost ...string) bool {
+	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
+		return true
+	}
+	f := web.Form{ID: "sure", Button: button, Weighty: true, Hidden: [][2]string{{"sure", "yes"}}}
+	for name, values := range p.form {
+		if name != "sure" && name != "word" {
+			for _, value := range values {
+				f.Hidden = append(f.Hidden, [2]string{name, value})
+			}
+		}
+	}
+	if word != "" {
+		f.Fields = []web.Field{{Name: "word", Label: "Type " + word, Kind: "text"}}
+		if p.form.Get("sure") == "yes" {
+			f.Fields[0].Problem = "This is not " + word + "."
+		}
+	}
+	p.page.Crumbs = append(p.page.Crumbs, [2]string{"Settings", p.path})
+	p.asks = &web.Section{ID: "asked", Title: "This cannot be undone", Text: strings.Join(lost, " "), Forms: []web.Form{f}}
+	return false
+}
+
+// helpFor is the help that the shell has for a flag or an argument, in the words of a page.
+func (s *service) helpFor(name string) string {
+	text := strings.Join(strings.Fields(forShells.ReplaceAllString(s.Help[name], "")), " ")
+	return flagIn.ReplaceAllString(text, "$1")
+}
+
+var (
+	forShells = regexp.MustCompile(`\[\[.*?\]\]`)
+	flagIn    = regexp.MustCompile(`--([a-z])`)
+)

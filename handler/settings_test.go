@@ -1,0 +1,375 @@
+package handler
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/account"
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/counter/desk"
+)
+
+// changes is somebody who may change an app.
+func (e *edge) changes(name, app string) *person {
+	e.t.Helper()
+	rights := account.Rights{Apps: map[string]account.Right{app: account.Change}}
+	return &person{e, map[string]string{sessionCookie: e.SignIn(e.t, name, rights)}}
+}
+
+func (e *edge) owner() *person {
+	e.t.Helper()
+	return &person{e, map[string]string{sessionCookie: e.SignIn(e.t, desk.Owner, account.Rights{})}}
+}
+
+// sends sends a form: name, value, name, value …
+func (p *person) sends(path string, form ...string) answer {
+	p.t.Helper()
+	values := url.Values{}
+	for i := 0; i < len(form); i += 2 {
+		values.Add(form[i], form[i+1])
+	}
+	return p.do(http.MethodPost, path, values)
+}
+
+// helpOfShell is what the shell says of its flags.
+var helpOfShell = sync.OnceValue(func() map[string]string {
+	help, name := map[string]string{}, ""
+	text, _ := os.ReadFile("../cmd/footfall/help.txt")
+	for line := range strings.Lines(string(text)) {
+		if words := strings.TrimSpace(line); strings.HasPrefix(line, " ") {
+			help[name] = strings.TrimSpace(help[name] + " " + words)
+		} else if words != "" {
+			name = words
+		}
+	}
+	return help
+})
+
+// TestSettingsInChromium sets up an app by hand, without scripts and with them, and looks at each page,
+// wide and on a phone, in the light and in the dark. FOOTFALL_SHOTS names a folder for pictures.
+func TestSettingsInChromium(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	w := newInternet(e)
+	session := e.SignIn(t, desk.Owner, account.Rights{})
+	e.SignIn(t, "Max", desk.Looks("shop"))
+	service, err := url.Parse(w.public)
+	require.NoError(t, err)
+	w.rest = httputil.NewSingleHostReverseProxy(service)
+	b, script := w.drive(t), axe(t)
+	const base = "http://dash.example"
+	b.open(base + "/enter")
+	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
+	shot := func(name string) {
+		if folder := os.Getenv("FOOTFALL_SHOTS"); folder != "" {
+			var picture struct{ Data string }
+			b.do("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
+			data, err := base64.StdEncoding.DecodeString(picture.Data)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), data, 0o600))
+		}
+	}
+	looks := []struct {
+		wide   int
+		scheme string
+	}{{1280, "light"}, {320, "dark"}}
+	for _, look := range looks {
+		b.look(look.wide, look.scheme)
+		for name, path := range map[string]string{"service": "/settings", "app": "/settings/shop", "open": "/settings/demo",
+			"account": "/settings?account=2"} {
+			b.open(base + path)
+			b.ask(`document.querySelectorAll('details').forEach(d => d.open = true)`, nil)
+			var wide int
+			b.ask(`document.documentElement.scrollWidth`, &wide)
+			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
+			var title string
+			b.ask(`document.title`, &title)
+			assert.Contains(t, title, "ettings")
+			assertAccessible(t, b, script)
+			shot(name + "-" + look.scheme)
+		}
+	}
+	b.look(390, "light")
+	for _, scripts := range []bool{false, true} {
+		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !scripts}, nil)
+		fill := func(form, name, value string) {
+			b.ask(`document.querySelector('form:has([value="`+form+`"]) [name="`+name+`"]').value = `+"`"+value+"`", nil)
+		}
+		send := func(form string) {
+			b.leads(func() { b.ask(`document.querySelector('form:has([value="`+form+`"])').requestSubmit()`, nil) })
+		}
+		says := func(text string) {
+			t.Helper()
+			var is string
+			b.ask(`document.querySelector('main').innerText`, &is)
+			assert.Contains(t, is, text)
+		}
+		days := map[bool]string{false: "60", true: "50"}[scripts]
+		b.open(base + "/settings/shop")
+		fill("kept", "retain-days", "x")
+		send("kept")
+		says(`"x" is not a number`)
+		shot("fault")
+		fill("kept", "retain-days", days)
+		send("kept")
+		if scripts { // fewer days than before
+			says("This cannot be undone")
+			says("all but the last 50 days are deleted")
+			shot("sure")
+			send("yes")
+		}
+		says("Saved.")
+		assert.Equal(t, days, e.texts(`SELECT retain_days::text FROM footfall.apps WHERE name = 'shop'`)[0])
+	}
+}
+
+// TestSettingsOfAnApp changes all that a page of settings can, by its forms.
+func TestSettingsOfAnApp(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	max, page := e.changes("Max", "shop"), "/settings/shop"
+	var last answer
+	send := func(status int, form ...string) {
+		t.Helper()
+		last = max.sends(page, form...)
+		require.Equal(t, status, last.status, last.body)
+	}
+	one := func(sql string) string { t.Helper(); return strings.Join(e.texts(sql), "; ") }
+
+	// Faults stand beside their fields, in the words of the shell, and what was typed stays.
+	send(400, "do", "set", "of", "counting", "tz", "Mars", "was.tz", "UTC", "keep-query", " p \r\nq", "was.keep-query", "")
+	assert.Regexp(t, `(?s)id="set-counting-tz"[^>]*value="Mars"[^>]*aria-invalid="true".*id="set-counting-tz-problem"[^>]*>&#34;Mars&#34; `+
+		`is not a time zone`, last.body)
+	assert.Contains(t, last.body, " p \r\nq</textarea>")
+	assert.Contains(t, last.body, "IANA time zone whose natural days are counted")
+	assert.NotContains(t, last.body, "the app demo has", "what the shell alone is told")
+	send(400, "do", "set", "of", "kept", "retain-days", "x", "was.retain-days", "35", "forget-days", "-", "was.forget-days", "0")
+	assert.Contains(t, last.body, "&#34;x&#34; is not a number")
+	send(303, "do", "set", "of", "counting", "tz", "Europe/Berlin", "was.tz", "UTC", "keep-query", " p \r\nq", "was.keep-query", "", "ignore",
+		"192.0.2.7", "was.ignore", "")
+	assert.Contains(t, max.get(last.header.Get("Location")).body, "Saved.")
+	assert.Equal(t, "Europe/Berlin {p,q} {192.0.2.7/32}",
+		one(`SELECT tz || ' ' || keep_query::text || ' ' || ignore::text FROM apps WHERE name = 'shop'`))
+
+	// What somebody else has set meanwhile stays.
+	days := 20
+	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{ForgetDays: ptr(0), RetainDays: &days}))
+	send(303, "do", "set", "of", "kept", "retain-days", "35", "was.retain-days", "35", "goal", "event:signup", "was.goal", "")
+	assert.Equal(t, "20 {event:signup}", one(`SELECT retain_days || ' ' || goals::text FROM apps WHERE name = 'shop'`))
+
+	// What is lost for ever is asked once more.
+	send(200, "do", "set", "of", "kept", "retain-days", "7", "was.retain-days", "20")
+	assert.Contains(t, last.body, "all but the last 7 days are deleted")
+	assert.Equal(t, "20", one(`SELECT retain_days::text FROM apps WHERE name = 'shop'`))
+	send(303, "do", "set", "of", "kept", "retain-days", "7", "was.retain-days", "20", "sure", "yes")
+	assert.Equal(t, "7", one(`SELECT retain_days::text FROM apps WHERE name = 'shop'`))
+
+	send(303, "do", "add", "of", "hosts", "site", "two.example")
+	send(400, "do", "remove", "of", "hosts", "one", "three.example")
+	send(303, "do", "remove", "of", "hosts", "one", "two.example")
+	send(400, "do", "add", "of", "keys")
+	send(400, "do", "add", "of", "keys", "scope", "admin")
+	assert.Contains(t, last.body, "are made by those who may change all apps")
+	send(200, "do", "add", "of", "keys", "scope", "read", "scope", "count")
+	key := regexp.MustCompile(`footfall_(\w|-)+`).FindString(last.body)
+	assert.Contains(t, last.body, "It is shown this once")
+	assert.NotContains(t, max.get(page).body, key)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps/shop/sites", key, "").status)
+	send(200, "do", "remove", "of", "keys", "one", key[:17])
+	assert.Contains(t, last.body, "refused for ever")
+	send(303, "do", "remove", "of", "keys", "one", key[:17], "sure", "yes")
+	assert.Equal(t, 401, e.manage("GET", "/api/apps/shop/sites", key, "").status)
+	send(200, "do", "add", "of", "links", "until", "2030-01-01")
+	link := regexp.MustCompile(e.public + `/share/(\w|-)+`).FindString(last.body)
+	assert.Equal(t, 200, newPerson(e).get(strings.TrimPrefix(link, e.public)).status)
+	send(400, "do", "add", "of", "notes", "day", "2026-11-22", "text", "a\u202eb")
+	send(303, "do", "add", "of", "notes", "day", "2026-11-22", "text", "<b>A version</b>")
+	assert.Contains(t, max.get(page).body, "&lt;b&gt;A version&lt;/b&gt;")
+	send(303, "do", "remove", "of", "notes", "one", "1")
+	send(303, "do", "add", "of", "offsets", "uri", "example.com/a", "hot", "3", "uv", "2")
+	send(303, "do", "remove", "of", "offsets", "one", "example.com/a")
+	hook := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.Contains(string(body), `"test":true`) || r.Header.Get("Webhook-Signature") == "" {
+			out.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	defer hook.Close()
+	send(400, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com")
+	assert.Contains(t, last.body, "is no public address")
+	send(200, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
+	assert.Contains(t, last.body, "whsec_")
+	send(200, "do", "test", "of", "webhooks", "one", "1")
+	assert.Contains(t, last.body, "The test call was taken (200).")
+
+	// A visitor, a page, the app: of demo, which has been counted.
+	page, max = "/settings/demo", e.owner()
+	send(200, "do", "show", "visitor", "192.0.2.1")
+	assert.Contains(t, last.body, "hhui.top/home")
+	send(200, "do", "erase", "visitor", "192.0.2.1")
+	send(303, "do", "erase", "visitor", "192.0.2.1", "sure", "yes")
+	send(200, "do", "show", "visitor", "192.0.2.1")
+	assert.Contains(t, last.body, "Nothing.")
+	send(400, "do", "delete page", "uri", "hhui.top/never")
+	assert.Contains(t, last.body, "has no page")
+	send(200, "do", "delete page", "uri", "hhui.top/home")
+	assert.Contains(t, last.body, "hot 1, pv 1, uv 1")
+	send(303, "do", "delete page", "uri", "hhui.top/home", "sure", "yes")
+	send(400, "do", "set", "of", "visitors", "visitor", "hashed", "was.visitor", "address", "sure", "yes")
+	send(200, "do", "delete", "sure", "yes", "word", "shop")
+	assert.Contains(t, last.body, "This is not demo")
+	send(303, "do", "delete", "sure", "yes", "word", "demo")
+	assert.Equal(t, "shop", one(`SELECT name FROM apps`))
+	assert.Empty(t, one(`SELECT id::text FROM changes WHERE changes::text LIKE '%192.0.2%' OR changes::text LIKE '%whsec%' OR
+		changes::text LIKE '%`+key[20:]+`%' OR changes::text LIKE '%`+link[len(link)-20:]+`%'`))
+	e.close()
+	for _, secret := range []string{key[20:], link[len(link)-20:], "192.0.2.1", "whsec"} {
+		assert.NotContains(t, e.log.String(), secret)
+	}
+}
+
+// TestSettingsOfTheService changes accounts, keys of all apps and one's own password.
+func TestSettingsOfTheService(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	olga, page := e.owner(), "/settings"
+	var last answer
+	send := func(status int, form ...string) {
+		t.Helper()
+		last = olga.sends(page, form...)
+		require.Equal(t, status, last.status, last.body)
+	}
+	send(400, "do", "add app", "name", "No", "site", "docs.example", "tz", "UTC", "public-counts", "off", "visitor", "hashed")
+	assert.Contains(t, last.body, "is not a name for an app")
+	send(303, "do", "add app", "name", "docs", "site", "docs.example", "tz", "Europe/Berlin", "public-counts", "read", "visitor", "hashed")
+	assert.Contains(t, olga.get(last.header.Get("Location")).body, "Settings of docs")
+	send(400, "do", "invite", "name", "Max", "look", "nobody")
+	send(200, "do", "invite", "name", "Max", "look", "docs", "change", "shop")
+	link := regexp.MustCompile(e.public + `/start/(\w|-)+`).FindString(last.body)
+	max := newPerson(e)
+	require.Equal(t, 303, max.get(strings.TrimPrefix(link, e.public)).status)
+	require.Equal(t, 303, max.sends("/begin", "name", "Max", "password", "eleven trombones").status)
+	assert.Equal(t, []int{200, 200, 403, 403}, []int{max.get("/settings").status, max.get("/settings/shop").status,
+		max.get("/settings/docs").status, max.get("/settings/demo").status})
+	assert.NotContains(t, max.get("/settings").body, "Accounts")
+	one := e.texts(`SELECT id::text FROM accounts WHERE name = 'Max'`)[0]
+	assert.Contains(t, olga.get("/settings?account="+one).body, "What Max may do")
+	send(303, "do", "rights", "one", one, "look", "shop")
+	assert.Equal(t, 403, max.get("/settings/shop").status)
+	send(400, "do", "rights", "one", e.texts(`SELECT id::text FROM accounts WHERE name = 'Olga'`)[0])
+	assert.Contains(t, last.body, "it is the only owner")
+	send(200, "do", "add", "of", "keys", "scope", "admin")
+	key := regexp.MustCompile(`footfall_(\w|-)+`).FindString(last.body)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps", key, "").status)
+	send(303, "do", "remove", "of", "keys", "one", key[:17], "sure", "yes")
+	assert.Equal(t, 403, e.manage("GET", "/api/apps", key, "").status)
+
+	// One's own password and sessions.
+	other := newPerson(e)
+	require.Equal(t, 303, other.signsIn("/enter", "Max", "eleven trombones").status)
+	assert.Equal(t, 400, max.sends(page, "do", "password", "old", "wrong", "password", "twelve trombones").status)
+	assert.Equal(t, 400, max.sends(page, "do", "password", "old", "eleven trombones", "password", "short").status)
+	assert.Equal(t, 303, max.sends(page, "do", "password", "old", "eleven trombones", "password", "twelve trombones").status)
+	assert.Equal(t, []int{200, 403}, []int{max.get(page).status, other.get(page).status}, "all other sessions end")
+	require.Equal(t, 303, other.signsIn("/enter", "Max", "twelve trombones").status)
+	assert.Equal(t, 303, max.sends(page, "do", "end others").status)
+	assert.Equal(t, 403, other.get(page).status)
+	send(200, "do", "remove account", "one", one)
+	send(303, "do", "remove account", "one", one, "sure", "yes")
+	assert.Equal(t, 403, max.get(page).status)
+	assert.Equal(t, []string{"account Olga | Max: look at docs, change shop", "account Max | Max: another password",
+		"account Olga | Max: look at shop", "account Max | Max: another password", "account Olga | "},
+		e.texts(`SELECT who || ' | ' || is_now FROM changes WHERE was LIKE 'Max%' OR is_now LIKE 'Max%' ORDER BY id`))
+	assert.Empty(t, e.texts(`SELECT id::text FROM changes
+		WHERE changes::text LIKE '%trombones%' OR changes::text LIKE '%`+link[len(link)-20:]+`%'`))
+}
+
+// TestRightsOfSettings sends every form of both pages as everybody who may come: what is refused
+// changes nothing.
+func TestRightsOfSettings(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	link, _, err := e.Admin.AddShare(t.Context(), "shop", "", "")
+	require.NoError(t, err)
+	owner := e.owner()
+	byKey := func(scopes ...app.Scope) string { return "Bearer " + e.newKey("shop", scopes...) }
+	callers := []struct {
+		who    string
+		as     *person
+		header string
+	}{
+		{"nobody", newPerson(e), ""}, {"a link", &person{e, map[string]string{sessionCookie: link}}, ""},
+		{"a key", newPerson(e), byKey(app.ScopeRead, app.ScopeAdmin)}, {"looking", e.member("Lena", "shop"), ""},
+		{"of another app", e.changes("Otto", "demo"), ""}, {"changing", e.changes("Max", "shop"), ""}, {"owner", owner, ""},
+	}
+	type call struct{ path, do, of, allowed string }
+	var calls []call
+	for _, thing := range admin.Things {
+		calls = append(calls, call{"/settings/shop", "add", thing.Name, "changing, owner"},
+			call{"/settings/shop", "remove", thing.Name, "changing, owner"})
+	}
+	for _, do := range []string{"", "set", "test", "show", "erase", "delete page", "delete", "nonsense"} {
+		calls = append(calls, call{"/settings/shop", do, "", "changing, owner"})
+	}
+	for _, do := range []string{"add app", "add", "remove", "invite", "link", "rights", "remove account"} {
+		calls = append(calls, call{"/settings", do, "keys", "owner"})
+	}
+	calls = append(calls, call{"/settings", "", "", "looking, of another app, changing, owner"})
+	for _, do := range []string{"password", "end"} {
+		calls = append(calls, call{"/settings", do, "", "looking, of another app, changing, owner"})
+	}
+	for _, as := range callers {
+		before := e.One(t, `SELECT count(*) FROM changes`)
+		for _, c := range calls {
+			var headers []string
+			if as.header != "" {
+				headers = []string{"Authorization", as.header}
+			}
+			method, form := http.MethodPost, url.Values{"do": {c.do}, "of": {c.of}, "one": {"none"}}
+			if c.do == "" {
+				method, form = http.MethodGet, nil
+			}
+			a := as.as.do(method, c.path, form, headers...)
+			refused := a.status == 403 || a.status == 400 && strings.Contains(a.body, "an owner of this service alone")
+			assert.Equal(t, !strings.Contains(c.allowed, as.who), refused, "%s: %v: %d", as.who, c, a.status)
+			if method == http.MethodPost && as.who == "owner" { // as a form on a page of another site is sent
+				for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"}} {
+					assert.Equal(t, 403, as.as.do(method, c.path, form, from...).status, "%v of another site", c)
+				}
+			}
+		}
+		changed := e.texts(fmt.Sprintf(`SELECT what || ' ' || is_now FROM changes ORDER BY id OFFSET %d`, before))
+		assert.Len(t, changed, map[string]int{"changing": 1, "owner": 2}[as.who], "%s: a link and an invitation, which need nothing",
+			as.who)
+	}
+	for _, wrong := range []string{"a\x00b", "\xff", "\u202e", strings.Repeat("w", 9000)} { // is refused as any other value is
+		for _, c := range []string{"site", "text", "tz", "visitor", "uri", "name", "one", "of", "do"} {
+			for _, path := range []string{"/settings/shop", "/settings"} {
+				form := url.Values{"do": {"add"}, "of": {"hosts"}, "one": {"x"}, "was.tz": {""}}
+				form.Set(c, wrong)
+				a := owner.do(http.MethodPost, path, form)
+				assert.Equal(t, 400, a.status, "%s: %q: %s", path, c, a.body)
+			}
+		}
+	}
+	a := owner.get("/settings/shop")
+	assert.Contains(t, a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
+}

@@ -1,0 +1,329 @@
+package handler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// doInApp does what was sent of the page of an app, and returns where to go then ("": to the page that
+// shows what was done).
+func (p *changing) doInApp() (then string, err error) {
+	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
+	thing := admin.ThingNamed(p.form.Get("of"))
+	switch do := p.form.Get("do"); {
+	case do == "set":
+		return p.set()
+	case do == "add" && thing != nil:
+		return p.add(thing)
+	case do == "remove" && thing != nil:
+		if thing.Lost != "" && !p.sure("Remove it", "", thing.Lost) {
+			return "", nil
+		}
+		return p.done("removed"), thing.Remove(ctx, p.admin, p.app, one)
+	case do == "test":
+		p.page.Said, err = p.admin.TestWebhook(ctx, p.app, one)
+		return "", err
+	case do == "show":
+		return "", p.showVisitor()
+	case do == "erase":
+		if !p.sure("Erase the visitor", "", "The address or id of this visitor goes from all that is stored.",
+			"Sums, and the ranks of others, stay. One who is erased and comes again is new.") {
+			return "", nil
+		}
+		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
+		return p.done("erased"), err
+	case do == "delete page":
+		return p.deletePage()
+	case do == "delete":
+		if !p.sure("Delete the app", p.app, "All that was counted for app "+p.app+", its keys, links and notes are deleted.") {
+			return "", nil
+		}
+		return p.root + "/settings?done=deleted", p.admin.DeleteApp(ctx, p.app)
+	}
+	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
+}
+
+// set changes those settings of a form that are others than the page has shown: what somebody else has
+// changed meanwhile stays.
+func (p *changing) set() (then string, err error) {
+	var s app.Settings
+	for _, setting := range app.Declared {
+		typed := strings.ReplaceAll(p.form.Get(setting.Name), "\r\n", "\n")
+		if !p.form.Has(setting.Name) || typed == strings.ReplaceAll(p.form.Get("was."+setting.Name), "\r\n", "\n") {
+			continue
+		}
+		values := []string{strings.TrimSpace(typed)}
+		if setting.Many {
+			values = slices.DeleteFunc(strings.FieldsFunc(typed, func(r rune) bool { return r == '\n' || r == ',' }),
+				func(line string) bool { return strings.TrimSpace(line) == "" })
+			for i := range values {
+				values[i] = strings.TrimSpace(values[i])
+			}
+			if setting.Name == "tags" && len(values) == 0 {
+				values = []string{"none"}
+			}
+		}
+		if err := setting.Give(&s, values); err != nil {
+			return "", err
+		}
+	}
+	lost, err := p.admin.LostBy(p.c.Request().Context(), p.app, s)
+	if err != nil || len(lost) > 0 && !p.sure("Change it", "", lost...) {
+		return "", err
+	}
+	return p.done("yes"), p.admin.SetApp(atLength(p.c), p.app, s)
+}
+
+func (p *changing) add(thing *admin.Thing) (then string, err error) {
+	given := admin.Given{}
+	for _, f := range thing.Fields {
+		for _, value := range p.form[f.Name] {
+			if value = strings.TrimSpace(value); value != "" {
+				given[f.Name] = append(given[f.Name], value)
+			}
+		}
+	}
+	made, err := addThing(p.c.Request().Context(), p.admin, thing, p.app, p.reader.IsOwner(), given)
+	if secret, is := made["secret"].(string); is && (err == nil || admin.IsBehind(err)) {
+		p.page.Secret = secret
+		switch thing.Name {
+		case "links":
+			p.page.Said, p.page.Secret = "Added. Whoever has this link sees numbers, and nobody's address.", p.origin(p.c.Request())+"/share/"+secret
+		case "webhooks":
+			p.page.Said = "Added. Its receiver needs this key, by which each call is signed."
+		default:
+			p.page.Said = "Added. Programs send this key as a header, Authorization: Bearer KEY."
+		}
+		return "", err
+	}
+	return p.done("added"), err
+}
+
+// showVisitor shows what is stored of a visitor, who stands in no address.
+func (p *changing) showVisitor() error {
+	typed := strings.TrimSpace(p.form.Get("visitor"))
+	found, err := p.admin.ShowVisitor(atLength(p.c), p.app, typed)
+	if err != nil {
+		return err
+	}
+	s := web.Section{ID: "stored", Title: "What is stored of " + typed,
+		Columns: []string{"Page or site", "Stored as", "Rank", "First day", "Last day"}}
+	if found.Person.IsValid() {
+		s.Text = fmt.Sprintf("A person with %d ids and the tags: %s.", len(found.StoredAs), cmp.Or(strings.Join(found.Tags, ", "), "none"))
+	}
+	for _, t := range found.Targets {
+		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(t.Uri), t.Ip.String(), fmt.Sprint(t.Rank), visit.DayText(t.FirstDay),
+			visit.DayText(t.LastDay)}})
+	}
+	if len(s.Rows) == 0 && s.Text == "" {
+		s.Text = "Nothing."
+	} else {
+		f := web.Form{ID: "erase", Button: "Erase this visitor …", Hidden: [][2]string{{"do", "erase"}, {"visitor", typed}}}
+		s.Forms = []web.Form{f}
+	}
+	p.shown = append(p.shown, s)
+	return nil
+}
+
+func (p *changing) deletePage() (then string, err error) {
+	uri := strings.TrimSpace(p.form.Get("uri"))
+	page, err := p.admin.FindPage(p.c.Request().Context(), p.app, uri)
+	if err != nil {
+		return "", err
+	}
+	lost := fmt.Sprintf("What was counted for %s (hot %d, pv %d, uv %d) is moved to the page (deleted) of its site. It counts from 1 then.",
+		visit.Shown(page.URI), page.Hot, page.PV, page.UV)
+	if !page.Counted {
+		lost = visit.Shown(page.URI) + " has numbers from elsewhere alone, which go."
+	}
+	if !p.sure("Delete the page", "", lost) {
+		return "", nil
+	}
+	return p.done("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
+}
+
+// groups of settings are forms of their own.
+var groups = []struct {
+	of, title string
+	names     []string
+}{
+	{"counting", "Who counts, and what", []string{"site", "access", "public-counts", "tz", "bots", "respect-dnt", "ignore", "keep-query"}},
+	{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
+	{"kept", "What is kept", []string{"retain-days", "forget-days", "tags", "filters", "goal"}},
+	{"limits", "Limits", []string{"max-requests", "max-new-pages"}},
+}
+
+// showApp makes the page of an app.
+func (p *changing) showApp() error {
+	ctx := p.c.Request().Context()
+	row, err := p.admin.AppNamed(ctx, p.app)
+	if err != nil {
+		return err
+	}
+	p.page.Title, p.page.When = "Settings of "+p.app, "What is saved holds at once, for every instance."
+	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
+	fields := map[string]web.Field{}
+	for _, s := range app.Declared {
+		text := s.Text(&row)
+		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
+			Complete: "off"}
+		if s.Many {
+			f.Kind, f.Help = "lines", f.Help+" One a line."
+		}
+		for _, word := range s.Choices {
+			f.Help = strings.Replace(f.Help, " "+word+": ", "\n"+word+": ", 1) // a line each
+			f.Kind, f.Choices = "select", append(f.Choices, web.Choice{Value: word, Chosen: word == text})
+		}
+		fields[s.Name] = f
+	}
+	var sections []web.Section
+	hosts, err := p.sectionOf(admin.ThingNamed("hosts"))
+	if err != nil {
+		return err
+	}
+	if len(row.Sites) > 0 {
+		sections = append(sections, hosts)
+	}
+	for _, g := range groups {
+		var of []web.Field
+		for _, name := range g.names {
+			if name != "site" || len(row.Sites) == 0 { // hosts are added one by one where there are some
+				of = append(of, fields[name])
+			}
+		}
+		sections = append(sections, web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", of...)}})
+	}
+	for i := range admin.Things {
+		if thing := &admin.Things[i]; thing.Name != "hosts" {
+			s, err := p.sectionOf(thing)
+			if err != nil {
+				return err
+			}
+			sections = append(sections, s)
+		}
+	}
+	sections = append(sections,
+		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show what is stored", "show", "", "",
+			web.Field{Name: "visitor", Label: "Address or id", Help: p.helpFor("visitor <visitor>"), Kind: "text"})}},
+		web.Section{ID: "delete", Title: "Delete", Forms: []web.Form{
+			p.newForm("Delete a page …", "delete page", "", "",
+				web.Field{Name: "uri", Label: "Page", Help: p.helpFor("page delete <uri>"), Kind: "text"}),
+			p.newForm("Delete the app …", "delete", "", "")}})
+	changes, err := p.changes(p.app, 20)
+	sections = append(sections, changes)
+	p.page.Sections = sections
+	return err
+}
+
+// mostListed bounds a table of a page.
+const mostListed = 200
+
+// sectionOf shows the things of a kind, and the form to add one.
+func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
+	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
+	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}
+	for _, column := range thing.Columns {
+		s.Columns = append(s.Columns, web.Label(column))
+	}
+	if len(rows) > mostListed {
+		s.Text = fmt.Sprintf("%s The first %d of %d are listed.", s.Text, mostListed, len(rows))
+		rows = rows[:mostListed]
+	}
+	for _, row := range rows {
+		one := fmt.Sprint(row[0])
+		r := web.Row{}
+		for _, value := range row {
+			r.Cells = append(r.Cells, cellOf(value))
+		}
+		if at := slices.Index(thing.Columns, "revoked"); at < 0 || row[at] == (*time.Time)(nil) {
+			button := "Remove"
+			if thing.Lost != "" {
+				button = "Remove …"
+			}
+			f := p.newForm(button, "remove", thing.Name, one)
+			f.Of = one
+			r.Forms = append(r.Forms, f)
+		}
+		if thing.Name == "webhooks" {
+			f := p.newForm("Send a test call", "test", thing.Name, one)
+			f.Of = "to " + one
+			r.Forms = append(r.Forms, f)
+		}
+		s.Rows = append(s.Rows, r)
+	}
+	var fields []web.Field
+	for _, f := range thing.Fields {
+		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional,
+			Value: p.c.QueryParam(f.Name)} // as the page of a day says which
+		for _, word := range f.Choices {
+			if admins := word == string(app.ScopeAdmin); admins && p.reader.IsOwner() || !admins && p.app != "" {
+				field.Kind, field.Choices = "checks", append(field.Choices, web.Choice{Value: word})
+			}
+		}
+		if f.Is {
+			field.Kind = "check"
+		}
+		fields = append(fields, field)
+	}
+	f := p.newForm("Add", "add", thing.Name, "", fields...)
+	f.Folded = "Add a " + thing.One
+	if thing.One == "offset" {
+		f.Folded = "Set the numbers of a page or host"
+	}
+	s.Forms = []web.Form{f}
+	return s, err
+}
+
+// sectionHelp is whose help says what things are for.
+var sectionHelp = map[string]string{"hosts": "app --site", "keys": "app key", "links": "app share", "notes": "app note",
+	"webhooks": "app webhook",
+	"offsets":  "offset"}
+
+// cellOf is a value as a table of a page has it.
+func cellOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "–"
+	case time.Time:
+		return v.UTC().Format("2006-01-02 15:04 UTC")
+	case *time.Time:
+		if v == nil {
+			return "–"
+		}
+		return cellOf(*v)
+	case *string:
+		if v == nil {
+			return "all"
+		}
+		return visit.Shown(*v)
+	case []string:
+		return cmp.Or(strings.Join(v, ", "), "–")
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[v]
+	case string:
+		return cmp.Or(visit.Shown(v), "–")
+	}
+	return fmt.Sprint(value)
+}
+
+// changes shows what was changed last, of an app or of everything ("").
+func (p *changing) changes(of string, most int32) (s web.Section, err error) {
+	list, err := p.admin.Changes(p.c.Request().Context(), of, most)
+	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}
+	for _, ch := range list {
+		app := "–"
+		if ch.App != nil {
+			app = *ch.App
+		}
+		s.Rows = append(s.Rows, web.Row{Cells: []string{cellOf(ch.At), ch.Who, app, ch.What, cmp.Or(ch.Was, "–"), cmp.Or(ch.IsNow, "–")}})
+	}
+	return s, err
+}

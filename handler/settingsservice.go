@@ -1,0 +1,308 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"footfall/account"
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/report/draw"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// forAll are what everybody does who is signed in; all else of the service is its owners'.
+var forAll = []string{"password", "end", "end others"}
+
+// doInService does what was sent of the page of the service, as doInApp does for an app.
+func (p *changing) doInService() (then string, err error) {
+	ctx, do := p.c.Request().Context(), p.form.Get("do")
+	if !p.reader.IsOwner() && !slices.Contains(forAll, do) {
+		return "", errOwners
+	}
+	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
+	id := int32(one) //nolint:gosec // it was parsed as one
+	accounts := p.Accounts.As(p.reader.Name)
+	switch keys := admin.ThingNamed("keys"); do {
+	case "password":
+		return p.setPassword()
+	case "end":
+		return p.done("ended"), accounts.EndSession(ctx, p.reader.ID, id)
+	case "end others":
+		return p.done("ended"), accounts.EndSessions(ctx, p.reader.ID, p.reader.Session)
+	case "add app":
+		name := strings.TrimSpace(p.form.Get("name"))
+		return p.root + "/settings/" + name + "?done=added", p.addApp(name)
+	case "add":
+		return p.add(keys)
+	case "remove":
+		if !p.sure("Remove it", "", keys.Lost) {
+			return "", nil
+		}
+		return p.done("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
+	case "invite":
+		rights, err := p.rights(nil)
+		if err != nil {
+			return "", err
+		}
+		_, token, err := accounts.Add(ctx, strings.TrimSpace(p.form.Get("name")), rights)
+		return "", p.tellLink(token, err)
+	case "link":
+		token, err := accounts.NewLink(ctx, id)
+		return "", p.tellLink(token, err)
+	case "rights":
+		of, err := accounts.Find(ctx, "#"+strconv.Itoa(int(id)))
+		if err != nil {
+			return "", err
+		}
+		rights, err := p.rights(of.Apps)
+		if err != nil {
+			return "", err
+		}
+		return p.done("yes"), accounts.Set(ctx, id, rights)
+	case "remove account":
+		if !p.sure("Remove the account", "", "Whoever has this account is signed out everywhere, and signs in no more.") {
+			return "", nil
+		}
+		return p.done("removed"), accounts.Remove(ctx, id)
+	}
+	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
+}
+
+var errOwners = visit.Errorf(visit.Forbidden, "", "an owner of this service alone does this")
+
+func (p *changing) setPassword() (then string, err error) {
+	if err := p.try(p.c, account.Folded(p.reader.Name)); err != nil {
+		return "", err
+	}
+	session, err := p.Accounts.As(p.reader.Name).SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
+		browserOf(p.c.Request()))
+	if err == nil {
+		p.setCookie(p.c, sessionCookie, session, int(account.SessionFor.Seconds()))
+	}
+	return p.done("yes"), err
+}
+
+// addApp adds an app of one site.
+func (p *changing) addApp(name string) error {
+	var s app.Settings
+	for _, setting := range app.Declared {
+		if typed := strings.TrimSpace(p.form.Get(setting.Name)); typed != "" {
+			if err := setting.Give(&s, []string{typed}); err != nil {
+				return err
+			}
+		}
+	}
+	return p.admin.AddApp(p.c.Request().Context(), name, s)
+}
+
+// tellLink tells a link to an account, this once.
+func (p *changing) tellLink(token string, err error) error {
+	if err == nil {
+		p.page.Said = fmt.Sprintf("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
+		p.page.Secret = p.origin(p.c.Request()) + "/start/" + token
+	}
+	return err
+}
+
+// rights reads what an account may do. Apps that it had and that are not named any more it loses.
+func (p *changing) rights(had map[string]account.Right) (account.Rights, error) {
+	owner := p.form.Get("owner") == "true"
+	r := account.Rights{Owner: &owner, Apps: map[string]account.Right{}}
+	for name := range had {
+		r.Apps[name] = account.None
+	}
+	for _, right := range []account.Right{account.Look, account.Change} {
+		for _, name := range strings.FieldsFunc(p.form.Get(string(right)), func(r rune) bool { return strings.ContainsRune(" ,\r\n", r) }) {
+			if app.CheckName(name) != nil {
+				return r, visit.Errorf(visit.Invalid, string(right), "%.64q is not the name of an app", name)
+			}
+			r.Apps[name] = right
+		}
+	}
+	return r, nil
+}
+
+// rightsFields are what rights reads.
+func rightsFields(e account.Entry) []web.Field {
+	list := func(right account.Right) string {
+		var names []string
+		for name, has := range e.Apps {
+			if has == right {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return strings.Join(names, "\n")
+	}
+	return []web.Field{
+		{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Help: "An owner may do everything, for all apps and accounts."},
+		{Name: "look", Label: "May look at", Kind: "lines", Value: list(account.Look), Optional: true, Help: "Names of apps, one a line."},
+		{Name: "change", Label: "May look at and change", Kind: "lines", Value: list(account.Change), Optional: true, Help: "Names of apps, one a line."},
+	}
+}
+
+// showService makes the page of the service: of owners all, of others what is their own.
+func (p *changing) showService() error {
+	ctx := p.c.Request().Context()
+	p.page.Title = "Settings"
+	all, err := p.admin.Apps(ctx)
+	if err != nil {
+		return err
+	}
+	apps := web.Section{ID: "apps", Title: "Apps", Columns: []string{"App", "Hosts", "Time zone"}}
+	for i := range all {
+		if row := &all[i]; p.reader.MayChange(row.Name) && row.DeletedAt == nil {
+			apps.Rows = append(apps.Rows, web.Row{Link: p.root + "/settings/" + row.Name, Cells: []string{row.Name, cellOf(row.Sites), row.Tz}})
+		}
+	}
+	if p.reader.IsOwner() {
+		apps.Forms = []web.Form{p.formOfApp()}
+	}
+	p.page.Sections = append(p.page.Sections, apps)
+	steps := []func(context.Context) error{p.showOwn}
+	if p.reader.IsOwner() {
+		steps = []func(context.Context) error{p.showAccounts, p.showOwn, p.showState}
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *changing) formOfApp() web.Form {
+	field := func(name, kind string) web.Field {
+		return web.Field{Name: name, Label: web.Label(name), Kind: kind, Help: p.helpFor("app --" + name)}
+	}
+	counts, visitor := field("public-counts", "select"), field("visitor", "select")
+	for _, s := range app.Declared {
+		for _, word := range s.Choices {
+			switch s.Name {
+			case "public-counts":
+				counts.Choices = append(counts.Choices, web.Choice{Value: word})
+			case "visitor":
+				visitor.Choices = append(visitor.Choices, web.Choice{Value: word, Chosen: word == app.ByHash})
+			}
+		}
+	}
+	name := field("name", "text")
+	name.Help = p.helpFor("app <name>")
+	f := p.newForm("Add the app", "add app", "", "", name, field("site", "text"), field("tz", "text"), counts, visitor)
+	f.Folded = "Add an app"
+	return f
+}
+
+func (p *changing) showAccounts(ctx context.Context) error {
+	list, err := p.Accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	s := web.Section{ID: "accounts", Title: "Accounts", Columns: []string{"Name", "May", "Last used", "Link holds until"}}
+	for _, e := range list {
+		one := strconv.Itoa(int(e.ID))
+		may := "everything"
+		if !e.Owner {
+			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), countOf(e.Apps, account.Change))
+		}
+		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
+		link.Of, remove.Of = "for "+e.Name, e.Name
+		s.Rows = append(s.Rows, web.Row{Link: p.path + "?account=" + one + "#account", Forms: []web.Form{link, remove},
+			Cells: []string{orNumber(e), may, momentOrNone(e.Used), momentOrNone(e.LinkUntil)}})
+		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
+			p.shown = append(p.shown, web.Section{ID: "account", Title: "What " + orNumber(e) + " may do",
+				Forms: []web.Form{p.newForm("Save", "rights", "", one, rightsFields(e)...)}})
+		}
+	}
+	name := web.Field{Name: "name", Label: "Name", Kind: "text", Optional: true,
+		Help: "An address of mail, or any word: what is typed to sign in. Without one whoever follows the link chooses it."}
+	invite := p.newForm("Make a link", "invite", "", "", append([]web.Field{name}, rightsFields(account.Entry{})...)...)
+	invite.Folded = "Invite somebody"
+	s.Forms = []web.Form{invite}
+	p.page.Sections = append(p.page.Sections, s)
+	return nil
+}
+
+func countOf(apps map[string]account.Right, right account.Right) (n int) {
+	for _, has := range apps {
+		if has == right {
+			n++
+		}
+	}
+	return n
+}
+
+func orNumber(e account.Entry) string {
+	if e.Name == "" {
+		return fmt.Sprintf("#%d", e.ID)
+	}
+	return e.Name
+}
+
+func momentOrNone(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return cellOf(t)
+}
+
+// showOwn shows what is the reader's own.
+func (p *changing) showOwn(ctx context.Context) error {
+	if p.reader.Session == 0 { // a proxy signs them in
+		return nil
+	}
+	sessions, err := p.Accounts.Sessions(ctx, p.reader.ID)
+	if err != nil {
+		return err
+	}
+	s := web.Section{ID: "sessions", Title: "Where you are signed in", Columns: []string{"Browser", "Since", "Last used"}}
+	for _, one := range sessions {
+		row := web.Row{Cells: []string{one.Browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
+		if one.ID == p.reader.Session {
+			row.Cells[0] += " (this one)"
+		} else {
+			row.Forms = []web.Form{p.newForm("End", "end", "", strconv.Itoa(int(one.ID)))}
+			row.Forms[0].Of = one.Browser
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	if len(sessions) > 1 {
+		s.Forms = []web.Form{p.newForm("End all others", "end others", "", "")}
+	}
+	password := p.newForm("Change it", "password", "", "",
+		web.Field{Name: "old", Label: "Present password", Kind: "password", Complete: "current-password"},
+		web.Field{Name: "password", Label: "New password", Kind: "password", Complete: "new-password",
+			Help: "At least 10 characters. All other sessions end."})
+	p.page.Sections = append(p.page.Sections, web.Section{ID: "password", Title: "Your password", Forms: []web.Form{password}}, s)
+	return nil
+}
+
+// showState shows keys of all apps, how the service is, and what was changed.
+func (p *changing) showState(ctx context.Context) error {
+	keys, err := p.sectionOf(admin.ThingNamed("keys"))
+	if err != nil {
+		return err
+	}
+	keys.Title, keys.Text = "Keys of all apps", p.helpFor("key")
+	changes, err := p.changes("", 50)
+	if err != nil {
+		return err
+	}
+	p.page.Sections = append(p.page.Sections, keys, changes)
+	if p.Status == nil {
+		return nil
+	}
+	state, err := p.Status(ctx)
+	if err != nil && ctx.Err() == nil {
+		return errors.Join(errors.New("read the state"), err)
+	}
+	p.page.Sections = append(p.page.Sections, web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: state})
+	return nil
+}

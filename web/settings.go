@@ -1,0 +1,114 @@
+package web
+
+import "strings"
+
+// Settings is a page on which something is changed: sections, each with a table and forms.
+type Settings struct {
+	Root, Title string
+	Reader      Reader
+	Crumbs      [][2]string // the way to it: names and links
+	Path        string      // where its forms are sent
+	When        string      // what the page is about
+	Said        string      // what was done; "": nothing
+	Secret      string      // told this once; "": nothing
+	Sections    []Section
+}
+
+// Section is a part of such a page.
+type Section struct {
+	ID, Title, Text string
+	Columns         []string
+	Rows            []Row
+	Forms           []Form
+	Pre             string // is shown as it is
+}
+
+// Row is a line of a table, with what can be done to it.
+type Row struct {
+	Cells []string
+	Link  string // where the first leads; "": nowhere
+	Forms []Form
+}
+
+// Form is sent to the page that it stands in.
+type Form struct {
+	ID      string // tells it from others of the page
+	Hidden  [][2]string
+	Fields  []Field
+	Button  string
+	Of      string // for those who hear the button alone: what it is about
+	Problem string
+	Folded  string // the line that opens it; "": it stands open
+	Weighty bool   // it cannot be undone
+}
+
+// Field is a field of a form. Problem is with what was typed.
+type Field struct {
+	Name, Label, Help, Value, Problem string
+	Kind                              string // text, lines, select, checks, check, password
+	Choices                           []Choice
+	Was                               *string // sent, too: the value that the page has shown
+	Optional                          bool
+	Complete                          string // what browsers may fill in
+}
+
+// Choice is one of some values.
+type Choice struct {
+	Value  string
+	Chosen bool
+}
+
+// labels are names of fields that do not say enough by themselves.
+var labels = map[string]string{
+	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
+	"access": "Who may count", "visitor": "What tells visitors apart", "public-counts": "Public numbers", "retain-days": "Keep visits for (days)",
+	"forget-days": "Forget visitors after (days)", "keep-query": "Query parameters that make pages", "ignore": "Do not count",
+	"max-requests": "Requests a minute", "max-new-pages": "New pages a day", "bots": "Crawlers", "goal": "Goals", "scope": "What it opens",
+	"offsets": "Numbers from elsewhere", "used": "Last used", "old": "Present password", "one": "Name",
+	"private": "It may have a private address", "hot": "Page views (hot)", "pv": "Visits (pv)", "uv": "Visitors (uv)",
+}
+
+// Label is what people read for the name of a field or a column.
+func Label(name string) string {
+	if label := labels[name]; label != "" {
+		return label
+	}
+	name = strings.NewReplacer("-", " ", "_", " ").Replace(name)
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+type settingsPage struct {
+	frame
+	S Settings
+}
+
+// Change makes the page.
+func Change(s Settings) Page {
+	page := settingsPage{frame: frame{Root: s.Root, Title: s.Title, Home: s.Root + "/", Reader: s.Reader}, S: s}
+	for _, c := range s.Crumbs {
+		page.Crumbs = append(page.Crumbs, crumb{Name: c[0], Link: c[1]})
+	}
+	return render("settings", page)
+}
+
+// Wrong reports whether something is wrong in a field.
+func (f Form) Wrong() bool {
+	for _, field := range f.Fields {
+		if field.Problem != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Rows is how many lines a field shows.
+func (f Field) Rows() int { return min(strings.Count(f.Value, "\n")+2, 12) }
+
+// dict is what a template hands to another by names.
+func dict(named ...any) map[string]any {
+	all := map[string]any{}
+	for i := 0; i+1 < len(named); i += 2 {
+		all[named[i].(string)] = named[i+1]
+	}
+	return all
+}
