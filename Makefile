@@ -22,6 +22,7 @@ CRASH_VISITS ?= 100000
 CRASH_KILLS ?= 20
 FAILOVERS ?= 5
 STORM_SECONDS ?= 120
+TRIAL_VISITS ?= 400000
 
 .PHONY: help
 help: ## list the targets
@@ -130,6 +131,10 @@ failover: deps ## kill the primary under load, FAILOVERS (5) times each: by hand
 	for manager in pg_auto_failover patroni; do \
 	  FOOTFALL_MANAGER=$$manager FOOTFALL_FAILOVERS=$(FAILOVERS) go test -count=1 -timeout=60m -run TestManagedFailover -v ./cmd/footfall || exit; \
 	done
+
+.PHONY: upgrade-trial
+upgrade-trial: deps ## swap two instances of the last release for this version under load, over TRIAL_VISITS (400000) and work that is half done
+	FOOTFALL_TRIAL_VISITS=$(TRIAL_VISITS) go test -count=1 -timeout=60m -run TestUpgradeOfMuch -v ./cmd/footfall
 
 .PHONY: storm
 storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one
