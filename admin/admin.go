@@ -68,7 +68,8 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	return a.changed(ctx, "add app "+name, err)
 }
 
-// SetApp changes an app's settings. Without filters its rows of visits lose their tags.
+// SetApp changes an app's settings. Without filters its rows of visits lose their tags, and without titles its
+// pages lose theirs.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	var set db.App
 	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
@@ -104,10 +105,10 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		set = *row
 		return setApp(ctx, q, &was, row)
 	})
-	if s.Filters == nil || set.Filters || err != nil && !errors.Is(err, db.ErrInstancesBehind) {
+	if err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
-	return cmp.Or(wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, set.ID)), err)
+	return cmp.Or(a.emptied(ctx, name, s, &set), err)
 }
 
 // LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
@@ -135,26 +136,6 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
-const emptiedAtOnce = 5000
-
-// emptyTags takes the tags out of all rows of an app's visits.
-func (a *Admin) emptyTags(ctx context.Context, app int32) error {
-	var days []SiteDaysRow
-	err := a.inTx(ctx, func(q queries) (err error) { days, err = q.SiteDays(ctx, app); return err })
-	for i := 0; i < len(days) && err == nil; {
-		var emptied int64
-		err = a.inTx(ctx, func(q queries) (err error) {
-			emptied, err = q.VisitTagsEmpty(ctx, VisitTagsEmptyParams{Site: days[i].Site, Day: days[i].Day, Most: emptiedAtOnce})
-			return err
-		})
-		if emptied < emptiedAtOnce {
-			i++
-		}
-	}
-	return err
-}
-
 // setApp writes the settings of an app, and notes those that are others than they were.
 func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	if err := q.noteSettings(ctx, was, row); err != nil {
@@ -165,7 +146,7 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
 		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags, Filters: row.Filters,
-		Goals: row.Goals,
+		Goals: row.Goals, Titles: row.Titles,
 	})
 }
 

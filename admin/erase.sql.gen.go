@@ -748,6 +748,19 @@ func (q *Queries) TagsHold(ctx context.Context) error {
 	return err
 }
 
+const TitlesDelete = `-- name: TitlesDelete :exec
+DELETE FROM titles AS t
+USING pages AS p
+WHERE p.id = t.page_id
+  AND p.app_id = $1
+`
+
+// Deletes the titles of an app's pages.
+func (q *Queries) TitlesDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, TitlesDelete, appID)
+	return err
+}
+
 const TopsDelete = `-- name: TopsDelete :exec
 DELETE FROM tops AS t
 USING pages AS s

@@ -46,6 +46,7 @@ type Request struct {
 	IP, Visitor string
 	ID          string     // makes a visit repeatable; "": none
 	At          string     // when the visit was; "": now
+	Title       string     // what the page calls itself; "": it is not told
 	Referrer    string     // the page that the visitor comes from; "": none, or it is not known
 	Language    string     // of the visitor, as the caller asserts, or the visitor's header Accept-Language; "": not given
 	Country     string     // of the visitor, as the caller asserts; "": not given
@@ -71,6 +72,11 @@ type Request struct {
 
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
+
+// isOfPage reports whether a page of a site sends the request, as a browser tells it, and the app lists that.
+func (r *Request) isOfPage(a *app.App, site string) bool {
+	return r.Title != "" && a.Lists(site) && app.SiteOfOrigin(r.Origin) == site
+}
 
 // target is what a request is about: the page of its URI, or its event.
 func (r *Request) target(a *app.App) (visit.Target, error) {

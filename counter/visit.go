@@ -307,6 +307,9 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
+	if v.Vouched = w.asserter; a.Titles && r.Event == "" && (v.Vouched || r.isOfPage(a, w.target.Site)) {
+		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(sourceOf(a.ID, w.address).from)
+	}
 	if r.asserts() { // headers say nothing of whom the caller names
 		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
 	}

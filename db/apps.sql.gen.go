@@ -38,7 +38,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -73,6 +73,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.LogKey,
 		&i.Filters,
 		&i.Goals,
+		&i.Titles,
 	)
 	return i, err
 }
@@ -96,8 +97,9 @@ SET tz            = $1,
     public_counts = $15,
     tags          = $16,
     filters       = $17,
-    goals         = $18
-WHERE id = $19
+    goals         = $18,
+    titles        = $19
+WHERE id = $20
 `
 
 type AppSetParams struct {
@@ -119,6 +121,7 @@ type AppSetParams struct {
 	Tags         []string
 	Filters      bool
 	Goals        []string
+	Titles       bool
 	ID           int32
 }
 
@@ -143,6 +146,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.Tags,
 		arg.Filters,
 		arg.Goals,
+		arg.Titles,
 		arg.ID,
 	)
 	return err
@@ -196,7 +200,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles
 FROM apps
 ORDER BY name
 `
@@ -236,6 +240,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.LogKey,
 			&i.Filters,
 			&i.Goals,
+			&i.Titles,
 		); err != nil {
 			return nil, err
 		}

@@ -56,6 +56,8 @@ type App struct {
 	Filters bool
 	// Goals, as conditions of filters: event:signup or page:/thanks.
 	Goals []string
+	// Titles of its pages are kept.
+	Titles bool
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

@@ -234,6 +234,7 @@ var notForTheService = []string{
 	`UPDATE tags SET value = 'x'`, `DELETE FROM tags`, `UPDATE tag_days SET day_id = 20190628`, `DELETE FROM tag_days`,
 	`DELETE FROM account_apps; TRUNCATE accounts CASCADE`, `UPDATE tag_news SET tags = ''`, `TRUNCATE tag_news`,
 	`UPDATE here SET visitors = '{}'`, `TRUNCATE here`,
+	`INSERT INTO titles (page_id, title, told_at) VALUES (2, 'a', now())`, `UPDATE titles SET title = 'a'`, `DELETE FROM titles`,
 	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
@@ -351,7 +352,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT",
 		"table pages: SELECT", "table pages: SELECT",
 		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table tag_days: SELECT",
-		"table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
+		"table titles: SELECT", "table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
 		"table visits: SELECT", "table visits: SELECT", "table visits_kept: SELECT",
 	}, rightsOf(t, conn, "footfall_report"))
 	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)
@@ -374,7 +375,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	}
 	read := []string{
 		"footfall.apps", "footfall.pages", "footfall.counters", "footfall.visitors", "footfall.visits", "footfall.days", "footfall.visits_kept",
-		"footfall.schema_files", "footfall.goose_db_version", "footfall.totals",
+		"footfall.schema_files", "footfall.goose_db_version", "footfall.totals", "footfall.titles",
 	}
 	for _, table := range tables {
 		if slices.Contains(read, table) { // by footfall report

@@ -125,9 +125,13 @@
 			await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
 		}
 		if (mine != turn) return
-		if (typeof uri != 'string') uri = loaded == where() && named ? page.href : location.href // an event, where it is what listens
+		let title // of the page that was loaded: routers may set that of a route at any time
+		if (typeof uri != 'string') { // an event, where it is what listens
+			uri = loaded == where() && named ? page.href : location.href
+			if (mine < 2) title = d.title.slice(0, 200)
+		}
 		const referrer = !ignored && from && {referrer: from}
-		const answer = count({uri: at(uri).href, ...referrer})
+		const answer = count({uri: at(uri).href, ...(title && {title}), ...referrer})
 		if (missing) count({event: '404' + loaded, ...referrer})
 		missing = 0
 		if (!ignored) from = '' // what follows comes from the page itself

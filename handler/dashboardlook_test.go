@@ -71,6 +71,8 @@ func TestDashboardInChromium(t *testing.T) {
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT d.page_id, d.day_id, m.id, 1, 0 FROM made AS m, footfall.days AS d WHERE d.site_id IS NULL OR m.name IN ('source', 'campaign')`)
 	require.NoError(t, err)
+	w.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, CASE id % 3 WHEN 0 THEN '<b onmouseover=hacked=1>שלום'
+		WHEN 1 THEN 'Title' ELSE repeat('w', 200) END, now() FROM pages WHERE site_id IS NOT NULL`)
 	service, err := url.Parse(w.public)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(service)
@@ -142,6 +144,9 @@ func TestDashboardInChromium(t *testing.T) {
 			b.ask(`({Number: document.querySelector('.big')?.textContent, Stored: document.querySelector('h1').title})`, &page)
 			assert.NotEmpty(t, page.Number, link)
 			assert.Equal(t, "hhui.top"+mustQuery(t, link).Get("page"), page.Stored)
+			var title string
+			b.ask(`document.querySelector('.heading .calls').textContent`, &title)
+			assert.Contains(t, []string{"<b onmouseover=hacked=1>שלום", "Title", strings.Repeat("w", 200)}, title)
 		}
 	})
 

@@ -29,7 +29,8 @@ type body struct {
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
 	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", ` +
-		`if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "agent":"…", "tags":{"plan":"…"} ` +
+		`if you may say who came and when; "referrer":"…" if they came from another page; ` +
+		`"title":"…" of the page; "language":"…", "country":"…", "agent":"…", "tags":{"plan":"…"} ` +
 		`if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" (and "agent":"…") or "visitor":"…" if you may ask about who ` +
 		`came`, "uris"}
@@ -49,7 +50,7 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets field
+	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets, title field
 
 	tags tag.Set
 	list []string // uris or ids
@@ -73,10 +74,11 @@ func (f *fields) postpone(name string, err error) error {
 // of those of one visit alone. A browser names no referrer where there is none, and what a visitor
 // brings is not always known.
 var (
-	names = [...]string{"app", "offsets", "ip", "visitor", "agent", "referrer", "language", "country", "uri", "event", "id", "at", "answer"}
+	names = [...]string{"app", "offsets", "ip", "visitor", "agent", "referrer", "language", "country", "title", "uri", "event", "id", "at",
+		"answer"}
 
 	ofOneVisit = names[5:]
-	mayBeEmpty = names[4:8]
+	mayBeEmpty = names[4:9]
 )
 
 // named returns a field; nil: there is none of that name.
@@ -85,8 +87,8 @@ func (f *fields) named(name string) *field {
 	if at < 0 {
 		return nil
 	}
-	return [len(names)]*field{&f.app, &f.offsets, &f.ip, &f.visitor, &f.agent, &f.referrer, &f.language, &f.country, &f.uri, &f.event, &f.id,
-		&f.at, &f.answer}[at]
+	return [len(names)]*field{&f.app, &f.offsets, &f.ip, &f.visitor, &f.agent, &f.referrer, &f.language, &f.country, &f.title, &f.uri,
+		&f.event, &f.id, &f.at, &f.answer}[at]
 }
 
 // set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,

@@ -370,6 +370,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.sendAll(t, []sent{
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&title=Home&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&offsets=no&referrer=https://news.example/&language=de&country=DE&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&agent=&event=signup", nil, "", 200}, {"GET /counts", "app=demo&event=signup", nil, "", 403},
 		{"GET /counts", "app=demo&event=signup", []string{"Authorization", "Bearer " + c.key("demo", app.ScopeRead)}, "", 200},

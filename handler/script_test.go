@@ -16,8 +16,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -345,6 +347,7 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, "/bot 0", w.hearVisit(t).brief())
 	})
 	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
+	t.Run("titles", func(t *testing.T) { tryTitles(t, w, b, page, docs["line"]) })
 }
 
 // happened is how often an event of shop was counted, once it was.
@@ -359,6 +362,42 @@ func (w *internet) happened(t *testing.T, event string) int64 {
 		return said.Page.Hot > 0
 	}, dbtest.Patience, dbtest.Tick)
 	return said.Page.Hot
+}
+
+// tryTitles shows pages to one visitor, and to a second one, as a proxy tells their addresses.
+func tryTitles(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, line string) {
+	proxied, address := w.options, atomic.Value{}
+	proxied.Metrics = prometheus.NewRegistry()
+	proxied.Proxies, _ = NewProxies([]string{"127.0.0.0/8", "::1"}, "")
+	service := publicHandler(w.Counter, proxied)
+	line = strings.Replace(line, w.public, serve(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		r.Header.Set("X-Forwarded-For", address.Load().(string))
+		service.ServeHTTP(out, r)
+	}), proxied.Log).URL, 1)
+	b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": desk.Browser}, nil)
+	titled := func(path, title string) string {
+		return page("example.com/"+path, `<script>document.title = `+title+`</script>`, line)
+	}
+	hostile := titled("titled", `"\u202e<b onmouseover=hacked=1>שלום</b>\n & " + "価格 ".repeat(1e5)`)
+	alone := titled("alone", `"Nobody else"`)
+	for i, from := range []string{"203.0.113.7", "203.0.113.8"} {
+		address.Store(from)
+		for range 3 - 3*i {
+			b.open(alone)
+			w.hearVisit(t)
+		}
+		b.open(hostile)
+		require.Equal(t, "/titled", w.hearVisit(t).At)
+		b.ask(`document.title = 'of a route', history.pushState(0, '', '/titled/route')`, nil)
+		require.Equal(t, "/titled/route", w.hearVisit(t).At)
+		b.ask(`footfall.visit('/titled/other').then(() => 0)`, nil)
+		require.Equal(t, "/titled/route", w.hearVisit(t).At)
+	}
+	told := func() []string {
+		return desk.Column[string](t, w.Desk, `SELECT uri || ' ' || title FROM report.pages WHERE title IS NOT NULL ORDER BY uri`)
+	}
+	require.Eventually(t, func() bool { return len(told()) > 0 }, dbtest.Patience, dbtest.Tick)
+	assert.Equal(t, []string{"example.com/titled <b onmouseover=hacked=1>שלום</b> & " + strings.TrimSpace(strings.Repeat("価格 ", 23))}, told())
 }
 
 // tryTelling clicks on links in every way, and asks for pages that are not there.

@@ -40,6 +40,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	ask := ofBrowser(r)
 	ask.App, ask.URI, ask.Event, ask.ID, ask.At = f.app.value, f.uri.value, f.event.value, f.id.value, f.at.value
 	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.given || f.visitor.given
+	ask.Title = f.title.value
 	ask.Referrer, ask.Language, ask.Country, ask.Tags = f.referrer.value, f.language.value, f.country.value, f.tags
 	ask.Browser = f.agent.value
 	ask.Later, ask.Counted, ask.ParseErr = f.answer.given, f.offsets.given, f.parseErr

@@ -55,7 +55,8 @@ SET tz            = @tz,
     public_counts = @public_counts,
     tags          = @tags,
     filters       = @filters,
-    goals         = @goals
+    goals         = @goals,
+    titles        = @titles
 WHERE id = @id;
 
 -- name: AppsUnfiltered :many

@@ -73,6 +73,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	now := &generation{
 		number: c.made, basis: basis, people: people, unfiltered: unfiltered,
 		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
+		ballots: newBallots(),
 	}
 	c.current.Store(now)
 	return now, nil

@@ -17,6 +17,7 @@ type generation struct {
 	tags    *tagIDs
 	memory  *memory // nil: none
 	filter  *filter // nil: none; the next generation may have the same
+	ballots *ballots
 
 	people, unfiltered map[int32]bool // apps that have people, and those whose rows of visits have no tags
 }

@@ -50,5 +50,6 @@ func (r *Recorder) Accepted(v Visit) {
 		e := &entry{Visit: v}
 		now.lookUp(e)
 		r.here.saw(e)
+		r.titles.saw(e, now)
 	}
 }

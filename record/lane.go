@@ -50,6 +50,7 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	}
 	if e.err == nil {
 		r.here.saw(e)
+		r.titles.saw(e, r.caches.current.Load())
 	}
 	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
 		r.overflowed.Store(time.Now().UnixNano())

@@ -94,6 +94,11 @@ type Visit struct {
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
 	// "": it has none.
 	ID string
+	// Title is what the page calls itself, as visit.Title writes it; "": it is not told. SeenFrom is the
+	// network of whoever has seen it. The caller may vouch for it: then nobody else has to agree.
+	Title    string
+	SeenFrom netip.Addr
+	Vouched  bool
 }
 
 // When is how the day of a visit was chosen.
@@ -117,6 +122,7 @@ type Recorder struct {
 	seed    maphash.Seed
 	caches  *caches
 	here    *here
+	titles  *titles
 	pulse   *pulse
 	upkeep  *upkeep
 	metrics *metrics
@@ -129,8 +135,9 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
 	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
 	r.here = &here{came: map[pair]struct{}{}}
+	r.titles = &titles{clock: o.Clock, told: map[int64]string{}}
 	r.caches = newCaches(d, o, r.metrics)
-	r.upkeep = newUpkeep(d, o, r.here, r.metrics)
+	r.upkeep = newUpkeep(d, o, r.here, r.titles, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}

@@ -31,6 +31,7 @@ const (
 type upkeep struct {
 	db       *db.DB
 	here     *here
+	titles   *titles
 	server   serverMetrics
 	log      *slog.Logger
 	clock    func() time.Time
@@ -44,7 +45,7 @@ type upkeep struct {
 	done     sync.WaitGroup  // the goroutines of start
 }
 
-func newUpkeep(d *db.DB, o Options, h *here, m *metrics) *upkeep {
+func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	m.register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_clock_offset_seconds",
 		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
@@ -56,8 +57,8 @@ func newUpkeep(d *db.DB, o Options, h *here, m *metrics) *upkeep {
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, here: h, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, calm: o.Calm,
-		cancel: cancel, ctx: ctx,
+		db: d, here: h, titles: t, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock,
+		idsStay: o.RememberIDs, calm: o.Calm, cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }
@@ -76,7 +77,8 @@ func (u *upkeep) start() {
 		}
 	})
 	u.repeat(hereEvery,
-		task{"noting who came of late", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }})
+		task{"noting who came of late", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }},
+		task{"noting titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.tell(ctx, u.db) }})
 	u.repeat(upkeepEvery,
 		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
 		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
@@ -117,6 +119,7 @@ func (u *upkeep) close() {
 	defer cancel()
 	u.foldTags(ctx) // for nobody else may come for long
 	_ = u.here.tell(ctx, u.db)
+	_ = u.titles.tell(ctx, u.db)
 }
 
 // forgetting is a task that deletes old rows.

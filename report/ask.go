@@ -271,7 +271,7 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 // pagesOf leaves columns out that are about other days, where none are compared.
 func pagesOf(made *Rows) *Rows {
 	if made.Look.Before == 0 {
-		made.List = convert(made.List.([]Page), func(p Page) PageBetween { return p.PageBetween })
+		made.List = convert(made.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
 	}
 	return made
 }

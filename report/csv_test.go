@@ -61,8 +61,8 @@ func TestCSVFields(t *testing.T) {
 func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, JSON, CSV} {
-		assert.ErrorIs(t, Print(brokenPipe{}, &Rows{Name: "pages", List: []PageBetween{}}, format, draw.Style{}), errBroken)
-		assert.ErrorIs(t, Print(brokenPipe{}, &Rows{Name: "pages", List: []PageBetween{}}, format, draw.Style{Width: 80}), errBroken)
+		assert.ErrorIs(t, Print(brokenPipe{}, &Rows{Name: "pages", List: []TitledPage{}}, format, draw.Style{}), errBroken)
+		assert.ErrorIs(t, Print(brokenPipe{}, &Rows{Name: "pages", List: []TitledPage{}}, format, draw.Style{Width: 80}), errBroken)
 	}
 }
 

@@ -111,6 +111,11 @@ func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
 	return ask(ctx, r, "names of tags", (*Queries).TagNames, Look{App: app})
 }
 
+// TitleOf reads what a page calls itself; "": it is not known.
+func (r *Reader) TitleOf(ctx context.Context, app, page string) (string, error) {
+	return ask(ctx, r, "the title of a page", (*Queries).TitleOf, Look{App: app, Target: page})
+}
+
 // TagPages reads the pages of a site to which visitors came with a value of a tag in a range.
 func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
 	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, l)

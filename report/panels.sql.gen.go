@@ -673,7 +673,8 @@ SELECT t.uri::text                AS uri,
        t.hot::bigint              AS hot,
        t.uniques_before::bigint   AS uniques_before,
        t.uniques_compared::bigint AS uniques_compared,
-       t.page_id::bigint          AS page_id
+       t.page_id::bigint          AS page_id,
+       coalesce(t.title, '')::text AS title
 FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, nullif($6::text, ''), $7::integer, nullif($8::integer, 0)) AS t
 `
 
@@ -697,6 +698,7 @@ type PanelPagesRow struct {
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	PageID          int64  `json:"page_id"`
+	Title           string `json:"title"`
 }
 
 // The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
@@ -728,6 +730,7 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 			&i.UniquesBefore,
 			&i.UniquesCompared,
 			&i.PageID,
+			&i.Title,
 		); err != nil {
 			return nil, err
 		}
@@ -747,7 +750,8 @@ SELECT w.uri::text            AS uri,
        (-1)::bigint           AS hot,
        0::bigint              AS uniques_before,
        w.uniques::bigint      AS uniques_compared,
-       0::bigint              AS page_id
+       0::bigint              AS page_id,
+       coalesce(w.title, '')::text AS title
 FROM report.pages_where($1::text, $2::text, $3::integer, $4::integer, $5::text[], $6::integer) AS w
 `
 
@@ -769,6 +773,7 @@ type PanelPagesWhereRow struct {
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	PageID          int64  `json:"page_id"`
+	Title           string `json:"title"`
 }
 
 // The pages that some visitors of a site saw in a range of days.
@@ -797,6 +802,7 @@ func (q *Queries) PanelPagesWhere(ctx context.Context, arg PanelPagesWhereParams
 			&i.UniquesBefore,
 			&i.UniquesCompared,
 			&i.PageID,
+			&i.Title,
 		); err != nil {
 			return nil, err
 		}
@@ -862,7 +868,8 @@ SELECT f.uri::text                AS uri,
        f.hot::bigint              AS hot,
        f.uniques_before::bigint   AS uniques_before,
        f.uniques_compared::bigint AS uniques_compared,
-       0::bigint                  AS page_id
+       0::bigint                  AS page_id,
+       coalesce(f.title, '')::text AS title
 FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0)) AS f
 `
 
@@ -886,6 +893,7 @@ type PanelSearchRow struct {
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	PageID          int64  `json:"page_id"`
+	Title           string `json:"title"`
 }
 
 // Pages of a site by part of the path: those that have been visited most in all.
@@ -916,6 +924,7 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 			&i.UniquesBefore,
 			&i.UniquesCompared,
 			&i.PageID,
+			&i.Title,
 		); err != nil {
 			return nil, err
 		}
@@ -1006,7 +1015,8 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 const PanelTagPages = `-- name: PanelTagPages :many
 SELECT t.uri::text         AS uri,
        t.pv::bigint        AS pv,
-       t.newcomers::bigint AS newcomers
+       t.newcomers::bigint AS newcomers,
+       coalesce(t.title, '')::text AS title
 FROM report.tag_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::text) AS t
 `
 
@@ -1024,6 +1034,7 @@ type PanelTagPagesRow struct {
 	Uri       string `json:"uri"`
 	Pv        int64  `json:"pv"`
 	Newcomers int64  `json:"newcomers"`
+	Title     string `json:"title"`
 }
 
 // The pages of a site to which visitors came with a value in a range of days.
@@ -1044,7 +1055,12 @@ func (q *Queries) PanelTagPages(ctx context.Context, arg PanelTagPagesParams) ([
 	var items []PanelTagPagesRow
 	for rows.Next() {
 		var i PanelTagPagesRow
-		if err := rows.Scan(&i.Uri, &i.Pv, &i.Newcomers); err != nil {
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Pv,
+			&i.Newcomers,
+			&i.Title,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

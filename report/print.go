@@ -131,7 +131,7 @@ func (a *Rows) rows() ([]string, [][]any) { return table(a.Told()) }
 
 func (a *Rows) text(s draw.Style) string {
 	switch list := a.List.(type) {
-	case []PageBetween:
+	case []TitledPage:
 		return a.pagesText(s, list)
 	case []Tag:
 		return a.tagsText(s, list)

@@ -31,8 +31,8 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]Answer{
 		"top": &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages",
-			List: []PageBetween{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
-		"no top":   &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []PageBetween{}},
+			List: []TitledPage{{PageBetween{URI: bad, Shown: visit.Shown(bad), PV: 1}, bad}}},
+		"no top":   &Rows{Look: Look{App: bad, Target: bad, In: in, By: "pv"}, Name: "pages", List: []TitledPage{}},
 		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1},
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},
 		"page":     overview{App: bad, Target: bad, Hot: 1, FirstDays: []firstDay{{Day: day, UV: 1}}, LastDays: []Day{day}},

@@ -232,6 +232,7 @@ func (h *history) daysOf(target string, in visit.Range) (days int) {
 func TestReportsAgreeWithTheVisits(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
+	h.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'Title of ' || uri, now() FROM pages WHERE site_id IS NOT NULL`)
 	ranges := dbtest.LongOrShort(100, 25)
 	h.agree(t, ranges)
 	h.panelsAgree(t)

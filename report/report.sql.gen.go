@@ -274,7 +274,8 @@ SELECT p.uri,
        d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
        coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared,
-       p.id                   AS page_id
+       p.id                   AS page_id,
+       coalesce((SELECT h.title FROM titles AS h WHERE h.page_id = p.id), '')::text AS title
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), $2::integer, $3::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE $4::integer > 0), $5::integer, $4::integer) AS b ON b.page_id = p.id
@@ -304,6 +305,7 @@ type PagesAfterRow struct {
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	PageID          int64  `json:"page_id"`
+	Title           string `json:"title"`
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
@@ -342,6 +344,7 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 			&i.UniquesBefore,
 			&i.UniquesCompared,
 			&i.PageID,
+			&i.Title,
 		); err != nil {
 			return nil, err
 		}
@@ -488,6 +491,25 @@ func (q *Queries) TagNames(ctx context.Context, app string) ([]TagNamesRow, erro
 		return nil, err
 	}
 	return items, nil
+}
+
+const TitleOf = `-- name: TitleOf :one
+SELECT coalesce(max(h.title), '')::text AS title
+FROM titles AS h
+WHERE h.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
+`
+
+type TitleOfParams struct {
+	App    string `json:"app"`
+	Target string `json:"target"`
+}
+
+// What a page calls itself; ”: it is not known.
+func (q *Queries) TitleOf(ctx context.Context, arg TitleOfParams) (string, error) {
+	row := q.db.QueryRow(ctx, TitleOf, arg.App, arg.Target)
+	var title string
+	err := row.Scan(&title)
+	return title, err
 }
 
 const UniquesOf = `-- name: UniquesOf :one

@@ -22,18 +22,26 @@ type PageBetween struct {
 	Shown       string `json:"shown"` // the URI as people read it
 }
 
+// TitledPage is a page as lists have it in which no days are compared.
+type TitledPage struct {
+	PageBetween
+	Title string `json:"title,omitzero"` // what it calls itself; "": it is not known
+}
+
 // Page is a page beside its uniques of the days that are compared, now and before; now those of the
 // range where none are.
 type Page struct {
 	PageBetween
-	UniquesBefore   int64 `json:"uniques_before"`
-	UniquesCompared int64 `json:"uniques_compared"`
+	UniquesBefore   int64  `json:"uniques_before"`
+	UniquesCompared int64  `json:"uniques_compared"`
+	Title           string `json:"title,omitzero"`
 
 	id int64 // orders top pages of the same number
 }
 
 func pageOf(p PanelPagesRow) Page {
-	return Page{PageBetween{p.Uri, p.Pv, p.NewVisitors, p.Uniques, p.Hot, visit.Shown(p.Uri)}, p.UniquesBefore, p.UniquesCompared, p.PageID}
+	numbers := PageBetween{p.Uri, p.Pv, p.NewVisitors, p.Uniques, p.Hot, visit.Shown(p.Uri)}
+	return Page{numbers, p.UniquesBefore, p.UniquesCompared, p.Title, p.PageID}
 }
 
 // TopPages reads the first N pages of an app, or of one of its sites, in a range by pv, uv (new
@@ -103,7 +111,7 @@ func (p PageBetween) number(by string) int64 {
 	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
 }
 
-func (a *Rows) pagesText(s draw.Style, list []PageBetween) string {
+func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 	of := a.Look.App
 	if a.Look.Target != "" {
 		of += ", " + visit.Shown(a.Look.Target)
@@ -115,7 +123,7 @@ func (a *Rows) pagesText(s draw.Style, list []PageBetween) string {
 	pages := draw.Table{
 		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: by == "pv"}, {Name: "NEW", Bar: by == "uv"},
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
-		Rows: convert(list, func(p PageBetween) []any {
+		Rows: convert(list, func(p TitledPage) []any {
 			place++
 			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, told(p.Hot)}
 		}),

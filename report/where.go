@@ -85,7 +85,7 @@ func (r *Reader) chartWhere(ctx context.Context, l Look) (Panel[Period], error) 
 func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
 	some, err := under(ctx, r, "pages", PanelPagesWhere, (*Queries).PanelPagesWhere, l, func(f FilterPanelsRow) PanelPagesWhereRow {
 		return PanelPagesWhereRow{Uri: f.Value, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv, Hot: Unknown,
-			UniquesCompared: f.Visitors}
+			UniquesCompared: f.Visitors, Title: f.Name}
 	})
 	return Panel[Page]{convert(some.Rows, func(p PanelPagesWhereRow) Page { return pageOf(PanelPagesRow(p)) }), some.SQL}, err
 }

@@ -234,7 +234,8 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 	read, err := d.reader.TagPages(ctx, look)
 	pages.SQL = read.SQL
 	for _, p := range read.Rows {
-		pages.Rows = append(pages.Rows, report.Page{PageBetween: report.PageBetween{URI: p.Uri, PV: p.Pv, NewVisitors: p.Newcomers}})
+		pages.Rows = append(pages.Rows, report.Page{PageBetween: report.PageBetween{URI: p.Uri, PV: p.Pv, NewVisitors: p.Newcomers},
+			Title: p.Title})
 	}
 	return pages, err
 }

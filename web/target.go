@@ -60,6 +60,7 @@ type targetPage struct {
 type heading struct {
 	Here         string // how many visitors are on the site now, in words; "": nothing is told of it
 	Name, Stored string
+	Title        string // what the page calls itself; "": it is not known
 	Open         string // where it can be opened; "": nowhere
 	Range        string // the days, in words
 	Since        string // since when they were counted, as the sentence goes on; "": all were
@@ -178,12 +179,8 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	if page.Never = len(numbers.Rows) == 0; page.Never {
 		return page, nil
 	}
-	if page.IsSite && len(v.where) == 0 {
-		here, err := d.reader.Here(ctx, v.look())
-		if err != nil {
-			return nil, err
-		}
-		page.Heading.Here = count(here.Rows[0].Visitors, "visitor")
+	if err := d.head(ctx, v, &page.Heading); err != nil {
+		return nil, err
 	}
 	if v.all == "pages" {
 		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
@@ -211,6 +208,21 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		}
 	}
 	return page, nil
+}
+
+// head reads who is on a site now, or what a page calls itself.
+func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
+	if v.path != "" {
+		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())
+		return err
+	}
+	if len(v.where) == 0 {
+		var here report.Panel[report.Here]
+		if here, err = d.reader.Here(ctx, v.look()); err == nil {
+			h.Here = count(here.Rows[0].Visitors, "visitor")
+		}
+	}
+	return err
 }
 
 func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err error) {

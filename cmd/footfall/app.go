@@ -289,6 +289,7 @@ func besides(row db.App) (set []string) {
 	tags, usual := strings.Join(row.Tags, ","), strings.Join(tag.Names, ",")
 	add(tags != usual, "tags=%s", strings.Replace(tags, usual, "default", 1))
 	add(!row.Filters, "filters=off")
+	add(!row.Titles, "titles=off")
 	for _, goal := range row.Goals {
 		add(true, "goal=%s", goal)
 	}

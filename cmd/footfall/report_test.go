@@ -288,7 +288,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		})
 	}
 	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url),
-		`"example.com/=1+1",1,1,1,1,"example.com/=1+1"`+"\n")
+		`"example.com/=1+1",1,1,1,1,"example.com/=1+1",`+"\n")
 }
 
 func TestReportChoosesTheApp(t *testing.T) {

@@ -36,6 +36,7 @@ type Settings struct {
 	MaxNewPages  *string  `placeholder:"N"`
 	Tags         []string `placeholder:"NAMES"`
 	Filters      *string  `placeholder:"on|off"`
+	Titles       *string  `placeholder:"on|off"`
 	Goals        []string `name:"goal" sep:"none" placeholder:"CONDITION"`
 }
 
@@ -62,10 +63,10 @@ const (
 	publicCount   = "count"   // the same, and badges count visits
 )
 
-// Whether rows of visits have the tags by which reports can be filtered.
-const (
-	filtersOn  = "on"
-	filtersOff = "off"
+// Whether something is kept: tags in rows of visits, by which reports can be filtered, or titles of pages.
+var (
+	isKept  = map[bool]string{true: "on", false: "off"}
+	keeping = []string{isKept[true], isKept[false]}
 )
 
 var publicCounts = []string{PublicOff, PublicAnswers, PublicRead, publicCount}
@@ -191,11 +192,8 @@ func (s Settings) apply(row *db.App) error {
 	if applyList(&f, s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
 		f.add("goal: they are %d: %d are the most", len(row.Goals), mostGoals)
 	}
-	if s.Filters != nil {
-		var word string
-		applyWord(&f, "filters", s.Filters, &word, []string{filtersOn, filtersOff}, "known")
-		row.Filters = word == filtersOn
-	}
+	applySwitch(&f, "filters", s.Filters, &row.Filters)
+	applySwitch(&f, "titles", s.Titles, &row.Titles)
 	return f.error()
 }
 
@@ -207,6 +205,14 @@ func applyWord(f *faults, name string, given, to *string, words []string, what s
 	*to = *given
 	if !slices.Contains(words, *given) {
 		f.add("%s: %.64q is not %s: write %s", name, *given, what, strings.Join(words, ", "))
+	}
+}
+
+func applySwitch(f *faults, name string, given *string, to *bool) {
+	if given != nil {
+		var word string
+		applyWord(f, name, given, &word, keeping, "known")
+		*to = word == isKept[true]
 	}
 }
 

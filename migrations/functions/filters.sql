@@ -477,7 +477,7 @@ BEGIN
                 LEFT JOIN h ON h.name = n.name
             ) $x$ END,
             CASE WHEN 'pages' = ANY (parts) THEN $x$
-                SELECT 'pages', NULL, NULL, o.uri, n.visitors, CASE WHEN o.uri LIKE '%%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
+                SELECT 'pages', NULL, (SELECT h.title FROM titles AS h WHERE h.page_id = n.page_id), o.uri, n.visitors, CASE WHEN o.uri LIKE '%%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
                 FROM (
                     SELECT o.page_id, count(*) AS visitors, sum(o.fresh) AS fresh, sum(o.pv) AS pv,
                            row_number() OVER (ORDER BY sum(o.pv) DESC, o.page_id) AS place
@@ -504,7 +504,7 @@ BEGIN
             SELECT *
             FROM filter_rows(f.query || format(
                 'SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint FROM (' || array_to_string(told, ' UNION ALL ') || ') AS o
-                 ORDER BY o.part <> ''unknown'', o.part, array_position(%3$L::text[], o.name), o.place',
+                 ORDER BY o.part <> ''unknown'', o.part, CASE o.part WHEN ''tags'' THEN array_position(%3$L::text[], o.name) END, o.place',
                 period, begins, names, most_values, most_pages, events, f.sites, f.site_id IS NULL))
                 AS r (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
         LOOP
@@ -553,4 +553,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'What is told of the visitors whom a filter selects, by parts: numbers, days, tags, pages, since.';
+COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'What is told of the visitors whom a filter selects, by parts: numbers, days, tags, pages (their titles as names), since.';

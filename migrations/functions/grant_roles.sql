@@ -43,7 +43,7 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, admin_keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes, titles TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT DELETE ON tag_news, log_samples, here TO footfall_app;
         GRANT SELECT, INSERT, UPDATE, DELETE ON accounts, account_apps, account_sessions, account_links TO footfall_app;
@@ -65,7 +65,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), tell_browsers(), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean),
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), tell_browsers(), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean), put_titles(bigint[], text[], timestamptz),
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
@@ -73,7 +73,7 @@ BEGIN
     -- the tables of which the views of the schema report tell the rest.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
-        GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept TO footfall_report;
+        GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;
         GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id) ON apps TO footfall_report;
     END IF;
 

@@ -54,11 +54,11 @@ $$;
 COMMENT ON FUNCTION report.tags_where(text, text, text[], integer, integer, text[], integer) IS 'With what the visitors of a site came for whom all conditions hold (see report.visitors_where): of each name the first n values by pv, and in its last row, (none), those without. Of all sites of an app as one, a visitor who came to several of them with different values counts for each. SELECT * FROM report.tags_where(''demo'', ''example.com'', ARRAY[''source'', ''browser''], 20190601, 20190630, ARRAY[''country:de'']);';
 
 CREATE FUNCTION report.pages_where(app text, site text, from_day integer, to_day integer, conditions text[], n integer DEFAULT 10)
-RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint)
+RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, title text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT f.value, f.visitors, f.new_visitors, f.pv
+    SELECT f.value, f.visitors, f.new_visitors, f.pv, f.name
     FROM filter_panels(app, site, from_day, to_day, conditions, '{pages}', most_pages => n) AS f
 $$;
 

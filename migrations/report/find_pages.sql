@@ -2,7 +2,7 @@
 -- them take as long as the top pages of a month. What is counted in the range is read of those
 -- alone that are shown.
 CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
-RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint)
+RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint, title text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -33,11 +33,12 @@ BEGIN
             ARRAY(SELECT f.id FROM found AS f WHERE days_before > 0 AND compared_to < to_day),
             from_day, compared_to) AS c
     )
-    SELECT f.uri, coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0), coalesce(c.uniques, d.uniques, d.pv)
+    SELECT f.uri, coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0), coalesce(c.uniques, d.uniques, d.pv), h.title
     FROM found AS f
     JOIN targets_sums(ARRAY(SELECT o.id FROM found AS o), from_day, to_day) AS d ON d.page_id = f.id
     LEFT JOIN before AS b   ON b.page_id = f.id
     LEFT JOIN compared AS c ON c.page_id = f.id
+    LEFT JOIN titles AS h   ON h.page_id = f.id
     ORDER BY d.pv DESC, f.pv DESC, f.id;
 END
 $$;

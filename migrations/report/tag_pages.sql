@@ -1,5 +1,5 @@
 CREATE FUNCTION report.tag_pages(app text, name text, value text, from_day integer, to_day integer, n integer DEFAULT 10, site text DEFAULT NULL)
-RETURNS TABLE (uri text, pv bigint, newcomers bigint)
+RETURNS TABLE (uri text, pv bigint, newcomers bigint, title text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -20,7 +20,7 @@ BEGIN
       AND (tag_pages.site IS NULL OR s.uri = as_stored(tag_pages.site))
     GROUP BY a.id;
     RETURN QUERY
-    SELECT p.uri, d.pv, d.newcomers
+    SELECT p.uri, d.pv, d.newcomers, (SELECT h.title FROM titles AS h WHERE h.page_id = p.id)
     FROM pages AS p
     CROSS JOIN LATERAL ( -- page by page: another index would take each visit more than this takes its readers
         SELECT sum(d.pv)::bigint AS pv, sum(d.newcomers)::bigint AS newcomers

@@ -453,6 +453,13 @@ ORDER BY id
 ON CONFLICT (page_id) DO UPDATE
     SET hot = c.hot;
 
+-- name: TitlesDelete :exec
+-- Deletes the titles of an app's pages.
+DELETE FROM titles AS t
+USING pages AS p
+WHERE p.id = t.page_id
+  AND p.app_id = @app_id;
+
 -- name: HereErase :exec
 -- Forgets who came of late with a visitor to some sites.
 DELETE FROM here AS h

@@ -89,7 +89,8 @@ SELECT t.uri::text                AS uri,
        t.hot::bigint              AS hot,
        t.uniques_before::bigint   AS uniques_before,
        t.uniques_compared::bigint AS uniques_compared,
-       t.page_id::bigint          AS page_id
+       t.page_id::bigint          AS page_id,
+       coalesce(t.title, '')::text AS title
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, nullif(@site::text, ''), @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelSearch :many
@@ -101,7 +102,8 @@ SELECT f.uri::text                AS uri,
        f.hot::bigint              AS hot,
        f.uniques_before::bigint   AS uniques_before,
        f.uniques_compared::bigint AS uniques_compared,
-       0::bigint                  AS page_id
+       0::bigint                  AS page_id,
+       coalesce(f.title, '')::text AS title
 FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS f;
 
 -- name: PanelReturns :many
@@ -144,7 +146,8 @@ FROM report.tags(@app::text, @target::text, @name::text, @from_day::integer, @to
 -- The pages of a site to which visitors came with a value in a range of days.
 SELECT t.uri::text         AS uri,
        t.pv::bigint        AS pv,
-       t.newcomers::bigint AS newcomers
+       t.newcomers::bigint AS newcomers,
+       coalesce(t.title, '')::text AS title
 FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;
 
 -- What a filter selects of the visitors of a site. -1 is not known.
@@ -198,7 +201,8 @@ SELECT w.uri::text            AS uri,
        (-1)::bigint           AS hot,
        0::bigint              AS uniques_before,
        w.uniques::bigint      AS uniques_compared,
-       0::bigint              AS page_id
+       0::bigint              AS page_id,
+       coalesce(w.title, '')::text AS title
 FROM report.pages_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @n::integer) AS w;
 
 -- name: PanelEvents :many

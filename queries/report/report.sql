@@ -44,7 +44,8 @@ SELECT p.uri,
        d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
        coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared,
-       p.id                   AS page_id
+       p.id                   AS page_id,
+       coalesce((SELECT h.title FROM titles AS h WHERE h.page_id = p.id), '')::text AS title
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @before_to::integer > 0), @before_from::integer, @before_to::integer) AS b ON b.page_id = p.id
@@ -71,6 +72,12 @@ FROM (
       AND s.key = page_key(@site::text)
     LIMIT @n
 ) AS visited;
+
+-- name: TitleOf :one
+-- What a page calls itself; '': it is not known.
+SELECT coalesce(max(h.title), '')::text AS title
+FROM titles AS h
+WHERE h.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text));
 
 -- name: TagNames :many
 -- The names of tags that an app counts, or has values of.

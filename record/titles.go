@@ -1,0 +1,105 @@
+package record
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"footfall/db"
+	"footfall/record/cache"
+)
+
+// titles are those that pages are to be given. Like who is here, they are noted beside counting, and
+// what cannot be noted is forgotten.
+type titles struct {
+	clock func() time.Time
+
+	mu   sync.Mutex
+	told map[int64]string // by page
+}
+
+const (
+	titleBytes = 8 << 20
+	titleEntry = 192    // about how many bytes the votes on a page take
+	titlesMost = 10_000 // that wait to be written
+)
+
+// votes are how the last visitors of a page, each once, know its title; those who see another one later
+// count by that. They are hashes, which lead to nobody.
+type votes struct {
+	by, of [5]uint64 // who, and on which title; the last one stands first
+	noted  time.Time // when a title was noted last; no other is for an hour
+}
+
+// ballots are the votes on all pages, as long as a generation lasts: after an erasure nothing is left.
+type ballots struct {
+	seed  maphash.Seed
+	pages *cache.Cache[int64, votes]
+}
+
+func newBallots() *ballots {
+	return &ballots{maphash.MakeSeed(), cache.New[int64, votes](titleBytes, func(int64) int { return titleEntry })}
+}
+
+// cast notes a visitor's vote, and reports whether most of the last visitors agree with it, two at least.
+func (v *votes) cast(by, of uint64) bool {
+	at := 0
+	for at < len(v.by)-1 && v.by[at] != by {
+		at++
+	}
+	copy(v.by[1:at+1], v.by[:at])
+	copy(v.of[1:at+1], v.of[:at])
+	v.by[0], v.of[0] = by, of
+	agree, all := 0, 0
+	for i, title := range v.of {
+		if v.by[i] != 0 {
+			all++
+		}
+		if title == of {
+			agree++
+		}
+	}
+	return agree > 1 && 2*agree > all
+}
+
+// saw takes the title that a visitor has seen, or a trusted caller said, once the visit was counted.
+func (t *titles) saw(e *entry, g *generation) {
+	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
+		return
+	}
+	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // 0 is nobody
+	g.ballots.pages.Update(e.page.id, func(v votes) votes {
+		agreed := v.cast(by, of)
+		if now := t.clock(); (agreed || e.Vouched) && now.Sub(v.noted) >= time.Hour && t.note(e.page.id, e.Title) {
+			v.noted = now
+		}
+		return v
+	})
+}
+
+func (t *titles) note(page int64, title string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.told) >= titlesMost {
+		return false
+	}
+	t.told[page] = title
+	return true
+}
+
+// tell writes down what was noted.
+func (t *titles) tell(ctx context.Context, d *db.DB) error {
+	t.mu.Lock()
+	told := t.told
+	t.told = map[int64]string{}
+	t.mu.Unlock()
+	if len(told) == 0 {
+		return nil
+	}
+	rows := db.TitlesPutParams{ToldAt: t.clock()}
+	for page, title := range told {
+		rows.Pages, rows.Titles = append(rows.Pages, page), append(rows.Titles, title)
+	}
+	return d.InTx(ctx, func(q *db.Queries) error { return q.TitlesPut(ctx, rows) })
+}
