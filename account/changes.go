@@ -6,10 +6,11 @@ import (
 	"footfall/db"
 )
 
-// As returns the accounts as somebody changes them who is signed in, and not the shell.
-func (s *Accounts) As(name string) *Accounts {
+// As returns the accounts as somebody else changes them than the shell: an account or a key, by its
+// name.
+func (s *Accounts) As(who string) *Accounts {
 	as := *s
-	as.who = "account " + name
+	as.who = who
 	return &as
 }
 

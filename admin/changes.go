@@ -21,6 +21,9 @@ func (a *Admin) As(who string) *Admin {
 	return &as
 }
 
+// Who is whose the changes are.
+func (a *Admin) Who() string { return a.who }
+
 // note notes a change of an app in the transaction that makes it, as Note of db says.
 func (q queries) note(ctx context.Context, app, what, was, is string) error {
 	return q.Note(ctx, q.who, app, what, was, is)

@@ -141,6 +141,22 @@ func describeChanges(paths object) {
 		describeThing(paths, thing, "/api/apps/{app}/", "an app", "app")
 	}
 	describeThing(paths, *admin.ThingNamed("keys"), "/api/", "all apps")
+	names := object{"type": "array", "items": object{"type": "string"}}
+	rights := object{"type": "object", "properties": object{"owner": object{"type": "boolean"}, "look": names, "change": names}}
+	invited := object{"type": "object", "properties": object{"name": object{"type": "string"}, "owner": object{"type": "boolean"},
+		"look": names, "change": names}}
+	answer := object{"type": "object"}
+	paths["/api/accounts"] = object{
+		"get":  describeChange("accounts", "List all accounts, with the apps that each may look at or change", nil, answer),
+		"post": describeChange("addAccount", "Add an account, and get the link with which somebody chooses its password", invited, answer),
+	}
+	paths["/api/accounts/{one}"] = object{
+		"patch":  describeChange("setAccount", "Change what an account may do; a list that is given is the whole list", rights, answer, "one"),
+		"delete": describeChange("removeAccount", "Remove an account, and end its sessions", nil, answer, "one"),
+	}
+	paths["/api/accounts/{one}/link"] = object{
+		"post": describeChange("addAccountLink", "Make a link with which somebody chooses the password anew", nil, answer, "one"),
+	}
 }
 
 func describeThing(paths object, thing admin.Thing, below, of string, parameters ...string) {
@@ -189,9 +205,9 @@ func describeChange(id, summary string, given, told object, parameters ...string
 	if given != nil {
 		operation["requestBody"] = object{"required": true, "content": body(given)}
 		responses["415"] = refer("responses", "NoJSON")
-		if strings.HasPrefix(id, "add") {
-			success = "201"
-		}
+	}
+	if strings.HasPrefix(id, "add") {
+		success = "201"
 	}
 	responses[success] = object{"description": "Done.", "content": body(told)}
 	responses["202"] = object{"description": "Done, but some instance has not answered yet that it knows of it.", "content": body(told)}

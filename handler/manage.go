@@ -43,6 +43,11 @@ func (m *manage) routes() []route {
 			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, func(c echo.Context) error { return m.several(c, thing) }},
 			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, thing) }})
 	}
+	if m.Accounts != nil {
+		table = append(table, route{"/api/accounts", getOrPostAlone, m.accounts},
+			route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.account},
+			route{"/api/accounts/:one/link", postOnly, m.accountLink})
+	}
 	for i := range table {
 		handle := table[i].handle
 		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 )
 
 // manage sends a call with a key ("": none) and JSON ("": none).
@@ -106,6 +109,20 @@ func TestProgramsChangeApps(t *testing.T) {
 	assert.Equal(t, 200, e.manage("GET", "/api/apps", other, "").status)
 	call(200, "DELETE", "/api/keys/"+of, "")
 	assert.Equal(t, 403, e.manage("GET", "/api/apps", other, "").status)
+	// Accounts.
+	e.SignIn(t, desk.Owner, account.Rights{})
+	call(400, "POST", "/api/accounts", `{"name":"Max","look":["nobody nowhere"]}`, `look: \"nobody nowhere\" is not the name of an app`)
+	call(400, "POST", "/api/accounts", `{"name":"Max","colour":"red"}`, `colour: an account has none`)
+	call(201, "POST", "/api/accounts", `{"name":"Max","look":["blog"],"change":["shop"]}`, `"url":"`+e.public+`/start/`)
+	max := "/api/accounts/" + fmt.Sprint(told["id"])
+	call(400, "POST", "/api/accounts", `{"name":"max"}`)
+	call(200, "GET", "/api/accounts", "", `"name":"Olga"`, `"change":["shop"]`, `"look":["blog"]`)
+	call(200, "PATCH", max, `{"look":["demo"]}`)
+	call(200, "GET", "/api/accounts", "", `"change":["shop"]`, `"look":["demo"]`)
+	call(201, "POST", max+"/link", "", `/start/`)
+	call(200, "DELETE", max, "")
+	call(404, "PATCH", max, `{"owner":true}`)
+	call(400, "PATCH", "/api/accounts/1", `{"owner":false}`, `it is the only owner`)
 	call(200, "DELETE", "/api/apps/blog", "")
 	call(404, "GET", "/api/apps/blog", "")
 	for _, wrong := range []string{`[]`, `{`, `{"a":null}`, `{"a":{}}`, `{"text":["a",1.5,[]]}`, `{"\u0000":1}`,
@@ -136,6 +153,8 @@ func TestRightsOfKeys(t *testing.T) {
 	type call struct{ method, path, body, allowed string }
 	calls := []call{
 		{"GET", "/api/apps", "", "all"}, {"POST", "/api/apps", `{"name":"x","tz":"UTC","sites":["x.example"]}`, "all"},
+		{"GET", "/api/accounts", "", "all"}, {"POST", "/api/accounts", `{"x":1}`, "all"}, {"DELETE", "/api/accounts/9", "", "all"},
+		{"PATCH", "/api/accounts/9", `{"owner":true}`, "all"}, {"POST", "/api/accounts/9/link", "", "all"},
 		{"GET", "/api/keys", "", "all"}, {"POST", "/api/keys", `{"scope":"admin"}`, "all"}, {"DELETE", "/api/keys/none", "", "all"},
 		{"GET", "/api/apps/shop", "", "its own, all"}, {"PATCH", "/api/apps/shop", `{"retain_days":60}`, "its own, all"},
 		{"POST", "/api/apps/shop/keys", `{"scope":"admin"}`, "all"}, {"POST", "/api/apps/shop/keys", `{"scope":"read"}`, "its own, all"},

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
 	"footfall/db/dbtest"
@@ -228,7 +229,7 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	s := newService(nil, Options{Reports: report.NewReader(nil), Admin: admin.NewAdmin(nil, nil)})
+	s := newService(nil, Options{Reports: report.NewReader(nil), Admin: admin.NewAdmin(nil, nil), Accounts: account.Open(nil)})
 	var want []string
 	var others []string // protocols of others, which their clients know
 	for _, r := range (&busuanzi{}).routes() {

@@ -203,6 +203,10 @@ func TestSettingsOfAnApp(t *testing.T) {
 	send(303, "do", "add", "of", "notes", "day", "2026-11-22", "text", "<b>A version</b>")
 	assert.Contains(t, max.get(page).body, "&lt;b&gt;A version&lt;/b&gt;")
 	send(303, "do", "remove", "of", "notes", "one", "1")
+	day := regexp.MustCompile(`href="(/settings/demo\?day=2019-06-29&amp;site=hhui.top)#notes"`)
+	assert.Regexp(t, day, e.owner().get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body)
+	assert.NotRegexp(t, day, max.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body, "who may not change it")
+	assert.Contains(t, e.owner().get("/settings/demo?day=2019-06-29&site=hhui.top").body, `name="day" value="2019-06-29"`)
 	send(303, "do", "add", "of", "offsets", "uri", "example.com/a", "hot", "3", "uv", "2")
 	send(303, "do", "remove", "of", "offsets", "one", "example.com/a")
 	hook := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {

@@ -261,8 +261,10 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	}
 	var fields []web.Field
 	for _, f := range thing.Fields {
-		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional,
-			Value: p.c.QueryParam(f.Name)} // as the page of a day says which
+		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}
+		if thing.Name == "notes" { // as the page of a day says which
+			field.Value = p.c.QueryParam(f.Name)
+		}
 		for _, word := range f.Choices {
 			if admins := word == string(app.ScopeAdmin); admins && p.reader.IsOwner() || !admins && p.app != "" {
 				field.Kind, field.Choices = "checks", append(field.Choices, web.Choice{Value: word})
@@ -275,6 +277,9 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	}
 	f := p.newForm("Add", "add", thing.Name, "", fields...)
 	f.Folded = "Add a " + thing.One
+	if p.c.QueryParam("day") != "" && thing.Name == "notes" {
+		f.Folded = ""
+	}
 	if thing.One == "offset" {
 		f.Folded = "Set the numbers of a page or host"
 	}

@@ -28,7 +28,7 @@ func (p *changing) doInService() (then string, err error) {
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
 	id := int32(one) //nolint:gosec // it was parsed as one
-	accounts := p.Accounts.As(p.reader.Name)
+	accounts := p.Accounts.As(p.admin.Who())
 	switch keys := admin.ThingNamed("keys"); do {
 	case "password":
 		return p.setPassword()
@@ -81,7 +81,7 @@ func (p *changing) setPassword() (then string, err error) {
 	if err := p.try(p.c, account.Folded(p.reader.Name)); err != nil {
 		return "", err
 	}
-	session, err := p.Accounts.As(p.reader.Name).SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
+	session, err := p.Accounts.As(p.admin.Who()).SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
 		browserOf(p.c.Request()))
 	if err == nil {
 		p.setCookie(p.c, sessionCookie, session, int(account.SessionFor.Seconds()))
@@ -106,41 +106,23 @@ func (p *changing) addApp(name string) error {
 func (p *changing) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = fmt.Sprintf("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
-		p.page.Secret = p.origin(p.c.Request()) + "/start/" + token
+		p.page.Secret = p.startLink(p.c, token)
 	}
 	return err
 }
 
-// rights reads what an account may do. Apps that it had and that are not named any more it loses.
+// rights reads what an account may do, of a form that says all of it.
 func (p *changing) rights(had map[string]account.Right) (account.Rights, error) {
-	owner := p.form.Get("owner") == "true"
-	r := account.Rights{Owner: &owner, Apps: map[string]account.Right{}}
-	for name := range had {
-		r.Apps[name] = account.None
-	}
+	given := admin.Given{"owner": {p.form.Get("owner")}}
 	for _, right := range []account.Right{account.Look, account.Change} {
-		for _, name := range strings.FieldsFunc(p.form.Get(string(right)), func(r rune) bool { return strings.ContainsRune(" ,\r\n", r) }) {
-			if app.CheckName(name) != nil {
-				return r, visit.Errorf(visit.Invalid, string(right), "%.64q is not the name of an app", name)
-			}
-			r.Apps[name] = right
-		}
+		given[string(right)] = strings.FieldsFunc(p.form.Get(string(right)), func(r rune) bool { return strings.ContainsRune(" ,\r\n", r) })
 	}
-	return r, nil
+	return rightsOf(given, had)
 }
 
 // rightsFields are what rights reads.
 func rightsFields(e account.Entry) []web.Field {
-	list := func(right account.Right) string {
-		var names []string
-		for name, has := range e.Apps {
-			if has == right {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		return strings.Join(names, "\n")
-	}
+	list := func(right account.Right) string { return strings.Join(appsOf(e, right), "\n") }
 	return []web.Field{
 		{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Help: "An owner may do everything, for all apps and accounts."},
 		{Name: "look", Label: "May look at", Kind: "lines", Value: list(account.Look), Optional: true, Help: "Names of apps, one a line."},
@@ -210,7 +192,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		one := strconv.Itoa(int(e.ID))
 		may := "everything"
 		if !e.Owner {
-			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), countOf(e.Apps, account.Change))
+			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), len(appsOf(e, account.Change)))
 		}
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
 		link.Of, remove.Of = "for "+e.Name, e.Name
@@ -228,15 +210,6 @@ func (p *changing) showAccounts(ctx context.Context) error {
 	s.Forms = []web.Form{invite}
 	p.page.Sections = append(p.page.Sections, s)
 	return nil
-}
-
-func countOf(apps map[string]account.Right, right account.Right) (n int) {
-	for _, has := range apps {
-		if has == right {
-			n++
-		}
-	}
-	return n
 }
 
 func orNumber(e account.Entry) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type targetPage struct {
 	Brings      string // link to the pages to which the chosen value brought visitors
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
+	NoteAt      string // link to where a note of the day is added; "": there are several days, or the reader may not
 	Tags        []tagPanel
 	New, Back   int64  // who came: those who were new, and those who had been there before
 	ListsPages  bool   // of a site
@@ -162,7 +164,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.keepMore()), v.erased, v.onlySums()
-	page.Brings = v.brings()
+	page.Brings, page.NoteAt = v.brings(), v.noteAt()
 	if v.path != "" {
 		page.Only = v.toggled(pageCondition(v.path)).link()
 	} else if !page.Never {
@@ -396,6 +398,14 @@ type latest struct {
 type note struct {
 	Day  int32
 	Text string
+}
+
+// noteAt is where a note is added of the one day that is looked at, by a reader who may change the app.
+func (v view) noteAt() string {
+	if of := v.app.Reader.Settings; v.in.From == v.in.To && strings.HasPrefix(of, "/settings/") {
+		return v.app.Root + of + "?day=" + visit.DayText(v.in.From) + "&site=" + url.QueryEscape(v.site) + "#notes"
+	}
+	return ""
 }
 
 func notesOf(p report.Period) (notes []note) {

@@ -1,0 +1,141 @@
+package handler
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/account"
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/visit"
+)
+
+// accountsOf is who changes accounts, by a key of all apps.
+func (m *manage) accountsOf(c echo.Context) (*account.Accounts, error) {
+	a, _, err := m.changer(c, "")
+	if err != nil {
+		return nil, err
+	}
+	return m.Accounts.As(a.Who()), nil
+}
+
+// accounts answers /api/accounts.
+func (m *manage) accounts(c echo.Context) error {
+	accounts, err := m.accountsOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Request().Method == http.MethodPost {
+		given, err := readGiven(c)
+		if err != nil {
+			return err
+		}
+		rights, err := rightsOf(given, nil)
+		if err != nil {
+			return err
+		}
+		id, token, err := accounts.Add(c.Request().Context(), strings.Join(given["name"], " "), rights)
+		return m.tell(c, http.StatusCreated, err, func() (any, error) { return object{"id": id, "url": m.startLink(c, token)}, nil })
+	}
+	all, err := accounts.List(c.Request().Context())
+	list := []object{}
+	for _, e := range all {
+		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": appsOf(e, account.Look),
+			"change": appsOf(e, account.Change), "used": orNull(e.Used), "link_until": orNull(e.LinkUntil)})
+	}
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
+}
+
+// account answers /api/accounts/ID.
+func (m *manage) account(c echo.Context) error {
+	accounts, err := m.accountsOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, id := c.Request().Context(), named(c, "one")
+	of, err := accounts.Find(ctx, "#"+id)
+	if err != nil {
+		return err
+	}
+	if c.Request().Method == http.MethodDelete {
+		return m.tell(c, http.StatusOK, accounts.Remove(ctx, of.ID), func() (any, error) { return object{"removed": of.ID}, nil })
+	}
+	given, err := readGiven(c)
+	if err != nil {
+		return err
+	}
+	rights, err := rightsOf(given, of.Apps)
+	if err != nil {
+		return err
+	}
+	return m.tell(c, http.StatusOK, accounts.Set(ctx, of.ID, rights), func() (any, error) { return object{"id": of.ID}, nil })
+}
+
+// accountLink answers /api/accounts/ID/link.
+func (m *manage) accountLink(c echo.Context) error {
+	accounts, err := m.accountsOf(c)
+	if err != nil {
+		return err
+	}
+	of, err := accounts.Find(c.Request().Context(), "#"+named(c, "one"))
+	if err != nil {
+		return err
+	}
+	token, err := accounts.NewLink(c.Request().Context(), of.ID)
+	return m.tell(c, http.StatusCreated, err, func() (any, error) { return object{"id": of.ID, "url": m.startLink(c, token)}, nil })
+}
+
+func (s *service) startLink(c echo.Context, token string) string {
+	return s.origin(c.Request()) + "/start/" + token
+}
+
+func orNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
+}
+
+// appsOf are the apps with which an account may do just that.
+func appsOf(e account.Entry, right account.Right) []string {
+	names := []string{}
+	for name, has := range e.Apps {
+		if has == right {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rightsOf reads what an account may do. Of a list that is given, apps that it had and that are not
+// named any more are lost.
+func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
+	if owner, is := given["owner"]; is {
+		r.Owner = ptrTo(slices.Equal(owner, []string{"true"}))
+	}
+	r.Apps = map[string]account.Right{}
+	for name, right := range had {
+		if _, is := given[string(right)]; is {
+			r.Apps[name] = account.None
+		}
+	}
+	for _, right := range []account.Right{account.Look, account.Change} {
+		for _, name := range given[string(right)] {
+			if app.CheckName(name) != nil {
+				return r, visit.Errorf(visit.Invalid, string(right), "%.64q is not the name of an app", name)
+			}
+			r.Apps[name] = right
+		}
+	}
+	for name := range given {
+		if !slices.Contains([]string{"name", "owner", "look", "change"}, name) {
+			return r, visit.Errorf(visit.Invalid, name, "an account has none: leave it out")
+		}
+	}
+	return r, nil
+}
