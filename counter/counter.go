@@ -106,6 +106,7 @@ type Counter struct {
 	uses      *keyUses
 	rates     *rates
 	bots      *bots
+	refused   sync.Map // string → Refused: by the name of the app
 	countries *country.Countries
 	recorder  *record.Recorder
 	inbox     *inbox.Inbox
@@ -169,6 +170,20 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 		return visit.Unanswered(err)
 	}
 	return nil
+}
+
+// HasApps reports whether there is an app besides the one to try out with.
+func (c *Counter) HasApps(ctx context.Context) bool {
+	register, err := c.apps.Current(ctx)
+	if err != nil {
+		return true // or it cannot be told
+	}
+	for _, a := range register.Apps {
+		if !app.IsDemo(&a.App) {
+			return true
+		}
+	}
+	return false
 }
 
 // AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is

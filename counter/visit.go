@@ -20,6 +20,7 @@ import (
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
+		c.noteRefused(&r, err, "")
 		return visit.Answer{}, err
 	}
 	if w.untold && r.Numbers {
@@ -27,6 +28,9 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	}
 	answer, err := c.count(ctx, a, &r, &w)
 	answer.Untold = w.untold
+	if answer.Skipped != "" {
+		c.noteRefused(&r, nil, answer.Skipped)
+	}
 	return r.shown(a, w.target, answer), err
 }
 

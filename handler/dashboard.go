@@ -12,6 +12,7 @@ import (
 
 	"footfall/account"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/report"
 	"footfall/visit"
 	"footfall/web"
@@ -42,6 +43,8 @@ func (d *dashboard) routes() []route {
 		{"/leave", getOrPost, d.page(d.leave)},
 		{"/start/:token", getOnly, d.page(d.follow)},
 		{"/begin", getOrPost, d.page(d.begin)},
+		{"/new", getOrPost, d.page(d.newSite)},
+		{"/new/:app", getOrPost, d.page(d.waiting)},
 	}
 	if d.Admin != nil && d.Accounts != nil {
 		table = append(table, route{"/settings", getOrPost, d.page(d.settings)}, route{"/settings/:app", getOrPost, d.page(d.settings)})
@@ -93,6 +96,19 @@ func (d *dashboard) home(c echo.Context) error {
 	apps := make([]web.App, len(readings))
 	for i, r := range readings {
 		apps[i] = d.appOf(r, reader)
+	}
+	only := ""
+	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+		only, err = d.pages.Only(ctx, apps)
+		return err
+	}); err != nil {
+		return err
+	}
+	switch {
+	case only != "":
+		return c.Redirect(http.StatusFound, only)
+	case len(apps) == 1 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
+		return c.Redirect(http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
 		return d.pages.Home(ctx, d.root, readerOf(reader), apps, d.origin(c.Request()))

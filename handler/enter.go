@@ -100,7 +100,7 @@ func problemOf(err error) string {
 	if !is || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
 		return ""
 	}
-	return verr.Message
+	return strings.TrimPrefix(verr.Message, verr.Field+": ")
 }
 
 // leave ends the session of the browser.
@@ -182,7 +182,11 @@ func (d *dashboard) begin(c echo.Context) error {
 	}
 	d.setCookie(c, linkCookie, "", -1)
 	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
-	return c.Redirect(http.StatusSeeOther, d.root+"/")
+	to := "/"
+	if link.First && !d.counter.HasApps(c.Request().Context()) {
+		to = "/new"
+	}
+	return c.Redirect(http.StatusSeeOther, d.root+to)
 }
 
 // form reads what a form sends, if it comes from a page of this service: browsers say where from

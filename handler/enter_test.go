@@ -206,7 +206,7 @@ func TestLinksToAccounts(t *testing.T) {
 		return p.do(http.MethodPost, "/begin", url.Values{"name": {name}, "password": {password}})
 	}
 	p, late := follow(start), follow(other)
-	for _, wrong := range [][3]string{{"", desk.Password, "name: it is missing"}, {"Olga", "short", "fewer than 10"},
+	for _, wrong := range [][3]string{{"", desk.Password, "It is missing"}, {"Olga", "short", "fewer than 10"},
 		{"Olga", "qwertyuiop", "most people have"}, {"Olga", "QWERTYuiop", "most people have"}, {"olga olga olga", "Olga olga olga",
 			"is your name"},
 		{"Olga\u202e", desk.Password, "cannot be seen"}, {"Olga\x00", desk.Password, "cannot be seen"}, {"Оlga", desk.Password,

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,8 @@ type Options struct {
 	SignInHeader string
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
+	// Zone is the time zone that is offered for a new site where no script tells the browser's. Default: UTC.
+	Zone string
 	// Admin changes apps. Default: nobody does so over HTTP.
 	Admin *admin.Admin
 	// Help is what the shell says of its flags and arguments, by their names. Status is what footfall
@@ -89,6 +92,7 @@ type service struct {
 	desk    *intake.Desk
 	routes  []route
 
+	scriptLoaded  atomic.Pointer[loaded] // by a page, last
 	ownForms      *http.CrossOriginProtection
 	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals      pause.Seldom[struct{}] // in the log
@@ -98,6 +102,7 @@ type service struct {
 func newService(c *counter.Counter, o Options) *service {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
+	o.Zone = cmp.Or(o.Zone, "UTC")
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
 	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
 	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}

@@ -44,8 +44,8 @@ func (s *service) publicRoutes() []route {
 		{"/counts", getPostOptions, s.counts},
 		{"/people", getOrPut, s.people},
 		{"/people/lookup", postOnly, s.lookUpPeople},
-		{embed.ScriptPath, getOnly, script(embed.Count, scriptCache)},
-		{"/count.:version", getOnly, scriptVersion},
+		{embed.ScriptPath, getOnly, s.noteLoaded(script(embed.Count, scriptCache))},
+		{"/count.:version", getOnly, s.noteLoaded(scriptVersion)},
 		{"/livez", getOnly, s.alive},
 		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the same, by the name that many ask for
 	}

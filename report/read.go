@@ -73,6 +73,18 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 	}), err
 }
 
+// FirstPage is the page of an app that was counted first, and when; nil: none was.
+func (r *Reader) FirstPage(ctx context.Context, app string) (first *PageFirstRow, err error) {
+	err = r.db.Report(ctx, func(tx db.Tx) error {
+		rows, err := New(tx).PageFirst(ctx, app)
+		if len(rows) > 0 {
+			first = &rows[0]
+		}
+		return err
+	})
+	return first, err
+}
+
 // ProvedLast is when all that was counted was proved last; zero: it is not known.
 func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	err = r.db.Read(ctx, func(q *db.Queries) error {

@@ -249,6 +249,46 @@ func (q *Queries) FirstHour(ctx context.Context, arg FirstHourParams) (int32, er
 	return hour, err
 }
 
+const PageFirst = `-- name: PageFirst :many
+SELECT s.uri, s.created_at AS at
+FROM (
+    SELECT p.id, p.uri, p.created_at
+    FROM pages AS p
+    WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
+      AND p.site_id IS NOT NULL
+    LIMIT 1000
+) AS s
+ORDER BY s.id
+LIMIT 1
+`
+
+type PageFirstRow struct {
+	Uri string    `json:"uri"`
+	At  time.Time `json:"at"`
+}
+
+// The page of an app that was counted first, and when; none where nothing was. Of an app with many pages
+// it is the first of some.
+func (q *Queries) PageFirst(ctx context.Context, app string) ([]PageFirstRow, error) {
+	rows, err := q.db.Query(ctx, PageFirst, app)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PageFirstRow
+	for rows.Next() {
+		var i PageFirstRow
+		if err := rows.Scan(&i.Uri, &i.At); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PagesAfter = `-- name: PagesAfter :many
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri

@@ -18,17 +18,20 @@ type enterPage struct {
 	Named   bool   // the account has a name
 }
 
+const signInTitle = "Sign in"
+
 // SignIn makes the page on which a name and a password are typed, and which leads to another. first:
 // nobody has an account yet.
 func SignIn(root, to, name, problem string, first bool) Page {
-	return render("enter", enterPage{frame: frame{Root: root, Title: "Sign in", Home: root + "/"}, To: to, Name: name, Problem: problem,
-		First: first})
+	return render("enter", enterPage{frame: frame{Root: root, Title: signInTitle, Home: root + "/"}, To: to, Name: name,
+		Problem: sentence(problem),
+		First:   first})
 }
 
 // Begin makes the page on which somebody who has followed a link chooses a password, and a name
 // where the account has none. first: it is the first account.
 func Begin(root string, first bool, account, typed, problem string) Page {
-	page := enterPage{frame: frame{Root: root, Title: "Your account"}, Name: typed, Problem: problem, First: first}
+	page := enterPage{frame: frame{Root: root, Title: "Your account"}, Name: typed, Problem: sentence(problem), First: first}
 	if page.Named = account != ""; page.Named {
 		page.Name = account
 	}

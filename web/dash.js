@@ -201,3 +201,10 @@ addEventListener('visibilitychange', () => document.hidden || refresh())
 dress(document)
 document.querySelector('footer p')?.append(' ', Object.assign(element('button', 'Keyboard'), {className: 'plain', onclick: help}))
 due = setTimeout(refresh, pause)
+
+// A new site is offered the time zone of this browser.
+const zone = document.querySelector('select[data-zone]'), here = Intl.DateTimeFormat().resolvedOptions().timeZone
+if (zone && here) {
+  if (![...zone.options].some(option => option.value === here)) zone.add(new Option(here))
+  zone.value = here
+}

@@ -79,7 +79,8 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "settings", "proof",
+	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting",
+		"settings", "proof",
 		"problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
@@ -102,6 +103,11 @@ type frame struct {
 	Reader Reader // who looks at it
 	Live   bool   // what it shows changes with the next visit
 	Embed  bool   // the page stands in a frame of another one
+}
+
+// SignIn reports whether the page leads to the one where somebody signs in.
+func (f frame) SignIn() bool {
+	return f.Reader.Name == "" && f.Home == f.Root+"/" && f.Title != signInTitle
 }
 
 type crumb struct{ Name, Stored, Link string }

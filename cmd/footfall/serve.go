@@ -177,7 +177,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer endBeside()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
-		Accounts: account.Open(d), SignInHeader: c.SignInHeader, Reports: report.NewReader(d), Admin: changing,
+		Accounts: account.Open(d), SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Reports: report.NewReader(d), Admin: changing,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
 	options.Help, options.Status = readHelp(helpText), p.statusText(d)
 	failed := make(chan error, 2) // has room for an error of each

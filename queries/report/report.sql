@@ -177,3 +177,17 @@ SELECT p.part::text                        AS part,
        coalesce(p.pv, 0)::bigint           AS pv
 FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], '{numbers,days,tags,pages,events,since}',
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
+
+-- name: PageFirst :many
+-- The page of an app that was counted first, and when; none where nothing was. Of an app with many pages
+-- it is the first of some.
+SELECT s.uri, s.created_at AS at
+FROM (
+    SELECT p.id, p.uri, p.created_at
+    FROM pages AS p
+    WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+      AND p.site_id IS NOT NULL
+    LIMIT 1000
+) AS s
+ORDER BY s.id
+LIMIT 1;

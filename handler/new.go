@@ -1,0 +1,153 @@
+package handler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/account"
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// loaded is a load of the script by a page.
+type loaded struct {
+	site string
+	at   time.Time
+}
+
+// loadedFor is for how long somebody is told of one.
+const loadedFor = 10 * time.Minute
+
+// noteLoaded notes which page's site has loaded the script, for those who wait for its first visit.
+func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
+			s.scriptLoaded.Store(&loaded{site, time.Now()})
+		}
+		return handle(c)
+	}
+}
+
+// newSite answers /new: an owner says which site is counted, and it becomes an app.
+func (d *dashboard) newSite(c echo.Context) error {
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
+	if !reader.IsOwner() {
+		return d.refuse(c, reader)
+	}
+	site := web.NewSite{Zone: d.Zone, Visitor: app.ByHash}
+	if c.Request().Method != http.MethodPost {
+		return writePage(c, http.StatusOK, "no-store", web.New(d.root, readerOf(reader), site, ""))
+	}
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	site = web.NewSite{Host: hostOf(form.Get("host")), Zone: form.Get("zone"), Visitor: form.Get("visitor"),
+		Numbers: form.Get("numbers") == "yes", Typed: true}
+	shows := app.PublicOff
+	if site.Numbers {
+		shows = app.PublicAnswers
+	}
+	name, err := addApp(c.Request().Context(), d.as(reader), site.Host,
+		app.Settings{Sites: []string{site.Host}, TZ: &site.Zone, Visitor: &site.Visitor, PublicCounts: &shows})
+	if problem := problemOf(err); problem != "" {
+		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.root, readerOf(reader), site, problem))
+	}
+	if err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, d.root+"/new/"+name)
+}
+
+// as is an Admin whose changes are those of an account.
+func (d *dashboard) as(reader *account.Account) *admin.Admin {
+	return d.Admin.As("account " + reader.Name)
+}
+
+// addApp adds an app that is called as its host is, or with a number behind that where there is one.
+func addApp(ctx context.Context, a *admin.Admin, host string, s app.Settings) (name string, err error) {
+	called := strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) {
+			return r
+		}
+		return '-'
+	}, strings.TrimPrefix(strings.ToLower(host), "www.")), "-")
+	called = cmp.Or(strings.Trim(called[:min(len(called), 50)], "-"), "site")
+	for n := 1; n < 100; n++ {
+		if name = called; n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		if err = a.AddApp(ctx, name, s); admin.IsBehind(err) {
+			err = nil // it counts there a moment later
+		}
+		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {
+			break
+		}
+	}
+	return name, err
+}
+
+// hostOf is the host of what people type or paste.
+func hostOf(typed string) string {
+	typed = strings.TrimSpace(typed)
+	if _, after, is := strings.Cut(typed, "://"); is {
+		typed = after
+	}
+	host, _, _ := strings.Cut(typed, "/")
+	return host
+}
+
+// waiting answers /new/APP: it has the line for the pages of the app, and tells of the first visit.
+func (d *dashboard) waiting(c echo.Context) error {
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
+	name := c.Param("app")
+	if !reader.MayLook(name) {
+		return d.refuse(c, reader)
+	}
+	reading, shown, err := d.mayLook(c, name)
+	if reading == nil {
+		return err
+	}
+	if c.Request().Method == http.MethodPost {
+		form, err := d.form(c)
+		if err != nil {
+			return err
+		}
+		if !reader.MayChange(name) {
+			return d.refuse(c, reader)
+		}
+		_, err = d.as(reader).AddSites(c.Request().Context(), name, []string{form.Get("host")})
+		if err != nil && !admin.IsBehind(err) {
+			return err
+		}
+		return c.Redirect(http.StatusSeeOther, d.root+"/new/"+name)
+	}
+	seen := web.Seen{}
+	if refused, is := d.counter.Waiting(name); is {
+		seen = web.Seen{Refused: refused.Site, Why: refused.Why, At: refused.At}
+	}
+	if last := d.scriptLoaded.Load(); last != nil && reading.Counts(last.site) && time.Since(last.at) < loadedFor {
+		seen.Loaded = last.at
+	}
+	if seen.Why == "unlisted" && reading.Counts(seen.Refused) {
+		seen.Why = "" // it was added meanwhile
+	}
+	return d.show(c, func(ctx context.Context) (web.Page, error) {
+		return d.pages.Waiting(ctx, shown, d.origin(c.Request()), seen, reader.MayChange(name))
+	})
+}

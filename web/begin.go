@@ -1,0 +1,147 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	_ "embed" // for zones.txt
+	"slices"
+	"strings"
+	"time"
+
+	"footfall/embed"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// zones are the time zones that can be chosen: those of the tz database that are named after places.
+//
+//go:embed zones.txt
+var zones string
+
+// NewSite is what the form of a new site says.
+type NewSite struct {
+	Host, Zone, Visitor string
+	Numbers             bool // its pages show numbers
+	Typed               bool // and not yet as it is offered
+}
+
+type newPage struct {
+	frame
+	NewSite
+	Zones    []zoneGroup
+	Visitors []choice
+	Problem  string
+}
+
+type zoneGroup struct {
+	Region string
+	Names  []string
+}
+
+type choice struct{ Value, Means string }
+
+// visitors are the ways to tell visitors apart that are offered, the usual one first.
+var visitors = []choice{
+	{"hashed", "by the address, of which a keyed hash is kept: the usual"},
+	{"daily", "the same, with a key that changes each day, so that nobody is known on the next"},
+	{"address", "by the address, which is kept as it is"},
+}
+
+// New makes the page on which an owner says which site is counted. The problem is with what was typed;
+// "": nothing was yet.
+func New(root string, reader Reader, site NewSite, problem string) Page {
+	page := newPage{frame: frame{Root: root, Title: "Your site", Home: root + "/", Reader: reader}, NewSite: site, Visitors: visitors,
+		Problem: sentence(problem)}
+	for name := range strings.FieldsSeq(zones) {
+		region, _, _ := strings.Cut(name, "/")
+		if last := len(page.Zones) - 1; last < 0 || page.Zones[last].Region != region {
+			page.Zones = append(page.Zones, zoneGroup{Region: region})
+		}
+		group := &page.Zones[len(page.Zones)-1]
+		group.Names = append(group.Names, name)
+	}
+	if !slices.Contains(strings.Fields(zones), site.Zone) {
+		page.Zones = append([]zoneGroup{{Region: "here", Names: []string{site.Zone}}}, page.Zones...)
+	}
+	return render("new", page)
+}
+
+// Seen is what an instance has seen of the pages of an app of which nothing was counted yet.
+type Seen struct {
+	Refused string // the site of the last visit that was refused, or skipped
+	Why     string // unlisted, origin, or why it was skipped
+	At      time.Time
+	Loaded  time.Time // when a page that is counted has loaded the script last; zero: none has
+}
+
+type waitingPage struct {
+	frame
+	App, Line, Origin string
+	Generators        []choice
+	Seen              Seen
+	First             string // the page that was counted first; "": none was yet
+	Numbers           string // the page with its numbers
+	At, Loaded        string // times of the day
+	MayChange         bool
+	Added             bool
+}
+
+// generators are where the line goes for those that people use.
+var generators = []choice{
+	{"Hugo", "layouts/partials/head.html of your theme, or, in many themes, layouts/partials/extend_head.html"},
+	{"Hexo", "the layout of your theme, themes/NAME/layout/_partial/head.ejs; in NexT: source/_data/head.njk, which custom_file_path names"},
+	{"Jekyll", "_includes/head.html, or _includes/head_custom.html of your theme"},
+	{"WordPress", "a block of a plugin for headers, as WPCode, or wp_head in functions.php of a child theme"},
+	{"Ghost", "Settings → Code injection → Site header"},
+	{"Astro", "<head> of src/layouts/Layout.astro, with is:inline behind <script"},
+	{"VitePress", "head in .vitepress/config: ['script', {src: '…', 'data-app': '…', defer: ''}]"},
+	{"Next.js", "app/layout.tsx: <Script src=\"…\" data-app=\"…\" /> of next/script"},
+}
+
+// Waiting makes the page that has the line for the pages of an app, and waits for the first visit. origin
+// is where people reach the service.
+func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Seen, mayChange bool) (Page, error) {
+	page := waitingPage{
+		frame: frame{Root: app.Root, Title: "The first visit", Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
+		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange,
+		Numbers: app.Root + "/dash/" + app.Name,
+	}
+	first, err := d.reader.FirstPage(ctx, app.Name)
+	if err != nil {
+		return Page{}, err
+	}
+	if first != nil {
+		site, path, _ := strings.Cut(first.Uri, "/")
+		if page.First = "/" + path; site == visit.EventSite {
+			page.First = path
+		}
+		page.At = first.At.In(app.Zone).Format("15:04")
+		page.Numbers = cmp.Or(app.onlyPage([]report.Site{{Site: site}}), page.Numbers)
+		return render("waiting", page), nil
+	}
+	page.Live, page.At = true, seen.At.In(app.Zone).Format("15:04")
+	if !seen.Loaded.IsZero() {
+		page.Loaded = seen.Loaded.In(app.Zone).Format("15:04")
+	}
+	return render("waiting", page), nil
+}
+
+// onlyPage leads to the one site of an app that was counted; "": there are several, or none.
+func (a App) onlyPage(sites []report.Site) string {
+	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
+	if len(sites) != 1 {
+		return ""
+	}
+	usual := view{app: a, site: sites[0].Site, span: usualSpan, compare: compares[0]}
+	usual.chart, usual.by, usual.sort = charts[0], orders[0], sorts[0]
+	return usual.link()
+}
+
+// Only leads to the only site of the only app; "": there are several, or none.
+func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
+	if len(apps) != 1 {
+		return "", nil
+	}
+	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // beside which two are no sites
+	return apps[0].onlyPage(sites), err
+}

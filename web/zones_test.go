@@ -1,0 +1,24 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Every time zone that is offered is one, those among them that browsers name.
+func TestZones(t *testing.T) {
+	t.Parallel()
+	all := strings.Fields(zones)
+	for _, name := range all {
+		_, err := time.LoadLocation(name)
+		assert.NoError(t, err)
+	}
+	for _, name := range []string{"UTC", "Europe/Berlin", "Europe/Kyiv", "Europe/Kiev", "Asia/Calcutta", "Asia/Kolkata", "Asia/Shanghai",
+		"America/New_York"} {
+		assert.Contains(t, all, name)
+	}
+}
