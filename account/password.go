@@ -101,7 +101,8 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	case err != nil:
 		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed again: leave them out")
 	case common()[strings.ToLower(typed)]:
-		return "", visit.Errorf(visit.Invalid, "password", "it is one of the 10,000 that most people have, and is tried first: choose another one")
+		return "", visit.Errorf(visit.Invalid, "password",
+			"it is one of the 10,000 that most people have, and is tried first: choose another one")
 	case strings.EqualFold(typed, strings.TrimSpace(name)):
 		return "", visit.Errorf(visit.Invalid, "password", "it is your name, and is tried first: choose another one")
 	}

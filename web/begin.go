@@ -43,6 +43,7 @@ type choice struct{ Value, Means string }
 // visitors are the ways to tell visitors apart that are offered, the usual one first.
 var visitors = []choice{
 	{"hashed", "by the address, of which a keyed hash is kept: the usual"},
+	{"browser", "by the address and by what its browser and system are called, hashed likewise, so that an office is not one visitor"},
 	{"daily", "the same, with a key that changes each day, so that nobody is known on the next"},
 	{"address", "by the address, which is kept as it is"},
 }

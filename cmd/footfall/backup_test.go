@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -47,6 +48,8 @@ func TestBackups(t *testing.T) {
 	both := rows(data, "")
 	require.Equal(t, 6, strings.Count(both, "\n"), "of one period device:1 and user:1, of the next cookie:1 and user:1, two functions: %s",
 		both)
+	rows(data, `INSERT INTO accounts (owner, name, folded) VALUES (true, 'Olga', 'olga');
+		INSERT INTO account_sessions (account_id, hash, browser) VALUES (1, sha256('kept'), '')`)
 	s := serve(t, "--data", data)
 	numbered := func(n int) string { return fmt.Sprintf("10.0.%d.%d", n/200, n%200) }
 	visited := func(n int) {
@@ -102,6 +105,13 @@ func TestBackups(t *testing.T) {
 		}
 		assert.Equal(t, "255 256 257 258\n", well(t, "psql", "--data", restored, "--", "-Atc", `
 			SELECT string_agg(rank::text, ' ' ORDER BY rank) FROM report.ranks WHERE app = 'shop' AND target = 'example.com' AND visitor IS NULL`))
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.url+"/new", http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Cookie", "footfall_session=kept")
+		signedIn, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, signedIn.StatusCode, "who was signed in still is")
+		require.NoError(t, signedIn.Body.Close())
 		visited(0)
 		require.Zero(t, s.stop())
 		well(t, "verify", "--data", restored)
