@@ -24,6 +24,7 @@ import (
 	"footfall/admin"
 	"footfall/counter/app"
 	"footfall/counter/desk"
+	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/report"
 	"footfall/web"
@@ -367,6 +368,8 @@ func TestDashboardHeaders(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(a.body, "<h1"), path)
 		}
 	}
+	require.Eventually(t, func() bool { return strings.Contains(e.get("/dash/demo/hhui.top").body, ", 12:00") }, dbtest.Patience, dbtest.Tick,
+		"tags are added up, which changes the page")
 	page := e.ask(http.MethodGet, "/dash/demo/hhui.top", "Accept-Encoding", "gzip")
 	assert.Equal(t, "gzip", page.header.Get("Content-Encoding"))
 	unzipped, err := gzip.NewReader(strings.NewReader(page.body))

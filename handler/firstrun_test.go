@@ -138,15 +138,25 @@ func TestFirstRun(t *testing.T) {
 				w.administer(func(ctx context.Context, a *admin.Admin) error {
 					return a.AddApp(ctx, "secret", app.Settings{Sites: []string{"secret.example"}})
 				})
-				_, link, err := account.Open(w.DB).Add(t.Context(), "", desk.Looks("blog-example"))
-				require.NoError(t, err)
+				b.open(base + "/settings")
+				b.leads(func() {
+					b.ask(`{
+						const form = document.querySelector('[name=do][value=invite]').form
+						form.elements.look.value = 'blog-example'
+						form.requestSubmit()
+					}`, nil)
+				})
+				var link string
+				b.ask(`document.querySelector('main').textContent.match(/http:\S+\/start\/[\w-]{43}/)?.[0] ?? ''`, &link)
+				require.NotEmpty(t, link)
 				b.do("Network.clearBrowserCookies", nil, nil)
-				b.open(base + "/start/" + link)
+				b.open(link)
 				page("5-invited")
 				b.ask(`document.querySelector('#name').value = 'Ann', document.querySelector('#password').value = '`+desk.Password+`'`, nil)
 				send()
 				assert.Equal(t, base+"/dash/blog-example/blog.example", b.where(), "they see one app")
-				for path, title := range map[string]string{"/new": "Forbidden", "/dash/secret": "Forbidden", "/new/secret": "Forbidden"} {
+				for path, title := range map[string]string{"/new": "Forbidden", "/dash/secret": "Forbidden", "/new/secret": "Forbidden",
+					"/settings/blog-example": "Forbidden", "/settings/secret": "Forbidden"} {
 					b.open(base + path)
 					assert.Equal(t, title, b.title(), path)
 				}

@@ -44,6 +44,18 @@ var rights = []right{
 	{"GET", "/new", nil, [7]int{403, 403, 403, 403, 403, 200, 403}},
 	{"GET", "/new/shop", nil, [7]int{403, 403, 403, 200, 200, 200, 403}},
 	{"POST", "/new/shop", url.Values{"host": {"new.example"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
+	{"GET", "/settings", nil, [7]int{403, 403, 403, 200, 200, 200, 200}},
+	{"POST", "/settings", url.Values{"do": {"invite"}, "look": {"shop"}}, [7]int{403, 403, 403, 403, 403, 200, 403}},
+	{"GET", "/settings/shop", nil, [7]int{403, 403, 403, 403, 200, 200, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"notes"}, "day": {"2019-06-29"}, "text": {"a note"}},
+		[7]int{403, 403, 403, 403, 303, 303, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"hosts"}, "site": {"evil.example"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"keys"}, "scope": {"read"}}, [7]int{403, 403, 403, 403, 200, 200, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"set"}, "of": {"counting"}, "keep-query": {"q"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
+	{"PATCH", "/api/apps/shop", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
+	{"DELETE", "/api/apps/shop", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
+	{"GET", "/api/apps/shop/keys", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
+	{"POST", "/api/apps", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
 	{"POST", "/new", url.Values{"host": {"own.example"}, "zone": {"UTC"}, "visitor": {"address"}}, [7]int{403, 403, 403, 403, 403, 303, 403}},
 }
 
@@ -58,7 +70,10 @@ func TestRights(t *testing.T) {
 	olga := e.SignIn(t, desk.Owner, account.Rights{})
 	changes := e.SignIn(t, "Cem", account.Rights{Apps: map[string]account.Right{"shop": account.Change}})
 	looks, others := e.member("Ann", "shop"), e.SignIn(t, "Bob", account.Rights{Apps: map[string]account.Right{"other": account.Change}})
-	state := func() []string { return e.Table(t, `SELECT name, sites, public_counts FROM apps ORDER BY 1`) }
+	state := func() []string {
+		return e.Table(t, `SELECT name, sites, public_counts, keep_query, (SELECT count(*) FROM keys), (SELECT count(*) FROM notes),
+			(SELECT count(*) FROM accounts) FROM apps ORDER BY 1`)
+	}
 	for _, line := range rights {
 		for i, asker := range askers {
 			p, headers := newPerson(e), []string{"X-Asker", asker}
@@ -88,7 +103,7 @@ func TestRights(t *testing.T) {
 	// Each route of the dashboard stands in the table, or is here for a reason.
 	apart := []string{"/", "/dash", "/dash/", "/enter", "/leave", "/start/:token", "/begin", "/proof", "/robots.txt", "/favicon.ico",
 		"/dash/style.css", "/dash/dash.js", "/dash/icon.svg"} // nobody's in particular, or of one's own session
-	for _, r := range (&dashboard{reports: &reports{service: &service{}}}).routes() {
+	for _, r := range (&dashboard{reports: &reports{service: &service{Options: Options{Admin: e.Admin}}}}).routes() {
 		at := strings.NewReplacer(":app", "shop", ":site", "example.com", ":token", "{link}").Replace(r.path)
 		tried := slices.ContainsFunc(rights, func(line right) bool { path, _, _ := strings.Cut(line.path, "?"); return path == at })
 		assert.True(t, tried || slices.Contains(apart, r.path), "%s has no line in the table of rights", r.path)
