@@ -113,8 +113,8 @@ func TestKeys(t *testing.T) {
 
 	_, err = other.Admin.AddKey(ctx, "shop", nil)
 	require.ErrorContains(t, err, "scope: it is missing")
-	_, err = other.Admin.AddKey(ctx, "shop", []app.Scope{"admin"})
-	require.ErrorContains(t, err, `scope: "admin" is not a scope`)
+	_, err = other.Admin.AddKey(ctx, "shop", []app.Scope{"everything"})
+	require.ErrorContains(t, err, `scope: "everything" is not a scope`)
 	_, err = other.Admin.AddKey(ctx, "nobody", []app.Scope{app.ScopeRead})
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }

@@ -139,7 +139,7 @@ func TestImportIsKilled(t *testing.T) {
 		importing := exec.Command(os.Args[0], append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 		importing.Env = environment()
 		require.NoError(t, importing.Start())
-		wherever := 3 * took / time.Duration(times) * time.Duration(n+2) / time.Duration(times+2)
+		wherever := 3 * took / time.Duration(times) * time.Duration(n+1) / time.Duration(times+2)
 		time.Sleep(wherever) //nolint:forbidigo // it is killed there
 		switch n % 3 {
 		case 1:
