@@ -191,12 +191,14 @@ func (d *dashboard) begin(c echo.Context) error {
 
 // form reads what a form sends, if it comes from a page of this service: browsers say where from
 // (http.CrossOriginProtection). Cookies are sent by none of another site's forms, besides.
-func (d *dashboard) form(c echo.Context) (url.Values, error) {
+func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes) }
+
+func (d *dashboard) formUpTo(c echo.Context, most int64) (url.Values, error) {
 	r := c.Request()
 	if err := d.ownForms.Check(r); err != nil {
 		return nil, visit.Errorf(visit.Forbidden, "form", "it came from a page of another site: open the page here, and send it again")
 	}
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		return nil, visit.Errorf(visit.Invalid, "form", "it could not be read: send it again")
 	}

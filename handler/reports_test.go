@@ -261,7 +261,7 @@ func TestReportsRefuse(t *testing.T) {
 		assert.Contains(t, a.error(t), c.says, c.ask)
 		assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	}
-	for _, path := range []string{"/api/apps/demo", "/api/apps/demo/", "/api/apps/demo/secrets", "/api/apps/demo/sites/", "/api/apps//sites",
+	for _, path := range []string{"/api/apps/demo/", "/api/apps/demo/secrets", "/api/apps/demo/sites/", "/api/apps//sites",
 		"/api/"} {
 		a := e.get(path)
 		assert.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest, http.StatusUnauthorized}, a.status, path)

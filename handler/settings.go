@@ -50,7 +50,7 @@ func (d *dashboard) settings(c echo.Context) error {
 	}
 	p.page = web.Settings{Root: d.root, Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
 	if c.Request().Method == http.MethodPost {
-		if p.form, err = d.form(c); err != nil {
+		if p.form, err = d.formUpTo(c, 4*mostGiven); err != nil {
 			return err
 		}
 		done, err := do()

@@ -168,6 +168,15 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Equal(t, "Europe/Berlin {p,q} {192.0.2.7/32}",
 		one(`SELECT tz || ' ' || keep_query::text || ' ' || ignore::text FROM apps WHERE name = 'shop'`))
 
+	var hosts []string
+	for i := range 10_000 {
+		hosts = append(hosts, fmt.Sprintf("from:spam-%d.example", i))
+	}
+	many := strings.Join(hosts, "\r\n")
+	send(303, "do", "set", "of", "counting", "ignore", many, "was.ignore", "192.0.2.7/32")
+	send(303, "do", "set", "of", "counting", "ignore", many, "was.ignore", many, "bots", "skip", "was.bots", "default")
+	assert.Equal(t, "10000 skip", one(`SELECT cardinality(ignore) || ' ' || bots FROM apps WHERE name = 'shop'`))
+
 	// What somebody else has set meanwhile stays.
 	days := 20
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{ForgetDays: ptr(0), RetainDays: &days}))
