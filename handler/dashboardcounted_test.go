@@ -87,7 +87,8 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		assert.Contains(t, page, "Not compared with 29 June – 27 July 2019: ", "the first day is not whole")
 		page = e.shown(site + "from=2019-07-30&to=2019-08-26&compare=right")
 		assert.Contains(t, page, "Compared with 2 – 29 July 2019. ")
-		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25"), "Compared with 2 – 11 August 2019; 4 days between them left out. ")
+		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25"),
+			"Compared with 2 – 11 August 2019; 4 days between them left out, so that a Sunday stands beside a Sunday. ")
 		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25&compare=right"), "Compared with 6 – 15 August 2019. ")
 	})
 	t.Run("this morning", func(t *testing.T) {

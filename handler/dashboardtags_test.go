@@ -138,7 +138,7 @@ func TestDashboardShowsHours(t *testing.T) {
 	}
 	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
 	first := e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body
-	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00;")
+	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00</p>")
 	for _, never := range []string{e.get("/dash/demo/hhui.top?from=2019-07-06&to=2019-07-06").body, first} {
 		assert.NotContains(t, never, "days earlier", "with the first day nothing is compared, nor it with others")
 	}

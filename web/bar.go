@@ -115,7 +115,7 @@ func (v view) heading() heading {
 			h.Compared = fmt.Sprintf("The %d whole days are compared with %s", s.Over.Days(), rangeText(before))
 		}
 		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.in.Days() > fewDays && v.compare != "year" {
-			h.Compared += "; " + count(int64(between), "day") + " between them left out"
+			h.Compared += "; " + count(int64(between), "day") + " between them left out, so that a Sunday stands beside a Sunday"
 		}
 	case s.Over != none:
 		h.Compared = "Not compared with " + rangeText(s.Over.Earlier(back)) + ": the first whole day that was counted is " + longDay(c.whole)

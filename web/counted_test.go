@@ -26,10 +26,10 @@ func TestWhatIsToldOfARange(t *testing.T) {
 	}{
 		{"counted for long", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20250101, "20261024 20261122", "20261024 20261121",
 			"20261024 20261121",
-			"24 October – 22 November 2026; The 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out"},
+			"24 October – 22 November 2026; The 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out, so that a Sunday stands beside a Sunday"},
 		{"days that are over", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=last-month", 20250101, "20261001 20261031",
 			"20261001 20261031", "20261001 20261031",
-			"October 2026; Compared with 27 August – 26 September 2026; 4 days between them left out"},
+			"October 2026; Compared with 27 August – 26 September 2026; 4 days between them left out, so that a Sunday stands beside a Sunday"},
 		{"the first day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20261122, "20261122 20261122", none, none,
 			"Sun 22 November 2026, counted since 22 November 2026"},
 		{"the second day", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 20261121, "20261121 20261122", none, none,
@@ -45,7 +45,7 @@ func TestWhatIsToldOfARange(t *testing.T) {
 			"16 – 22 November 2026; Not compared with 9 – 14 November 2026: the first whole day that was counted is 10 November 2026"},
 		{"a month that is not over", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "range=month", 20250101, "20261101 20261122",
 			"20261101 20261121", "20261101 20261121",
-			"1 – 22 November 2026; The 21 whole days are compared with 4 – 24 October 2026; 7 days between them left out"},
+			"1 – 22 November 2026; The 21 whole days are compared with 4 – 24 October 2026; 7 days between them left out, so that a Sunday stands beside a Sunday"},
 		{"the second day of a month", "Europe/Berlin", "2026-11-02T12:00:00+01:00", "range=month", 20250101, "20261101 20261102",
 			"20261101 20261101", "20261101 20261101",
 			"1 – 2 November 2026; The first day is compared with Sun 25 October 2026"},
@@ -95,7 +95,7 @@ func TestWhatIsToldOfARange(t *testing.T) {
 			"Sat 24 October 2026; Not compared with Sat 17 October 2026: the first whole day that was counted is 19 October 2026"},
 		{"the first of a short day over there", "America/New_York", "2026-03-08T05:00:00Z", "range=month", 20260201, "20260301 20260308",
 			"20260301 20260307", "20260301 20260307",
-			"1 – 8 March 2026; The 7 whole days are compared with 15 – 21 February 2026; 7 days between them left out"},
+			"1 – 8 March 2026; The 7 whole days are compared with 15 – 21 February 2026; 7 days between them left out, so that a Sunday stands beside a Sunday"},
 		{"the 25th hour over there", "America/New_York", "2026-11-02T04:59:59Z", "range=month", 20260201, "20261101 20261101", none, none,
 			"Sun 1 November 2026; Compared when it is over"},
 		{"a month that is two days old", "America/New_York", "2026-11-02T05:00:00Z", "range=month", 20260201, "20261101 20261102",
@@ -103,7 +103,7 @@ func TestWhatIsToldOfARange(t *testing.T) {
 			"1 – 2 November 2026; The first day is compared with Sun 25 October 2026"},
 		{"30 days with a long one", "America/New_York", "2026-11-22T23:30:00-05:00", "", 20260918, "20261024 20261122", "20261024 20261121",
 			"20261024 20261121",
-			"24 October – 22 November 2026; The 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out"},
+			"24 October – 22 November 2026; The 29 whole days are compared with 19 September – 17 October 2026; 6 days between them left out, so that a Sunday stands beside a Sunday"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

@@ -218,7 +218,7 @@ func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())
 		return err
 	}
-	if len(v.where) == 0 {
+	if len(v.where) == 0 && h.Today {
 		var here report.Panel[report.Here]
 		if here, err = d.reader.Here(ctx, v.look()); err == nil {
 			h.Here = count(here.Rows[0].Visitors, "visitor")
