@@ -174,6 +174,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e.sixSteps()
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
 	e.counting(1, "192.168.0.1", "http://hhui.top/it's/half/past")
+	e.counting(3, "192.168.0.1", "http://other.example/x?utm_campaign=it's")
 	e.Close() // which adds up tags
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{{URI: "hhui.top", Hot: 300, PV: 200, UV: 100}}, false)

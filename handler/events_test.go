@@ -187,6 +187,23 @@ func TestEventsOfASite(t *testing.T) {
 	e.brings(5, "http://other.example/", "")
 	assert.Regexp(t, `(?s)aria-label="All sites as one".*Visitors</dt><dd class="big">4<.*New</dt><dd class="big">4<.*`+
 		`Page views</dt><dd class="big">7<`, e.shown(whole))
+	shown = e.shown(whole)
+	assert.Regexp(t, `(?s)Visitors by day.*4 visitors so far.*<bdi>hhui.top/home</bdi>.*<bdi>other.example/</bdi>.*`+
+		`id="from".*>Direct</bdi></th><td class="n">4<`, shown)
+	assert.NotContains(t, shown, "signup", "which is no page")
+	assert.NotContains(t, shown, `type="search"`)
+	assert.Equal(t, http.StatusOK, e.get(whole+"&find=x&columns=more&by=change&chart=views&where=new").status)
+	for ask, told := range map[string]string{
+		"numbers?offsets=no":         `offsets`,
+		"numbers?":                   `"uniques":4,"new_visitors":4,"pv":4,"hot":7,"exact":true}]}`,
+		"chart?from=2019-06-28":      `"visitors":4,"new_visitors":4,"pv":4,"hot":7,"visitors_before":0,"compared":false,"notes":[]}]}`,
+		"tags?from=2019-06-29":       `{"tags":[{"value":"(none)","pv":4,"newcomers":4}],"name":"source","since":20190629}`,
+		"numbers?where=new":          `give site`,
+		"tags?from=7d&days_before=7": `nothing is compared of all sites`,
+	} {
+		assert.Contains(t, e.get("/api/apps/demo/"+ask).body, told, ask)
+	}
+	assert.Contains(t, e.get(e.share("demo", "")+"?range=today&panel=chart&format=csv").body, "20190629,20190629,4,4,4,7,")
 
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	shown = e.shown(site)
@@ -194,5 +211,6 @@ func TestEventsOfASite(t *testing.T) {
 	assert.NotContains(t, shown, "<bdi>signup</bdi>")
 	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: –. Of days before 2019-06-30")
 	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*`+
-		`Of days before 2019-06-30 it is not kept who came`, e.shown(whole))
+		`Of days before 2019-06-30 it is not kept who came.*Page views by day.*<bdi>hhui.top/home</bdi>`, e.shown(whole))
+	assert.NotContains(t, e.shown(whole), `id="from"`)
 }

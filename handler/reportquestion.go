@@ -133,6 +133,10 @@ func (q *question) look(k report.Report) report.Look {
 	case takes("prefix"):
 		l.Targets, l.Prefix = q.targets(), q.prefix()
 		q.checkGroup(l)
+	case k.OfApp && len(q.params["uri"])+len(q.params["site"]) == 0:
+		if l.Before > 0 {
+			q.wrong("days_before", "nothing is compared of all sites of an app as one: name a site, or ask for the other days by themselves")
+		}
 	case takes("uri") || k.OfSite:
 		l.Target = q.target(takes("uri"))
 	case takes("site"):

@@ -21,6 +21,7 @@ type Report struct {
 	Takes   []string // parameters, as Look.Query writes them
 	Repeats []string // those of them that may be given several times
 	OfSite  bool     // it is of a site, which has to be named
+	OfApp   bool     // where no page and no site is named, it is of all sites of the app as one
 	ToNamed bool     // it is told to those alone who may see on pages who came
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
@@ -50,6 +51,7 @@ type Look struct {
 	Split       string       // by which goals are told: day, or a tag; "": in all
 	Steps       []string     // of a funnel
 	Names       []string     // of several
+	Parts       []string     // of what is read ahead
 	Day         int32        // of visitors
 	Rank        int64        // of a visitor; 0: it is one of Stored
 	Stored      []netip.Addr // as whom a visitor may be stored
@@ -88,14 +90,15 @@ var Reports = []Report{
 	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
 		Read: readPages, place: placeOfPage},
 	{Name: "days", Takes: words("uri site from to after limit where"), Repeats: words("where"), Read: readDays, place: placeOfDay},
-	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), Read: readTags},
+	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), OfApp: true,
+		Read: readTags},
 	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: placeOfVisitor},
 	{Name: "ranks", Takes: words("uri site rank ip visitor offsets"), Read: readRanks},
 	{Name: "uniques", Takes: words("uri site prefix from to where"), Repeats: words("uri site where"), Read: readUniques},
-	{Name: "numbers", Takes: words("uri site from to days_before compared_to where"), Repeats: words("where"),
+	{Name: "numbers", Takes: words("uri site from to days_before compared_to where"), Repeats: words("where"), OfApp: true,
 		Read: panel("numbers", (*Reader).Numbers)},
 	{Name: "totals", Takes: words("uri site"), Read: panel("totals", (*Reader).Totals)},
-	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to where"), Repeats: words("where"),
+	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to where"), Repeats: words("where"), OfApp: true,
 		Read: readChart},
 	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
 	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},

@@ -60,25 +60,15 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 // Numbers reads the numbers of a target in a range; below it those of the days that are compared,
 // unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
-	if len(l.Where) > 0 {
+	if l.byRows() {
 		return r.numbersWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
 
-// AppNumbers reads the numbers of all sites of an app as one, in one row: each visitor once. Page views are not
-// among them.
-func (r *Reader) AppNumbers(ctx context.Context, l Look) (Numbers, error) {
-	some, err := panelOf(ctx, r, "numbers of an app", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l)
-	if err != nil {
-		return Numbers{}, err
-	}
-	return Numbers(some.Rows[0]), nil
-}
-
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
-	if len(l.Where) > 0 {
+	if l.byRows() && !r.blind() {
 		return r.chartWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
@@ -150,7 +140,7 @@ func paramsOf[Params any](l Look) (p Params) {
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
 		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Period": l.Period, "NotesOfAll": !l.OfSite,
 		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": append([]string{}, l.Where...),
-		"Goal": l.Goal, "Split": l.Split, "Steps": append([]string{}, l.Steps...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
+		"Goal": l.Goal, "Split": l.Split, "Steps": append([]string{}, l.Steps...), "Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
 	}
 	of := reflect.ValueOf(&p).Elem()

@@ -64,9 +64,9 @@ func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow,
 const PanelChart = `-- name: PanelChart :many
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
-       c.visitors::bigint        AS visitors,
-       c.new_visitors::bigint    AS new_visitors,
-       c.pv::bigint              AS pv,
+       coalesce(c.visitors, -1)::bigint     AS visitors,
+       coalesce(c.new_visitors, -1)::bigint AS new_visitors,
+       coalesce(c.pv, -1)::bigint           AS pv,
        c.hot::bigint             AS hot,
        coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
        (c.visitors_before IS NOT NULL)::boolean AS compared,
@@ -151,28 +151,28 @@ SELECT c.first_day::integer                AS first_day,
        CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
        coalesce(w.new_visitors, 0)::bigint AS new_visitors,
        coalesce(w.pv, 0)::bigint           AS pv,
-       (-1)::bigint                        AS hot,
+       CASE WHEN $1::text = '' AND $2::text[] = '{}' THEN c.hot ELSE -1 END::bigint AS hot,
        0::bigint                           AS visitors_before,
        false::boolean                      AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
              FROM report.notes AS n
-             WHERE n.app = $1::text
+             WHERE n.app = $3::text
                AND n.day_id BETWEEN c.first_day AND c.last_day
-               AND (n.site = $2::text OR n.site IS NULL AND $3::boolean)
+               AND (n.site = $1::text OR n.site IS NULL AND $4::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text) AS c
-LEFT JOIN report.days_where($1::text, $2::text, $4::integer, $5::integer, $7::text[], $6::text) AS w ON w.first_day = c.first_day
+FROM report.chart($3::text, $1::text, $5::integer, $6::integer, $7::text) AS c
+LEFT JOIN report.days_where($3::text, $1::text, $5::integer, $6::integer, $2::text[], $7::text) AS w ON w.first_day = c.first_day
 ORDER BY c.first_day
 `
 
 type PanelChartWhereParams struct {
-	App        string   `json:"app"`
 	Target     string   `json:"target"`
+	Conditions []string `json:"conditions"`
+	App        string   `json:"app"`
 	NotesOfAll bool     `json:"notes_of_all"`
 	FromDay    int32    `json:"from_day"`
 	ToDay      int32    `json:"to_day"`
 	Period     string   `json:"period"`
-	Conditions []string `json:"conditions"`
 }
 
 type PanelChartWhereRow struct {
@@ -190,13 +190,13 @@ type PanelChartWhereRow struct {
 // Some visitors of a site by day, week or month.
 func (q *Queries) PanelChartWhere(ctx context.Context, arg PanelChartWhereParams) ([]PanelChartWhereRow, error) {
 	rows, err := q.db.Query(ctx, PanelChartWhere,
-		arg.App,
 		arg.Target,
+		arg.Conditions,
+		arg.App,
 		arg.NotesOfAll,
 		arg.FromDay,
 		arg.ToDay,
 		arg.Period,
-		arg.Conditions,
 	)
 	if err != nil {
 		return nil, err
@@ -557,7 +557,10 @@ SELECT coalesce(nullif($1::integer, 0), (SELECT min(d.day_id) FROM report.days A
        coalesce(w.visitors, -1)::bigint AS uniques,
        w.new_visitors::bigint         AS new_visitors,
        w.pv::bigint                   AS pv,
-       (-1)::bigint                   AS hot,
+       CASE WHEN $3::text = '' AND $5::text[] = '{}'
+            THEN (SELECT sum(c.hot) FROM report.chart($2::text, '', $1::integer, least($4::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c)
+            ELSE -1
+       END::bigint                    AS hot,
        true::boolean                  AS exact
 FROM report.numbers_where($2::text, $3::text, $1::integer, $4::integer, $5::text[]) AS w
 `

@@ -131,8 +131,8 @@ SELECT p.part::text                        AS part,
        coalesce(p.visitors, -1)::bigint    AS visitors,
        coalesce(p.new_visitors, 0)::bigint AS new_visitors,
        coalesce(p.pv, 0)::bigint           AS pv
-FROM filter_panels($1::text, $2::text, $3::integer, $4::integer, $5::text[], '{numbers,days,tags,pages,events,since}',
-                   $6::text[], $7::text, $8::integer, $8::integer) AS p
+FROM filter_panels($1::text, $2::text, $3::integer, $4::integer, $5::text[], $6::text[],
+                   $7::text[], $8::text, $9::integer, $9::integer) AS p
 `
 
 type FilterPanelsParams struct {
@@ -141,6 +141,7 @@ type FilterPanelsParams struct {
 	FromDay    int32    `json:"from_day"`
 	ToDay      int32    `json:"to_day"`
 	Conditions []string `json:"conditions"`
+	Parts      []string `json:"parts"`
 	Names      []string `json:"names"`
 	Period     string   `json:"period"`
 	N          int32    `json:"n"`
@@ -165,6 +166,7 @@ func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]F
 		arg.FromDay,
 		arg.ToDay,
 		arg.Conditions,
+		arg.Parts,
 		arg.Names,
 		arg.Period,
 		arg.N,

@@ -23,7 +23,7 @@ const WithoutTag = "(none)"
 // Tags reads the first N values of a tag with which visitors of a target came in a range, and below
 // them those who brought none.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
-	if len(l.Where) > 0 {
+	if l.byRows() {
 		l.Names = []string{l.Name}
 		some, err := r.TagsWhere(ctx, l)
 		return Panel[TagValue]{l.TagValues(some.Rows), some.SQL}, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	"footfall/db"
@@ -24,6 +25,7 @@ func (r *Reader) FiltersSince(ctx context.Context, l Look) (FiltersSinceRow, err
 // numbers, a chart, tags of some names, pages and events, each of them to N. It tells of FiltersSince, too:
 // unless all is known of all days, nothing else was read.
 func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, error) {
+	l.Parts = words("numbers days tags pages events since")
 	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
 	if err != nil {
 		return nil, FiltersSinceRow{}, err
@@ -31,6 +33,29 @@ func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, e
 	since := rows[len(rows)-1]
 	return &Reader{r.db, r.counted, rows}, FiltersSinceRow{since.Day, since.Visitors}, nil
 }
+
+// AheadOfApp is Ahead for all sites of an app as one: numbers, a chart, and where tagged is true, tags of the
+// names, if there are any. Where it is not known who came on all of the days, the error says why; the Reader knows page views
+// then, and nothing else.
+func (r *Reader) AheadOfApp(ctx context.Context, l Look) (_ *Reader, tagged bool, err error) {
+	for _, parts := range []string{"numbers days tags since", "numbers days"} {
+		if l.Parts = words(parts); len(l.Parts) > 2 && len(l.Names) == 0 {
+			continue
+		}
+		var rows []FilterPanelsRow
+		rows, err = ask(ctx, r, "visitors of an app", (*Queries).FilterPanels, l)
+		if tagged = len(l.Parts) > 2; err == nil && (!tagged || rows[len(rows)-1].Day == 0) {
+			return &Reader{r.db, r.counted, rows}, tagged, nil
+		}
+	}
+	return &Reader{r.db, r.counted, []FilterPanelsRow{}}, false, err
+}
+
+// byRows reports whether visitors are found in rows of visits: those of a filter, and of all sites of an app as one.
+func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
+
+// blind reports whether the Reader has looked for visitors ahead, and it is not known who came.
+func (r *Reader) blind() bool { return r.ahead != nil && len(r.ahead) == 0 }
 
 // under is panelOf for what has been read ahead, where it has: of a part, each row as of makes it.
 func under[Params, Row any](ctx context.Context, r *Reader, part, text string, query func(*Queries, context.Context, Params) ([]Row, error),
@@ -72,7 +97,9 @@ func (r *Reader) chartWhere(ctx context.Context, l Look) (Panel[Period], error) 
 			days, err := q.PanelChart(ctx, paramsOf[PanelChartParams](l))
 			return convert(days, func(d PanelChartRow) PanelChartWhereRow {
 				f := came[d.FirstDay]
-				d.Visitors, d.NewVisitors, d.Pv, d.Hot = f.Visitors, f.NewVisitors, f.Pv, Unknown
+				if d.Visitors, d.NewVisitors, d.Pv = f.Visitors, f.NewVisitors, f.Pv; len(l.Where) > 0 {
+					d.Hot = Unknown
+				}
 				return PanelChartWhereRow(d)
 			}), err
 		}
@@ -139,7 +166,7 @@ func filterFault(err error) error {
 // Told are the rows as JSON and CSV have them: under a filter, with nothing in place of numbers that are not
 // known.
 func (a *Rows) Told() any {
-	if len(a.Look.Where) == 0 {
+	if len(a.Look.Where) == 0 && (a.Look.Target != "" || !slices.Contains([]string{"numbers", "chart"}, a.Name)) {
 		return a.List
 	}
 	return withoutUnknown(a.List)

@@ -17,8 +17,9 @@ type appPage struct {
 	Range    rangeBar
 	Columns  []column
 	Sites    []siteRow
-	Tiles    []tile // of all sites as one; none: there are not several
-	Reason   string // why some of them are not known; "": they are
+	One      *targetPage // all sites as one; nil: there are not several
+	Reason   string      // why some of its numbers are not known; "": they are
+	NoTags   string      // why it is not known with what visitors came; "": it is
 	Source   source
 	Cut      bool // there may be more sites
 	Part     part
@@ -41,43 +42,82 @@ type siteRow struct {
 	compared   bool // it says how much has changed
 }
 
-// asOne reads the numbers of all sites as one, each visitor once, from rows of visits; page views are a sum.
+// mostTagged is of how many visits to all sites of an app a page tells with what they came: to tell who came to
+// several sites takes several times as long as to read one.
+const mostTagged = 100_000
+
+// asOne reads all sites as one, each visitor once, from rows of visits; page views, and pages, are sums.
 func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) error {
-	of, hot := 0, int64(0)
+	of, hot, visits := 0, int64(0), int64(0)
 	for _, s := range sites {
 		if s.Site != visit.EventSite {
-			of, hot = of+1, hot+s.Hot
+			of, hot, visits = of+1, hot+s.Hot, visits+s.Pv
 		}
 	}
-	if of < 2 {
+	if of < 2 || v.stretch().In == none {
 		return nil
 	}
-	look := v.look()
-	look.Target = ""
-	now, err := d.reader.AppNumbers(ctx, look)
+	v.find = ""
+	one := &targetPage{IsSite: true}
+	page.One = one
+	look := v.chartLook()
+	if look.N = report.DeepestTop; visits <= mostTagged {
+		look.Names = v.panelTags()
+	}
+	reader, tagged, err := d.reader.AheadOfApp(ctx, look)
 	if page.Reason, err = reasonOf(err); err != nil {
 		return err
 	}
-	if page.Reason != "" {
-		now = report.Numbers{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}
+	now := report.Numbers{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}
+	d = &Dashboard{reader}
+	if page.Reason == "" {
+		numbers, err := reader.Numbers(ctx, v.look())
+		if err != nil {
+			return err
+		}
+		now, one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
+	} else {
+		v.chart = charts[1]
 	}
 	if now.Hot = hot; page.Cut {
 		now.Hot = report.Unknown
 	}
-	page.Tiles = v.tiles([]report.Numbers{now})
-	return nil
+	one.Tiles = v.tiles([]report.Numbers{now})
+	switch {
+	case tagged:
+		if one.Tags, err = d.tagPanels(ctx, v); err != nil {
+			return err
+		}
+	case visits > mostTagged:
+		page.NoTags = "With what they came is told of up to " + number(mostTagged) + " visits at once: choose fewer days."
+	case page.Reason == "":
+		page.NoTags = "With what they came is not known of all of these days."
+	}
+	if err := d.chart(ctx, v, one); err != nil {
+		return err
+	}
+	if page.Reason != "" {
+		one.Chart.Shows = nil
+	}
+	return d.pages(ctx, v, one)
 }
 
-func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
-	look, back := v.look(), v.daysBefore()
-	sites, err := d.reader.SitesBetween(ctx, look)
-	if err != nil {
-		return nil, err
-	}
+// sitesOf reads the sites of an app, and since when the first of them was counted.
+func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
+	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
 		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
 			v.since, v.began = s.FirstDay, s.FirstDay
 		}
+	}
+	return sites, err
+}
+
+func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
+	look, back := v.sitesLook(), v.daysBefore()
+	sites, err := d.sitesOf(ctx, &v)
+	if err != nil {
+		return nil, err
 	}
 	page := &appPage{
 		frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL),

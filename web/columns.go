@@ -10,7 +10,7 @@ func (v view) pageColumns() (columns []column) {
 	}{
 		{"", "Visitors", means["Visitors"], true, !brought}, {"hot", "Page views", means["Page views"], true, !brought && !some},
 		{"pv", "Visits", means["Visits"], brought || some, true},
-		{byChange, "Change", "of visitors", false, !brought && !some}, {"uv", "New", "new to this page", brought, true},
+		{byChange, "Change", "of visitors", false, !brought && !some && v.site != ""}, {"uv", "New", "new to this page", brought, true},
 	} {
 		if !c.shown || !c.usual && !v.moreColumns() {
 			continue
@@ -38,7 +38,7 @@ func (v view) tagColumns() []column {
 	if !v.moreColumns() {
 		return columns
 	}
-	if len(v.where) == 0 {
+	if len(v.where) == 0 && v.site != "" {
 		by := v.with(func(o *view) { o.by, o.skip = byChange, 0 }).link()
 		columns = append(columns, column{Label: "Change", Link: by, Chosen: v.by == byChange, Class: "n change", sort: byChange})
 	}

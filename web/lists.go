@@ -97,9 +97,7 @@ func (v view) asks(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
 	case v.site == "":
-		if panel == "sites" {
-			name = "sites-between"
-		}
+		name, look = v.asksOfApp(panel)
 	case v.who:
 		if panel == "who" {
 			name = "who-came"
@@ -124,6 +122,23 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		name, look = v.asksReached(panel, look)
 	case panel == "tag-pages" && v.value != "":
 		name, look.Name, look.Value = "tag-pages", v.fromBy, v.value
+	}
+	return name, look
+}
+
+// asksOfApp is asks for the page of an app.
+func (v view) asksOfApp(panel string) (name string, look report.Look) {
+	switch look = v.look(); panel {
+	case "sites":
+		name, look = "sites-between", v.sitesLook()
+	case "numbers", "pages":
+		name = panel
+	case "chart":
+		name, look = panel, v.chartLook()
+	case "from", "with":
+		if look.Name = v.tag(panel); look.Name != "" {
+			name = "tags"
+		}
 	}
 	return name, look
 }

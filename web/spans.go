@@ -137,7 +137,7 @@ func (v view) charted() (in visit.Range, period string, may []string) {
 			return in, hourly, may
 		}
 	}
-	if days < fewDays && len(v.where) > 0 {
+	if days < fewDays && (len(v.where) > 0 || v.site == "") {
 		return in, periods[0], may
 	}
 	if days < fewDays {

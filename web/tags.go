@@ -180,7 +180,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 	shown := values[min(v.skip, len(values)):min(v.skip+listedRows, len(values))]
 	if v.all != "" {
 		p.Part = v.part(len(values))
-	} else if shown = values[:min(firstTags, len(values))]; len(values) > firstTags {
+	} else if shown = values[:min(firstTags, len(values))]; len(values) > firstTags && v.site != "" {
 		p.All, p.AllTags = "All "+number(int64(len(values))), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
 		if len(values) == report.DeepestTop {
 			p.All = "All, " + number(report.DeepestTop) + " or more"
@@ -216,7 +216,7 @@ func (v view) tagRow(name string, value report.TagValue, columns []column, most 
 		row.Numbers = append(row.Numbers, cell{c.Class, n, c.sort == byChange})
 	}
 	row.Condition = conditionOf(name, value.Value)
-	if row.Chosen = slices.Contains(v.where, row.Condition); v.app.Shared == nil || v.sharesCondition(row.Condition) {
+	if row.Chosen = slices.Contains(v.where, row.Condition); v.site != "" && (v.app.Shared == nil || v.sharesCondition(row.Condition)) {
 		row.Link = v.toggled(row.Condition).link()
 	}
 	return row

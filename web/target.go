@@ -150,8 +150,10 @@ func (v view) chartLook() report.Look {
 	in, by, _ := v.charted()
 	look.Period = by
 	look.In, look.Before, look.Compared = in, 0, v.counted().of(in, v.daysBefore()).Compared
-	if look.Compared != none {
+	if look.Compared != none && v.site != "" {
 		look.Before = v.daysBefore()
+	} else {
+		look.Compared = none
 	}
 	return look
 }
@@ -210,21 +212,6 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		}
 	}
 	return page, nil
-}
-
-// head reads who is on a site now, or what a page calls itself.
-func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
-	if v.path != "" {
-		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())
-		return err
-	}
-	if len(v.where) == 0 && h.Today {
-		var here report.Panel[report.Here]
-		if here, err = d.reader.Here(ctx, v.look()); err == nil {
-			h.Here = count(here.Rows[0].Visitors, "visitor")
-		}
-	}
-	return err
 }
 
 func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err error) {
@@ -313,7 +300,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
 	all := first.with(func(o *view) { o.find, o.value = "", "" }).link()
-	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: all}
+	if v.site != "" {
+		page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: all}
+	}
 	panel := "pages"
 	switch {
 	case v.value != "":
@@ -340,8 +329,14 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		most = max(most, v.ordered(p))
 	}
 	for _, p := range listed.Rows {
-		path := strings.TrimPrefix(p.URI, v.site)
-		link := v.of(v.site, path).with(func(o *view) { o.by = orders[0] })
+		site, path := v.site, strings.TrimPrefix(p.URI, v.site)
+		if v.site == "" {
+			if site, path, _ = strings.Cut(p.URI, "/"); site == visit.EventSite {
+				continue
+			}
+			path = "/" + path
+		}
+		link := v.of(site, path).with(func(o *view) { o.by = orders[0] })
 		if len(v.where) > 0 {
 			link = v.toggled(pageCondition(path))
 		}

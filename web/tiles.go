@@ -60,3 +60,18 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	}
 	return tiles
 }
+
+// head reads who is on a site now, or what a page calls itself.
+func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
+	if v.path != "" {
+		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())
+		return err
+	}
+	if len(v.where) == 0 && h.Today {
+		var here report.Panel[report.Here]
+		if here, err = d.reader.Here(ctx, v.look()); err == nil {
+			h.Here = count(here.Rows[0].Visitors, "visitor")
+		}
+	}
+	return err
+}

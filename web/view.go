@@ -229,17 +229,20 @@ func (v view) look() report.Look {
 	if s.In != none {
 		look.In = s.In
 	}
-	if s.changes() {
+	if s.changes() && v.site != "" {
 		look.Before, look.Compared = v.daysBefore(), s.Compared
 	}
 	if look.Where = v.where; len(v.where) > 0 {
 		look.Find = ""
 	}
-	if back := v.daysBefore(); v.site == "" { // each site has a first day of its own
-		look.Before, look.Compared = 0, none
-		if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
-			look.Before, look.Compared = back, over
-		}
+	return look
+}
+
+// sitesLook is the view of a list of sites, each of which has a first day of its own.
+func (v view) sitesLook() report.Look {
+	look, back := v.look(), v.daysBefore()
+	if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
+		look.Before, look.Compared = back, over
 	}
 	return look
 }

@@ -155,7 +155,10 @@ func (d *Dashboard) Asked(
 	if err != nil {
 		return kind, look, "", err
 	}
-	if _, err = d.readKnown(ctx, &v, false); err != nil {
+	if _, err = d.readKnown(ctx, &v, false); err == nil && site == "" {
+		_, err = d.sitesOf(ctx, &v)
+	}
+	if err != nil {
 		return kind, look, "", err
 	}
 	if fault := v.outside(); fault != "" {
@@ -172,6 +175,9 @@ func (d *Dashboard) Asked(
 // view reads what is looked at.
 func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
 	if site == "" {
+		if err := d.readTags(ctx, &app); err != nil {
+			return v, err
+		}
 		return newView(app, "", q)
 	}
 	if site, err = visit.ParseSite(site); err != nil {

@@ -8,23 +8,25 @@ SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    page      bigint;
-    oldest    integer; -- day of the target
+    pages     bigint[]; -- the target, or all sites
+    oldest    integer; -- day of them
     knows_new boolean; -- it is known who was new on it
     begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
-    SELECT p.id
-    INTO page
+    SELECT CASE
+               WHEN chart.target = '' THEN ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL AND p.uri <> '(events)')
+               ELSE ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(as_stored(chart.target)))
+           END
+    INTO pages
     FROM apps AS a
-    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(chart.target))
     WHERE a.name = chart.app;
     SELECT d.day_id, d.new_visitors > 0
     INTO oldest, knows_new
-    FROM days AS d
-    WHERE d.page_id = page
+    FROM unnest(pages) AS p (id)
+    CROSS JOIN LATERAL (SELECT d.day_id, d.new_visitors FROM days AS d WHERE d.page_id = p.id ORDER BY d.day_id LIMIT 1) AS d
     ORDER BY d.day_id
     LIMIT 1;
     IF begins = 0 THEN
@@ -38,7 +40,7 @@ BEGIN
         SELECT to_char(min(g.day), 'YYYYMMDD')::integer AS first_day,
                to_char(max(g.day), 'YYYYMMDD')::integer AS last_day
         FROM generate_series(day_date(begins)::timestamp, day_date(to_day), '1 day') AS g (day)
-        WHERE page IS NOT NULL
+        WHERE cardinality(pages) > 0
         GROUP BY date_trunc(period, g.day)
     ), ranges AS (
         SELECT p.first_day, p.last_day, false AS is_before, p.first_day AS a_day, p.last_day AS z_day
@@ -59,7 +61,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(d.pv), 0) AS pv, coalesce(sum(d.new_visitors), 0) AS new_visitors, coalesce(sum(d.hot), 0) AS hot
         FROM days AS d
-        WHERE d.page_id = page
+        WHERE d.page_id = ANY (pages)
           AND d.day_id BETWEEN r.a_day AND r.z_day
     ) AS d
     CROSS JOIN LATERAL (
@@ -68,25 +70,29 @@ BEGIN
             SELECT o.visitors
             FROM open_returns AS o
             WHERE chart.period <> 'day'
-              AND o.page_id = page
+              AND o.page_id = ANY (pages)
               AND o.day_id BETWEEN r.a_day AND r.z_day
               AND o.previous_day < r.a_day
             UNION ALL
             SELECT returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - day_date(r.a_day))
             FROM packed_returns AS p
             WHERE chart.period <> 'day'
-              AND p.page_id = page
+              AND p.page_id = ANY (pages)
               AND p.day_id BETWEEN r.a_day AND r.z_day
         ) AS b
     ) AS b
     CROSS JOIN LATERAL (
         SELECT CASE WHEN knows_new AND chart.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
+        WHERE chart.target <> ''
+        UNION ALL
+        SELECT NULL, NULL, NULL, d.hot
+        WHERE chart.target = ''
     ) AS n
     GROUP BY r.first_day, r.last_day
     ORDER BY r.first_day;
 END
 $$;
 
-COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in what begins before compared_from or after compared_to. from_day 0 is the first day that was counted: SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
+COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in what begins before compared_from or after compared_to. from_day 0 is the first day that was counted. Of the target '''', all sites of the app, hot alone is told: the rest has report.days_where. SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
 REVOKE ALL ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) FROM PUBLIC;

@@ -65,9 +65,9 @@ FROM report.totals(@app::text, @target::text) AS t;
 -- noted of these days: of the site, and where that may be shown, of all sites of the app.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
-       c.visitors::bigint        AS visitors,
-       c.new_visitors::bigint    AS new_visitors,
-       c.pv::bigint              AS pv,
+       coalesce(c.visitors, -1)::bigint     AS visitors,
+       coalesce(c.new_visitors, -1)::bigint AS new_visitors,
+       coalesce(c.pv, -1)::bigint           AS pv,
        c.hot::bigint             AS hot,
        coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
        (c.visitors_before IS NOT NULL)::boolean AS compared,
@@ -159,7 +159,10 @@ SELECT coalesce(nullif(@from_day::integer, 0), (SELECT min(d.day_id) FROM report
        coalesce(w.visitors, -1)::bigint AS uniques,
        w.new_visitors::bigint         AS new_visitors,
        w.pv::bigint                   AS pv,
-       (-1)::bigint                   AS hot,
+       CASE WHEN @target::text = '' AND @conditions::text[] = '{}'
+            THEN (SELECT sum(c.hot) FROM report.chart(@app::text, '', @from_day::integer, least(@to_day::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c)
+            ELSE -1
+       END::bigint                    AS hot,
        true::boolean                  AS exact
 FROM report.numbers_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w;
 
@@ -170,7 +173,7 @@ SELECT c.first_day::integer                AS first_day,
        CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
        coalesce(w.new_visitors, 0)::bigint AS new_visitors,
        coalesce(w.pv, 0)::bigint           AS pv,
-       (-1)::bigint                        AS hot,
+       CASE WHEN @target::text = '' AND @conditions::text[] = '{}' THEN c.hot ELSE -1 END::bigint AS hot,
        0::bigint                           AS visitors_before,
        false::boolean                      AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note

@@ -175,7 +175,7 @@ SELECT p.part::text                        AS part,
        coalesce(p.visitors, -1)::bigint    AS visitors,
        coalesce(p.new_visitors, 0)::bigint AS new_visitors,
        coalesce(p.pv, 0)::bigint           AS pv
-FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], '{numbers,days,tags,pages,events,since}',
+FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @parts::text[],
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
 
 -- name: PageFirst :many
