@@ -83,17 +83,15 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is held, as batches do it
 			return err
 		}
+		set = *row
+		if err := checkCounted(ctx, q, &was, row); err != nil {
+			return err
+		}
 		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
 			if err := q.InboxHold(ctx); err != nil {
 				return err
 			}
-		}
-		counts, err := q.AppCounts(ctx, row.ID)
-		if err != nil {
-			return err
-		}
-		if counts {
-			if err := app.CheckFixed(&was, row); err != nil {
+			if err := checkCounted(ctx, q, &was, row); err != nil {
 				return err
 			}
 		}
@@ -102,13 +100,31 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
-		set = *row
 		return setApp(ctx, q, &was, row)
 	})
+	if errors.Is(err, errHashes) {
+		err = a.hashVisitors(ctx, name, s)
+	}
 	if err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
 	return cmp.Or(a.emptied(ctx, name, s, &set), err)
+}
+
+// checkCounted refuses to change what the numbers of an app rest on, once it has any; errHashes: it can
+// be done later.
+func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
+	if was.CountsBy() == row.CountsBy() {
+		return nil
+	}
+	counts, err := q.AppCounts(ctx, row.ID)
+	if err != nil || !counts {
+		return err
+	}
+	if err := app.CheckFixed(was, row); err != nil {
+		return err
+	}
+	return errHashes
 }
 
 // LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
@@ -132,7 +148,9 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 		is.RetainDays)
 	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days are forgotten.", is.ForgetDays)
 	lose(row.Filters && !is.Filters, "What says which values came together with a visitor is emptied.")
-	lose(row.Visitor != is.Visitor, "Visitors are told apart by another thing from now on, and not by what they were.")
+	hashes := row.Visitor == app.ByAddress && is.Visitor == app.ByHash
+	lose(hashes, "Hashes take the place of all addresses of visitors; visits are answered 503 until that is done.")
+	lose(row.Visitor != is.Visitor && !hashes, "Visitors are told apart by another thing from now on, and not by what they were.")
 	return lost, nil
 }
 

@@ -2,17 +2,11 @@ package counter
 
 import (
 	"context"
-	"net/netip"
 	"strings"
 
 	"footfall/counter/app"
 	"footfall/visit"
 )
-
-// badgeVisitor is the one visitor that all are who are counted by a badge: nearly all of them come
-// through the image proxies of code hosts, which hide who they are. No network has this address,
-// and of hashes one in 2¹²⁰.
-var badgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 
 // Shown is what a badge shows, and of what.
 type Shown struct {
@@ -42,7 +36,7 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	}
 	now := c.clock()
 	s.Today = visit.DayOf(now, a.Zone)
-	w := subject{day: s.Today, at: now, address: r.Peer, visitor: badgeVisitor, badge: true, untrusted: !a.IsOpen()}
+	w := subject{day: s.Today, at: now, address: r.Peer, visitor: app.BadgeVisitor, badge: true, untrusted: !a.IsOpen()}
 	if w.target, err = r.target(a); err != nil {
 		return s, err
 	}
@@ -51,7 +45,7 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 		return s, err
 	}
 	if counting {
-		if err := checkFault(a); err != nil {
+		if err := c.checkFault(a); err != nil {
 			return s, err
 		}
 		if s.Answer, err = c.count(ctx, a, &r, &w); err != nil || !s.Later && !s.NoNumbers {

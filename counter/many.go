@@ -151,10 +151,10 @@ func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }
 
-// LogKey is the key by which the logs of the app are known again; nil: its visitors are addresses, and
-// the tables have one. daily: hashes of visitors change each day, and so do those of lines.
+// LogKey is the key by which the logs of the app are known again; nil: its visitors are addresses, or
+// were, and the tables have one. daily: hashes of visitors change each day, and so do those of lines.
 func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err error) {
-	if g.app.Mode == app.ByAddress {
+	if g.app.Mode == app.ByAddress || g.app.LogKey != nil {
 		return nil, false, nil
 	}
 	if daily = g.app.Mode == app.ByDay; daily {

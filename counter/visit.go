@@ -183,7 +183,7 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 	if r.ParseErr != nil {
 		return r.ParseErr
 	}
-	if err := checkFault(a); err != nil {
+	if err := c.checkFault(a); err != nil {
 		return err
 	}
 	if err := app.CheckVisitID(r.ID); err != nil {
@@ -199,7 +199,14 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 }
 
 // checkFault checks that this instance can count for an app.
-func checkFault(a *app.App) error {
+func (c *Counter) checkFault(a *app.App) error {
+	if a.HeldUntil != nil {
+		if wait := a.HeldUntil.Sub(c.db.Now()); wait > 0 {
+			held := visit.Errorf(visit.Unavailable, "", "the addresses of visitors of app %s are being hashed: send it again in a moment", a.Name)
+			held.RetryAfter = min(wait, time.Minute)
+			return held
+		}
+	}
 	if a.Fault == nil {
 		return nil
 	}

@@ -58,6 +58,10 @@ type App struct {
 	Goals []string
 	// Titles of its pages are kept.
 	Titles bool
+	// Until then nothing is counted for the app, or until it is null: its addresses are hashed.
+	HeldUntil *time.Time
+	// Sketches of days before it are of addresses, those from it on of hashes. 0: all are of one kind.
+	HashedFrom int32
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

@@ -157,6 +157,9 @@ func (l Look) CheckWhere() error {
 
 // filterFault makes an error of what the schema says of conditions, where it does.
 func filterFault(err error) error {
+	if said := db.Refused(err); strings.HasPrefix(said, "visitors of days before ") { // group_uniques
+		return visit.Errorf(visit.Invalid, "", "%s", said).Because(err)
+	}
 	if fault, is := strings.CutPrefix(db.Refused(err), "where: "); is {
 		return visit.Errorf(visit.Invalid, "where", "%s", fault).Because(err)
 	}

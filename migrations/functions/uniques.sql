@@ -63,6 +63,10 @@ BEGIN
             GROUP BY r.ip
         ) AS o
     ) AS c;
+    IF NOT all_kept AND cardinality(pages) > 1 AND EXISTS (SELECT FROM apps AS a WHERE a.id = app AND from_day < a.hashed_from AND to_day >= a.hashed_from) THEN
+        RAISE EXCEPTION 'visitors of days before % were counted by their addresses, and later ones by hashes of these: nobody can tell who came to several pages on both; ask for days on one side, or for a whole site',
+            (SELECT a.hashed_from FROM apps AS a WHERE a.id = app) USING ERRCODE = '22023';
+    END IF;
     exact := all_kept AND erased = 0;
     standard_error := 0;
     IF NOT all_kept THEN

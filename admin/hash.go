@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/visit/tag"
+)
+
+// errHashes ends a change of settings by which the addresses of visitors are to be hashed.
+var errHashes = errors.New("the addresses of visitors are to be hashed")
+
+// hashedAtOnce is for how many addresses hashes are sent at once.
+const hashedAtOnce = 50_000
+
+// hashVisitors changes settings of an app that has counted by addresses, and is to count by their
+// hashes: it puts these in place of all addresses in its rows, also of what waits in the inbox. First
+// it keeps instances from counting for the app, so that nobody waits for its locks: its visits are
+// answered 503 meanwhile. After an error all is as it was; where the command was killed, instances
+// count again when the time is over that it had.
+func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
+	hold := func(q queries, row *db.App) error { return q.AppHold(ctx, row.ID) }
+	if err := a.change(ctx, "hold app ", name, hold); err != nil && !errors.Is(err, db.ErrInstancesBehind) { // for which the locks wait
+		return err
+	}
+	_, err := a.CountAccepted(ctx, name)
+	if err == nil {
+		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
+	}
+	if err != nil {
+		ctx := context.WithoutCancel(ctx)
+		letGo := func(q queries, row *db.App) error { return q.AppLetGo(ctx, AppLetGoParams{ID: row.ID}) }
+		_ = a.change(ctx, "let go of app ", name, letGo) // what was in the way of the one is told; the time ends
+		return wrap("hash the addresses of app "+name, err)
+	}
+	return a.changed(ctx, "set app "+name, nil)
+}
+
+// hashIn does so in a transaction, with locks in the order in which an app is deleted.
+func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
+	if err := q.AppDaysHold(ctx, id); err != nil {
+		return err
+	}
+	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: id}); err != nil {
+		return err
+	}
+	was, err := q.AppLock(ctx, name)
+	if err != nil {
+		return err
+	}
+	set := was
+	if err := a.applyHashed(&was, &set, s); err != nil {
+		return err
+	}
+	hashed, err := app.New(set, a.secret)
+	if err != nil {
+		return err
+	}
+	hash := func(ips []netip.Addr) (hashes []netip.Addr) {
+		for _, ip := range ips {
+			visitor, wrong := ip, error(nil)
+			if ip != app.BadgeVisitor { // who is no address
+				visitor, wrong = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
+			}
+			err = errors.Join(err, wrong)
+			hashes = append(hashes, visitor)
+		}
+		return hashes
+	}
+	var from int32
+	for _, step := range []func() error{
+		func() error { return q.AppCountersTake(ctx, id) },
+		func() (err error) { from, err = hashCounted(ctx, q, id, hash); return err },
+		func() error { return q.InboxHold(ctx) },
+		func() error { return hashWaiting(ctx, q, id, set.Visitor, hash) },
+		func() error { return err }, // of a hash
+		func() error { return q.VisitorsReadAnew(ctx) },
+		func() error { return setApp(ctx, q, &was, &set) },
+		func() error { return q.AppLetGo(ctx, AppLetGoParams{ID: id, HashedFrom: &from}) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hashWaiting hashes the addresses of what waits in the inbox.
+func hashWaiting(ctx context.Context, q queries, id int32, visitor string, hash func([]netip.Addr) []netip.Addr) error {
+	waiting, err := q.InboxAddresses(ctx, id)
+	for i := 0; i < len(waiting) && err == nil; i++ {
+		err = q.InboxHash(ctx, InboxHashParams{Number: waiting[i].Number, Ips: hash(waiting[i].Ips), Visitor: visitor})
+	}
+	return err
+}
+
+// hashCounted hashes the addresses in rows that are counted, and returns from which day on sketches are
+// of hashes.
+func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Addr) []netip.Addr) (from int32, err error) {
+	all, err := q.AddressesList(ctx, id)
+	for after := int64(0); after < all && err == nil; after += hashedAtOnce {
+		var ips []netip.Addr
+		if ips, err = q.AddressesListed(ctx, AddressesListedParams{After: after, Most: hashedAtOnce}); err == nil {
+			err = q.HashesNote(ctx, HashesNoteParams{Ips: ips, Hashes: hash(ips)})
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return q.VisitorsHash(ctx, id)
+}
+
+// applyHashed applies settings to an app that counts by addresses, and is to do so by their hashes.
+func (a *Admin) applyHashed(was, row *db.App, s app.Settings) error {
+	if err := s.Apply(row, a.secret); err != nil {
+		return err
+	}
+	if err := checkDropped(was, row); err != nil {
+		return err
+	}
+	return app.CheckFixed(was, row)
+}

@@ -1,0 +1,171 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// addressed is an app that has counted addresses on four days, of which the rows of the first are
+// gone, and shows what its numbers are.
+func addressed(t *testing.T, w way) (in *instance, numbers func() []string) {
+	t.Helper()
+	in = w.newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	for day := range 4 {
+		for n := range 12 {
+			in.Count(t, fmt.Sprintf("192.0.2.%d", n%(6+day)), fmt.Sprintf("http://a.example/%d", n%3))
+			in.Count(t, fmt.Sprintf("2001:db8:%x::1", n*day), "http://b.example/")
+		}
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+	}
+	in.closeAll(t, 20260703)
+	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day, gone_before) VALUES (1, 20260630, 20260630)`)
+	in.Exec(t, `DELETE FROM visits WHERE day_id < 20260630`)
+	in.verified(t)
+	return in, func() []string {
+		return append(in.TotalsOf(t), in.Table(t, `
+			SELECT p.uri, v.rank, v.first_day, v.last_day FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY 1, 2`)...)
+	}
+}
+
+const (
+	severalPages = `SELECT uniques FROM report.uniques('demo', ARRAY['a.example/0', 'a.example/1', 'b.example/'], %d, 20260702)`
+	ofAddresses  = `SELECT ip FROM visitors WHERE NOT ip << 'fd00::/8' UNION ALL SELECT ip FROM visits WHERE NOT ip << 'fd00::/8'
+		UNION ALL SELECT unnest(ips) FROM inbox WHERE visitor <> 'hashed'`
+)
+
+// Addresses that an app has counted by are hashed later: all numbers and ranks stay, whoever comes again
+// is who they were, and no address is left, also of what was accepted while others were hashed.
+func TestAddressesAreHashedLater(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in, numbers := addressed(t, w)
+		hashed := app.Settings{Visitor: ptr("hashed")}
+		before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
+		writes, err := in.Tables().Begin(t.Context())
+		require.NoError(t, err)
+		_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/0}', '{1}', '{20260702}', '{0}',
+			'{192.0.2.3}', NULL)`)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- in.Admin.SetApp(context.Background(), "demo", hashed) }()
+		require.Eventually(t, func() bool {
+			return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295
+				AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
+		}, dbtest.Patience, dbtest.Tick)
+		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
+		var verr *visit.Error
+		require.ErrorAs(t, err, &verr)
+		assert.Equal(t, visit.Unavailable, verr.Kind)
+		assert.Positive(t, verr.RetryAfter)
+		in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
+		require.NoError(t, writes.Commit(t.Context()))
+		require.NoError(t, <-done)
+		assert.Equal(t, before, numbers())
+		in.Drained(t)
+		assert.Empty(t, in.Table(t, ofAddresses))
+		in.verified(t)
+		assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))
+		_, err = in.Tables().Exec(t.Context(), fmt.Sprintf(severalPages, 20260629))
+		require.ErrorContains(t, err, "visitors of days before 20260630 were counted by their addresses")
+		a := in.Count(t, "192.0.2.3", "http://a.example/0")
+		assert.Equal(t, int64(2), a.Page.Rank, "who came before, and waited in the inbox")
+		shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.3")
+		require.NoError(t, err)
+		assert.Len(t, shown.Targets, 4)
+		in.Check(t)
+
+		// It is fixed again, also for whoever types an UPDATE.
+		require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "told visitors apart by hashed")
+		_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'address', secret_id = NULL`)
+		require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
+	})
+}
+
+// Where the command ends in its midst nothing has changed, and it can be given again.
+func TestHashingThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	in, numbers := addressed(t, plain)
+	before, addresses := numbers(), in.Table(t, ofAddresses)
+	release := in.hold(t, "a.example")
+	done := make(chan error, 1)
+	go func() { done <- in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")}) }()
+	in.endWaiters(t)
+	require.Error(t, <-done)
+	release()
+	assert.Equal(t, before, numbers())
+	assert.Equal(t, addresses, in.Table(t, ofAddresses))
+	in.Count(t, "192.0.2.1", "http://a.example/0")
+
+	// One that was killed has left the app held: its time ends, or the next one lets go.
+	in.Exec(t, `UPDATE apps SET held_until = now() + interval '1 hour'`)
+	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
+	assert.Equal(t, visit.Unavailable, in.kindOf(t, counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"}))
+	in.Exec(t, `UPDATE apps SET held_until = now() - interval '1 second'`)
+	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
+	in.Count(t, "192.0.2.1", "http://a.example/0")
+	require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}))
+	assert.Empty(t, in.Table(t, ofAddresses))
+	in.verified(t)
+}
+
+// Two instances count, one of them of another app, too, while addresses are hashed: what was answered
+// is counted, once, and as who they were.
+func TestHashingBesideCounting(t *testing.T) {
+	t.Parallel()
+	in, _ := addressed(t, plain)
+	other := plain.startOn(t, in.URL, counter.Options{})
+	other.Clock.Set(in.Clock.Now())
+	require.NoError(t, in.Admin.AddApp(t.Context(), "other", app.Settings{Access: ptr("open")}))
+	const (
+		hotOf = `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE app_id = $1 AND site_id IS NULL`
+		uvOf  = `SELECT uv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' AND app_id = 1`
+	)
+	before, uv := in.One(t, hotOf, 1), in.One(t, uvOf)
+	var told, elsewhere atomic.Int64
+	var ended atomic.Bool
+	var clients sync.WaitGroup
+	for client := range 8 {
+		clients.Go(func() {
+			at := []*instance{in, other}[client%2]
+			for n := 0; !ended.Load() || n < 20; n++ {
+				r := counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", n%6), URI: "http://a.example/0", Later: client == 6}
+				if client == 7 {
+					r.App = "other"
+				}
+				var verr *visit.Error
+				switch _, err := at.Visit(context.Background(), r); {
+				case err == nil && client == 7:
+					elsewhere.Add(1)
+				case err == nil:
+					told.Add(1)
+				case client == 7, !errors.As(err, &verr), verr.Kind != visit.Unavailable:
+					assert.NoError(t, err)
+					return
+				}
+			}
+		})
+	}
+	require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}))
+	ended.Store(true)
+	clients.Wait()
+	in.Drained(t)
+	other.Drained(t)
+	assert.Equal(t, before+told.Load(), in.One(t, hotOf, 1))
+	assert.Equal(t, elsewhere.Load(), in.One(t, hotOf, 2))
+	assert.Equal(t, uv, in.One(t, uvOf))
+	assert.Empty(t, in.Table(t, `SELECT v.ip FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.app_id = 1 AND NOT v.ip << 'fd00::/8'`))
+	in.verified(t)
+	in.Check(t)
+}

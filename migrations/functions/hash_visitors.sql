@@ -1,0 +1,117 @@
+-- Puts hashes in place of the addresses by which an app tells visitors apart, in the transaction of a
+-- command that has all of its counters locked. The key of the hashes is not in the database: the
+-- command asks for the addresses, gives a hash for each, and has these written.
+
+-- Who came to a page came to its site.
+CREATE FUNCTION list_addresses(app integer) RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    CREATE TEMPORARY TABLE addresses_hashed (ip inet NOT NULL, hash inet NOT NULL) ON COMMIT DROP;
+    CREATE TEMPORARY TABLE addresses_listed ON COMMIT DROP AS
+    SELECT row_number() OVER () AS place, d.ip
+    FROM (
+        SELECT DISTINCT v.ip
+        FROM pages AS p
+        JOIN visitors AS v ON v.page_id = p.id
+        WHERE p.app_id = app
+          AND p.site_id IS NULL
+    ) AS d;
+    RETURN (SELECT count(*) FROM addresses_listed);
+END
+$$;
+
+COMMENT ON FUNCTION list_addresses(integer) IS 'Lists, for the transaction, the addresses of an app''s visitors; how many there are.';
+
+CREATE FUNCTION listed_addresses(after bigint, most integer) RETURNS SETOF inet
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT l.ip
+    FROM addresses_listed AS l
+    WHERE l.place > after
+      AND l.place <= after + most;
+END
+$$;
+
+COMMENT ON FUNCTION listed_addresses(bigint, integer) IS 'Some of the addresses that list_addresses() has listed.';
+
+CREATE FUNCTION note_hashes(ips inet[], hashes inet[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    INSERT INTO addresses_hashed (ip, hash)
+    SELECT h.ip, h.hash
+    FROM unnest(ips, hashes) AS h (ip, hash);
+END
+$$;
+
+COMMENT ON FUNCTION note_hashes(inet[], inet[]) IS 'Notes the hashes of some of the addresses that were listed.';
+
+-- Who is on a site now is known again in some minutes.
+CREATE FUNCTION hash_visitors(app integer) RETURNS integer
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET work_mem = '64MB'
+SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    kept_from integer;
+BEGIN
+    ANALYZE addresses_hashed;
+    UPDATE visitors AS v
+    SET ip = h.hash
+    FROM pages AS p, addresses_hashed AS h
+    WHERE p.app_id = app
+      AND v.page_id = p.id
+      AND h.ip = v.ip;
+    UPDATE visits AS v
+    SET ip = h.hash
+    FROM pages AS p, addresses_hashed AS h
+    WHERE p.app_id = app
+      AND v.page_id = p.id
+      AND h.ip = v.ip;
+    IF EXISTS (
+        SELECT
+        FROM pages AS p
+        JOIN visitors AS v ON v.page_id = p.id
+        LEFT JOIN addresses_hashed AS h ON h.hash = v.ip
+        WHERE p.app_id = app
+          AND h.ip IS NULL
+    ) OR EXISTS (
+        SELECT
+        FROM pages AS p
+        JOIN visits AS v ON v.page_id = p.id
+        LEFT JOIN addresses_hashed AS h ON h.hash = v.ip
+        WHERE p.app_id = app
+          AND h.ip IS NULL
+    ) THEN
+        RAISE EXCEPTION 'visitors of a page of app % are none of its site: see what footfall verify says', app USING ERRCODE = 'XX001';
+    END IF;
+    DELETE FROM here AS h
+    USING pages AS p
+    WHERE p.app_id = app
+      AND h.site_id = p.id;
+
+    kept_from := greatest(coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0), last_dropped_day() + 1);
+    DELETE FROM sketches AS s
+    USING pages AS p
+    WHERE p.app_id = app
+      AND s.page_id = p.id
+      AND s.day_id >= kept_from;
+    PERFORM make_sketches(c.day_id, app) FROM closed_days AS c WHERE c.day_id >= kept_from;
+    PERFORM set_config('footfall.hashed', concat_ws(' ', app, pg_current_xact_id()), true);
+    IF EXISTS (SELECT FROM pages AS p JOIN sketches AS s ON s.page_id = p.id WHERE p.app_id = app AND s.day_id < kept_from) THEN
+        RETURN kept_from;
+    END IF;
+    RETURN 0;
+END
+$$;
+
+COMMENT ON FUNCTION hash_visitors(integer) IS 'Puts the hashes that were noted in place of the addresses of an app''s visitors, and makes sketches of the days anew whose rows are kept; the first of these, or 0 where there are no sketches before it.';
+
+REVOKE ALL ON FUNCTION list_addresses(integer), listed_addresses(bigint, integer), note_hashes(inet[], inet[]), hash_visitors(integer) FROM PUBLIC;
