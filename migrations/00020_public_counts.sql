@@ -1,9 +1,12 @@
 -- Nobody is told numbers without a key unless the app says so. What apps of 0.1.0 did stays as it was:
 -- off closed badges alone, and told numbers in answers; open apps showed all that they had; those
--- for callers with a key told nothing. To instances of 0.1.0, answers is what off is.
+-- for callers with a key told nothing. To instances of 0.1.0, answers is what off is. In a cell, what
+-- changes tables and what wakes the instances may not share a transaction: so each statement has one of
+-- its own, and the step can be taken again wherever it ended.
 
+-- +goose NO TRANSACTION
 -- +goose Up
-ALTER TABLE apps DROP CONSTRAINT apps_public_counts_are_known;
+ALTER TABLE apps DROP CONSTRAINT IF EXISTS apps_public_counts_are_known;
 ALTER TABLE apps
     ADD CONSTRAINT apps_public_counts_are_known
         CHECK (public_counts IN ('off', 'answers', 'read') OR (public_counts = 'count' AND access <> 'key'));
