@@ -189,7 +189,7 @@ func TestScriptInChromium(t *testing.T) {
 			const held = new Promise(done => { release = done }), through = fetch
 			fetch = async (...how) => {
 				const answer = await through(...how)
-				if (how[0].endsWith('slow')) await held
+				if (/slow(&|$)/.test(how[0])) await held
 				return answer
 			}
 		</script>`, docs["line"], `<b data-footfall="page.hot"></b>`))

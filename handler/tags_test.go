@@ -83,7 +83,6 @@ func TestVisitsBringTags(t *testing.T) {
 	for ask, fault := range map[string]string{
 		"site=a&name=colour":          "name: \\\"colour\\\" is no tag of this app: use source, campaign,",
 		"uri=http://a/&name=browser":  "pages have source and campaign alone: ask for browser of the site",
-		"name=source":                 "uri: it is missing",
 		"site=a&name=hour&limit=5000": "limit: ",
 	} {
 		a := e.get("/api/apps/demo/tags?" + ask)
