@@ -45,7 +45,7 @@ func (o Options) Check() (f bench.Faults) {
 
 // mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
 // any contender can answer beside its visitors.
-const mostPerSecond = 100_000
+const mostPerSecond = 200_000
 
 // visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
 // time.
