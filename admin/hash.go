@@ -13,6 +13,9 @@ import (
 // errHashes ends a change of settings by which the addresses of visitors are to be hashed.
 var errHashes = errors.New("the addresses of visitors are to be hashed")
 
+// errHashed ends hashing the addresses of an app that has none any more.
+var errHashed = errors.New("somebody else has hashed the addresses of visitors")
+
 // hashedAtOnce is for how many addresses hashes are sent at once.
 const hashedAtOnce = 50_000
 
@@ -34,6 +37,9 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 		ctx := context.WithoutCancel(ctx)
 		letGo := func(q queries, row *db.App) error { return q.AppLetGo(ctx, AppLetGoParams{ID: row.ID}) }
 		_ = a.change(ctx, "let go of app ", name, letGo) // what was in the way of the one is told; the time ends
+		if errors.Is(err, errHashed) {                   // while this waited for its turn
+			return a.SetApp(ctx, name, s)
+		}
 		return wrap("hash the addresses of app "+name, err)
 	}
 	return a.changed(ctx, "set app "+name, nil)
@@ -50,6 +56,9 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
 		return err
+	}
+	if was.Visitor != app.ByAddress { // as those of another command would be hashed again
+		return errHashed
 	}
 	set := was
 	if err := a.applyHashed(&was, &set, s); err != nil {

@@ -120,6 +120,35 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.verified(t)
 }
 
+// Of two commands that hash at a time the second finds hashes, and leaves them as they are.
+func TestHashingTwiceAtATime(t *testing.T) {
+	t.Parallel()
+	in, numbers := addressed(t, plain)
+	before := numbers()
+	erases, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = erases.Exec(t.Context(), `SELECT value FROM epochs WHERE name = 'erasures' FOR UPDATE`)
+	require.NoError(t, err)
+	done, days := make(chan error, 2), 100
+	for _, s := range []app.Settings{{Visitor: ptr("hashed")}, {Visitor: ptr("hashed"), RetainDays: &days}} {
+		go func() { done <- in.Admin.SetApp(context.Background(), "demo", s) }()
+	}
+	require.Eventually(t, func() bool {
+		return in.One(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+			AND query LIKE '%EraseTurn%'`) == 2
+	}, dbtest.Patience, dbtest.Tick)
+	require.NoError(t, erases.Commit(t.Context()))
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+	assert.Equal(t, before, numbers())
+	assert.Empty(t, in.Table(t, ofAddresses))
+	assert.Equal(t, int64(days), in.One(t, `SELECT retain_days FROM apps`))
+	assert.Equal(t, int64(2), in.Count(t, "192.0.2.4", "http://a.example/1").Page.Rank, "who came before")
+	in.verified(t)
+	_, err = in.Tables().Exec(t.Context(), `SELECT hash_visitors(1)`)
+	require.ErrorContains(t, err, "does not tell visitors apart by their addresses")
+}
+
 // Two instances count, one of them of another app, too, while addresses are hashed: what was answered
 // is counted, once, and as who they were.
 func TestHashingBesideCounting(t *testing.T) {

@@ -62,6 +62,9 @@ AS $$
 DECLARE
     kept_from integer;
 BEGIN
+    IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.visitor = 'address') THEN
+        RAISE EXCEPTION 'app % does not tell visitors apart by their addresses', app USING ERRCODE = '22023';
+    END IF;
     ANALYZE addresses_hashed;
     UPDATE visitors AS v
     SET ip = h.hash
