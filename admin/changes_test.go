@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,8 +21,9 @@ func TestChangesAreNoted(t *testing.T) {
 	begun, err := a.Changes(ctx, "", 100)
 	require.NoError(t, err)
 
+	longest := "account " + strings.Repeat("𠀀", 100)
 	days, read := 60, "count"
-	require.NoError(t, a.As("account anna").SetApp(ctx, "shop", app.Settings{RetainDays: &days, PublicCounts: &read,
+	require.NoError(t, a.As(longest).SetApp(ctx, "shop", app.Settings{RetainDays: &days, PublicCounts: &read,
 		Ignore: []string{"192.0.2.7", "from:spam.example"}}))
 	require.NoError(t, a.SetApp(ctx, "shop", app.Settings{RetainDays: &days}), "which is as it was")
 	none := -1
@@ -66,9 +68,9 @@ func TestChangesAreNoted(t *testing.T) {
 	keyName, linkName := app.KeyName(key), token[:8]
 	link := linkName + "_… (all sites, until " + visit.DayText(until) + ")"
 	assert.Equal(t, [][5]string{
-		{"account anna", "shop", "public-counts", "answers", "count"},
-		{"account anna", "shop", "retain-days", "35", "60"},
-		{"account anna", "shop", "ignore", "", "2 listed"},
+		{longest, "shop", "public-counts", "answers", "count"},
+		{longest, "shop", "retain-days", "35", "60"},
+		{longest, "shop", "ignore", "", "2 listed"},
 		{"shell", "shop", "site", "shop.example", "shop.example, two.example"},
 		{"shell", "shop", "key", "", keyName + "_… (read)"},
 		{"shell", "shop", "key", keyName + "_…", "revoked"},

@@ -11,7 +11,7 @@ CREATE TABLE changes (
     is_now text        NOT NULL,
 
     CONSTRAINT changes_pkey PRIMARY KEY (id),
-    CONSTRAINT changes_are_short CHECK (octet_length(who) BETWEEN 1 AND 400 AND octet_length(what) BETWEEN 1 AND 100 AND octet_length(was || is_now) <= 8192)
+    CONSTRAINT changes_are_short CHECK (octet_length(who) BETWEEN 1 AND 500 AND octet_length(what) BETWEEN 1 AND 100 AND octet_length(was || is_now) <= 8192)
 );
 COMMENT ON TABLE  changes        IS 'What people and programs have changed, in the transaction that changed it. No password, key or token, and no visitor.';
 COMMENT ON COLUMN changes.id     IS 'Number, in the order of the changes.';
