@@ -33,10 +33,9 @@ type Entry struct {
 	ID        int32
 	Name      string // "": its link was not followed yet
 	Owner     bool
-	Made      time.Time
-	Used      time.Time // the zero time: never, or by a proxy's header alone
-	LinkUntil time.Time // the zero time: there is no link to it
-	Password  bool      // it has one
+	Used      *time.Time // nil: never, or by a proxy's header alone
+	LinkUntil *time.Time // nil: there is no link to it
+	Password  bool       // it has one
 	Apps      map[string]Right
 }
 
@@ -45,12 +44,13 @@ func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	var rows []AccountsListRow
 	err = s.read(ctx, func(q *Queries) (err error) { rows, err = q.AccountsList(ctx); return err })
 	for _, row := range rows {
-		e := Entry{ID: row.ID, Name: row.Name, Owner: row.Owner, Made: row.CreatedAt, Password: row.HasPassword, Apps: map[string]Right{}}
+		e := Entry{ID: row.ID, Name: row.Name, Owner: row.Owner, Password: row.HasPassword, Apps: map[string]Right{}}
 		if row.UsedAt.Unix() > 0 {
-			e.Used = row.UsedAt
+			e.Used = &row.UsedAt
 		}
 		if row.LinkAt != nil {
-			e.LinkUntil = row.LinkAt.Add(LinkFor)
+			until := row.LinkAt.Add(LinkFor)
+			e.LinkUntil = &until
 		}
 		for _, app := range row.Looks {
 			e.Apps[app] = Look

@@ -127,33 +127,6 @@ func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	return errHashes
 }
 
-// LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
-// is wrong with them, as SetApp does.
-func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []string, err error) {
-	row, err := a.AppNamed(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	is := row
-	if err := s.Apply(&is, a.secret); err != nil {
-		return nil, err
-	}
-	shorter := func(was, is int32) bool { return is != was && is > 0 && (was == 0 || is < was) }
-	lose := func(loses bool, format string, values ...any) {
-		if loses {
-			lost = append(lost, fmt.Sprintf(format, values...))
-		}
-	}
-	lose(shorter(row.RetainDays, is.RetainDays), "Rows of visits of all but the last %d days are deleted, and with them who came on each.",
-		is.RetainDays)
-	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days are forgotten.", is.ForgetDays)
-	lose(row.Filters && !is.Filters, "What says which values came together with a visitor is emptied.")
-	hashes := row.Visitor == app.ByAddress && is.Visitor == app.ByHash
-	lose(hashes, "Hashes take the place of all addresses of visitors; visits are answered 503 until that is done.")
-	lose(row.Visitor != is.Visitor && !hashes, "Visitors are told apart by another thing from now on, and not by what they were.")
-	return lost, nil
-}
-
 // setApp writes the settings of an app, and notes those that are others than they were.
 func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	if err := q.noteSettings(ctx, was, row); err != nil {

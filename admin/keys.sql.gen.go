@@ -43,14 +43,21 @@ func (q *Queries) AdminKeyRevoke(ctx context.Context, name string) (int64, error
 }
 
 const AdminKeyUse = `-- name: AdminKeyUse :one
-UPDATE admin_keys
-SET used_at = now()
-WHERE hash = $1
-  AND revoked_at IS NULL
-RETURNING name
+WITH used AS (
+    UPDATE admin_keys AS u
+    SET used_at = now()
+    WHERE u.hash = $1
+      AND u.revoked_at IS NULL
+      AND (u.used_at IS NULL OR u.used_at < now() - interval '1 minute')
+)
+SELECT k.name
+FROM admin_keys AS k
+WHERE k.hash = $1
+  AND k.revoked_at IS NULL
 `
 
-// The name of a key that opens all apps, which is used; no row if it is revoked, or none.
+// The name of a key that opens all apps, which is used: that is written once a minute; no row if it is
+// revoked, or none.
 func (q *Queries) AdminKeyUse(ctx context.Context, hash []byte) (string, error) {
 	row := q.db.QueryRow(ctx, AdminKeyUse, hash)
 	var name string

@@ -228,6 +228,9 @@ func (t *Thing) Check(g Given) error {
 		if !f.Optional && g.one(f.Name) == "" {
 			return visit.Errorf(visit.Invalid, f.Name, "it is missing")
 		}
+		if f.Is && !slices.Contains([]string{"", "true", "false"}, g.one(f.Name)) {
+			return visit.Errorf(visit.Invalid, f.Name, "%.64q is not known: write true or false", g.one(f.Name))
+		}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const (
 	mostTriesOfName = 20
 )
 
-// Try refuses a caller who has tried too many passwords, or links to accounts, or where too many were tried
+// Try refuses a caller who has tried too many passwords, keys or links to accounts, or where too many were tried
 // for a name ("": none is named). Each instance counts for itself, as with all limits.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.rates.take(sourceOf(triesFrom, peer), mostTries, 1)
@@ -25,7 +25,7 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 		wait = c.rates.take(source{app: triesOf, from: [16]byte(hash[:])}, mostTriesOfName, 1)
 	}
 	if wait > 0 {
-		return c.tooMany(wait, "too many passwords were tried from one address, or for one name; try again in %d s",
+		return c.tooMany(wait, "too many passwords or keys were tried from one address, or for one name; try again in %d s",
 			int64((wait+time.Second-1)/time.Second))
 	}
 	return nil

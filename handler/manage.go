@@ -2,6 +2,7 @@ package handler
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,29 +60,29 @@ func (m *manage) routes() []route {
 // admin, of the app or of all.
 func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
-	key := bearer(r.Header)
-	if key != "" {
-		of, err := m.Admin.KeyOfAll(r.Context(), key)
-		if err != nil {
-			return nil, false, visit.Unanswered(err)
-		}
-		if of != "" {
-			return m.Admin.As("key " + of), true, nil
-		}
-	}
+	ask := counter.Request{App: name, Key: bearer(r.Header)}
+	ask.Peer, _ = m.Proxies.client(r)
 	if name == "" {
 		kind := visit.Forbidden
-		if key == "" {
+		if ask.Key == "" {
 			kind = visit.BadKey
 		}
-		return nil, false, visit.Errorf(kind, "key", "this takes a key of all apps: footfall key add --scope admin makes one")
+		err = visit.Errorf(kind, "key", "this takes a key of all apps: footfall key add --scope admin makes one")
+	} else if err = m.counter.AuthorizeAdmin(r.Context(), ask); err == nil {
+		return m.Admin.As("key " + app.KeyName(ask.Key)), false, nil
 	}
-	ask := counter.Request{App: name, Key: key}
-	ask.Peer, _ = m.Proxies.client(r)
-	if err := m.counter.AuthorizeAdmin(r.Context(), ask); err != nil {
+	refused, is := errors.AsType[*visit.Error](err)
+	if ask.Key == "" || !is || !slices.Contains([]visit.Kind{visit.BadKey, visit.Forbidden, visit.NotFound}, refused.Kind) {
 		return nil, false, err
 	}
-	return m.Admin.As("key " + app.KeyName(key)), false, nil
+	of, failed := m.Admin.KeyOfAll(r.Context(), ask.Key)
+	if failed != nil {
+		return nil, false, visit.Unanswered(failed)
+	}
+	if of == "" { // whoever guesses is slowed down
+		return nil, false, cmp.Or(m.counter.Try(ask.Peer, ""), err)
+	}
+	return m.Admin.As("key " + of), true, nil
 }
 
 // apps answers /api/apps.
@@ -189,13 +190,18 @@ func (m *manage) several(c echo.Context, thing *admin.Thing) error {
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
 }
 
-// addThing adds a thing to an app. Only who may change all apps adds keys by which these are changed.
+// forAllAlone are values of fields that those alone give who may change all apps: a key that changes
+// apps, and a webhook that leads into the network of the service.
+var forAllAlone = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
+
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
-	if !ofAll && thing.Name == "keys" && slices.Contains(given["scope"], string(app.ScopeAdmin)) {
-		return nil, visit.Errorf(visit.Forbidden, "scope", "keys of the scope %s are made by those who may change all apps", app.ScopeAdmin)
-	}
 	if err := thing.Check(given); err != nil {
 		return nil, err
+	}
+	for field, value := range forAllAlone {
+		if !ofAll && slices.Contains(given[field], value) {
+			return nil, visit.Errorf(visit.Forbidden, field, "%s is for those alone who may change all apps", value)
+		}
 	}
 	return thing.Add(ctx, a, name, given)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(404, "DELETE", "/api/apps/blog/notes/x", "", `is not a number`)
 	call(200, "DELETE", "/api/apps/blog/notes/1", "")
 	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example"}`, `is no public address`)
+	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example","private":"yes"}`, `private: \"yes\" is not`)
 	call(201, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example","private":true}`, `"secret":"whsec_`)
 	call(200, "GET", "/api/apps/blog/webhooks", "", `"target":"two.example"`, `"answers":[]`)
 	call(200, "DELETE", "/api/apps/blog/webhooks/1", "")
@@ -113,11 +115,15 @@ func TestProgramsChangeApps(t *testing.T) {
 	e.SignIn(t, desk.Owner, account.Rights{})
 	call(400, "POST", "/api/accounts", `{"name":"Max","look":["nobody nowhere"]}`, `look: \"nobody nowhere\" is not the name of an app`)
 	call(400, "POST", "/api/accounts", `{"name":"Max","colour":"red"}`, `colour: an account has none`)
+	call(400, "POST", "/api/accounts", `{"name":"Max","owner":"yes"}`, `owner: \"yes\" is not known`)
 	call(201, "POST", "/api/accounts", `{"name":"Max","look":["blog"],"change":["shop"]}`, `"url":"`+e.public+`/start/`)
 	max := "/api/accounts/" + fmt.Sprint(told["id"])
 	call(400, "POST", "/api/accounts", `{"name":"max"}`)
 	call(200, "GET", "/api/accounts", "", `"name":"Olga"`, `"change":["shop"]`, `"look":["blog"]`)
 	call(200, "PATCH", max, `{"look":["demo"]}`)
+	for _, wrong := range []string{`{"owner":1}`, `{"owner":[]}`, `{"owner":"TRUE"}`, `{"name":"Ann"}`} {
+		call(400, "PATCH", max, wrong)
+	}
 	call(200, "GET", "/api/accounts", "", `"change":["shop"]`, `"look":["demo"]`)
 	call(201, "POST", max+"/link", "", `/start/`)
 	call(200, "DELETE", max, "")
@@ -164,10 +170,12 @@ func TestRightsOfKeys(t *testing.T) {
 			call{"POST", "/api/apps/shop/" + thing.Name, `{"nothing":1}`, "its own, all"},
 			call{"DELETE", "/api/apps/shop/" + thing.Name + "/none", "", "its own, all"})
 	}
-	calls = append(calls, call{"DELETE", "/api/apps/shop", "", "its own, all"}) // last, by its own
+	hook := call{"POST", "/api/apps/shop/webhooks", `{"url":"http://127.0.0.1/","site":"example.com","private":true}`, "all"}
+	calls = append(calls, hook, call{"DELETE", "/api/apps/shop", "", "its own, all"}) // last, by its own
 	before := e.One(t, `SELECT count(*) FROM changes`)
 	for _, as := range callers[:7] {
 		for _, c := range calls {
+			e.Clock.Set(e.Clock.Now().Add(time.Minute)) // as wrong keys are tried ten times a minute
 			a := e.manage(c.method, c.path, as.key, c.body)
 			if as.key == "" || as.who == "a link" || as.who == "admin of another app" && strings.HasPrefix(c.path, "/api/apps/shop") {
 				assert.Contains(t, []int{401, 403}, a.status, "%s: %v: %s", as.who, c, a.body)
@@ -179,11 +187,24 @@ func TestRightsOfKeys(t *testing.T) {
 	assert.Equal(t, before, e.One(t, `SELECT count(*) FROM changes`), "nothing was changed")
 	for _, as := range callers[7:] {
 		for _, c := range calls {
+			e.Clock.Set(e.Clock.Now().Add(time.Minute))
 			a := e.manage(c.method, c.path, as.key, c.body)
 			allowed := a.status < 300 || a.status == 400 || a.status == 404
 			assert.Equal(t, strings.Contains(c.allowed, as.who), allowed, "%s: %v: %d %s", as.who, c, a.status, a.body)
 		}
 	}
+	e.Clock.Set(e.Clock.Now().Add(time.Minute))
+	for i := range 11 {
+		a := e.manage("GET", "/api/apps", "footfall_wrong", "")
+		assert.Equal(t, map[bool]int{true: 403, false: 429}[i < 10], a.status, "try %d", i)
+	}
+	used := `SELECT used_at::text FROM admin_keys WHERE name = '` + app.KeyName(all) + `'`
+	was := e.texts(used)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps", all, "").status)
+	assert.Equal(t, was, e.texts(used), "that a key is used is written once a minute")
+	e.Exec(t, `UPDATE admin_keys SET used_at = now() - interval '61 s'`)
+	assert.Equal(t, 200, e.manage("GET", "/api/apps", all, "").status)
+	assert.NotEqual(t, was, e.texts(used))
 	assert.Empty(t, e.Table(t, `SELECT * FROM changes WHERE changes::text LIKE '%`+all[30:]+`%' OR changes::text LIKE '%`+link[9:]+`%'`))
 	e.close()
 	assert.NotContains(t, e.log.String(), all[18:])

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -34,18 +33,20 @@ func (m *manage) accounts(c echo.Context) error {
 		if err != nil {
 			return err
 		}
+		name := strings.Join(given["name"], " ")
+		delete(given, "name")
 		rights, err := rightsOf(given, nil)
 		if err != nil {
 			return err
 		}
-		id, token, err := accounts.Add(c.Request().Context(), strings.Join(given["name"], " "), rights)
+		id, token, err := accounts.Add(c.Request().Context(), name, rights)
 		return m.tell(c, http.StatusCreated, err, func() (any, error) { return object{"id": id, "url": m.startLink(c, token)}, nil })
 	}
 	all, err := accounts.List(c.Request().Context())
 	list := []object{}
 	for _, e := range all {
 		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": appsOf(e, account.Look),
-			"change": appsOf(e, account.Change), "used": orNull(e.Used), "link_until": orNull(e.LinkUntil)})
+			"change": appsOf(e, account.Change), "used": e.Used, "link_until": e.LinkUntil})
 	}
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
@@ -93,13 +94,6 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-func orNull(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t
-}
-
 // appsOf are the apps with which an account may do just that.
 func appsOf(e account.Entry, right account.Right) []string {
 	names := []string{}
@@ -116,7 +110,11 @@ func appsOf(e account.Entry, right account.Right) []string {
 // named any more are lost.
 func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
-		r.Owner = ptrTo(slices.Equal(owner, []string{"true"}))
+		said := strings.Join(owner, " ")
+		if said != "true" && said != "false" {
+			return r, visit.Errorf(visit.Invalid, "owner", "%.64q is not known: write true or false", said)
+		}
+		r.Owner = ptrTo(said == "true")
 	}
 	r.Apps = map[string]account.Right{}
 	for name, right := range had {
@@ -133,7 +131,7 @@ func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights
 		}
 	}
 	for name := range given {
-		if !slices.Contains([]string{"name", "owner", "look", "change"}, name) {
+		if !slices.Contains([]string{"owner", "look", "change"}, name) {
 			return r, visit.Errorf(visit.Invalid, name, "an account has none: leave it out")
 		}
 	}

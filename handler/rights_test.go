@@ -52,6 +52,9 @@ var rights = []right{
 	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"hosts"}, "site": {"evil.example"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
 	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"keys"}, "scope": {"read"}}, [7]int{403, 403, 403, 403, 200, 200, 403}},
 	{"POST", "/settings/shop", url.Values{"do": {"set"}, "of": {"counting"}, "keep-query": {"q"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"webhooks"}, "url": {"http://127.0.0.1/"}, "site": {"example.com"},
+		"private": {"true"}}, [7]int{403, 403, 403, 403, 400, 200, 403}},
+	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"keys"}, "scope": {"admin"}}, [7]int{403, 403, 403, 403, 400, 200, 403}},
 	{"PATCH", "/api/apps/shop", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
 	{"DELETE", "/api/apps/shop", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
 	{"GET", "/api/apps/shop/keys", nil, [7]int{401, 401, 403, 401, 401, 401, 401}},
@@ -72,7 +75,7 @@ func TestRights(t *testing.T) {
 	looks, others := e.member("Ann", "shop"), e.SignIn(t, "Bob", account.Rights{Apps: map[string]account.Right{"other": account.Change}})
 	state := func() []string {
 		return e.Table(t, `SELECT name, sites, public_counts, keep_query, (SELECT count(*) FROM keys), (SELECT count(*) FROM notes),
-			(SELECT count(*) FROM accounts) FROM apps ORDER BY 1`)
+			(SELECT count(*) FROM accounts), (SELECT count(*) FROM webhooks) FROM apps ORDER BY 1`)
 	}
 	for _, line := range rights {
 		for i, asker := range askers {
@@ -103,7 +106,7 @@ func TestRights(t *testing.T) {
 	// Each route of the dashboard stands in the table, or is here for a reason.
 	apart := []string{"/", "/dash", "/dash/", "/enter", "/leave", "/start/:token", "/begin", "/proof", "/robots.txt", "/favicon.ico",
 		"/dash/style.css", "/dash/dash.js", "/dash/icon.svg"} // nobody's in particular, or of one's own session
-	for _, r := range (&dashboard{reports: &reports{service: &service{Options: Options{Admin: e.Admin}}}}).routes() {
+	for _, r := range (&dashboard{reports: &reports{service: &service{Options: e.options}}}).routes() {
 		at := strings.NewReplacer(":app", "shop", ":site", "example.com", ":token", "{link}").Replace(r.path)
 		tried := slices.ContainsFunc(rights, func(line right) bool { path, _, _ := strings.Cut(line.path, "?"); return path == at })
 		assert.True(t, tried || slices.Contains(apart, r.path), "%s has no line in the table of rights", r.path)

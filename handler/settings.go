@@ -25,8 +25,9 @@ type changing struct {
 	admin  *admin.Admin // who changes is the reader
 	app    string       // whose settings it shows; "": those of the service
 	path   string
-	form   url.Values // what was sent; nil: nothing, or it was done
-	fault  error      // with what was sent
+	form   url.Values   // what was sent; nil: nothing, or it was done
+	fault  *visit.Error // with what was sent
+	told   bool         // the fault stands in a form
 	page   web.Settings
 	shown  []web.Section // what was asked to be shown
 	asks   *web.Section  // what is asked once more before it is done
@@ -54,10 +55,8 @@ func (d *dashboard) settings(c echo.Context) error {
 			return err
 		}
 		done, err := do()
-		_, is := errors.AsType[*visit.Error](err)
+		fault, is := errors.AsType[*visit.Error](err)
 		switch {
-		case err != nil && !is && !admin.IsBehind(err), errors.Is(err, errOwners):
-			return err
 		case p.asks != nil:
 			p.page.Title, p.page.Sections = "Is this meant?", []web.Section{*p.asks}
 			return p.write(http.StatusOK)
@@ -67,14 +66,19 @@ func (d *dashboard) settings(c echo.Context) error {
 			p.page.Said, p.form = "Done. Some instance has not answered yet: it will know of it as soon as it can.", nil
 		case err == nil:
 			p.form = nil
+		case !is || !slices.Contains([]visit.Kind{visit.Invalid, visit.Forbidden, visit.NotFound}, fault.Kind), fault == errOwners:
+			return err
 		default:
-			p.fault = err
+			p.fault = fault
 		}
 	}
 	if err := show(); err != nil {
 		return err
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
+		if !p.told { // as what it was about is gone
+			p.page.Said = p.fault.Message
+		}
 		return p.write(http.StatusBadRequest)
 	}
 	return p.write(http.StatusOK)
@@ -102,8 +106,9 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	if p.form == nil || p.form.Get("do") != do || p.form.Get("of") != of || p.form.Get("one") != one {
 		return f
 	}
+	p.told = true
 	var rest []string
-	for line := range strings.SplitSeq(messageOf(p.fault), "\n") {
+	for line := range strings.SplitSeq(p.fault.Message, "\n") {
 		name, _, _ := strings.Cut(line, ":")
 		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == name }); at >= 0 {
 			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + " " + strings.TrimSpace(strings.TrimPrefix(line, name+":")))
@@ -131,13 +136,6 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 }
 
 func ptrTo[T any](value T) *T { return &value }
-
-func messageOf(err error) string {
-	if verr, is := errors.AsType[*visit.Error](err); is {
-		return verr.Error()
-	}
-	return ""
-}
 
 // sure reports whether somebody has said once more that what they ask for is meant; else a page asks,
 // and has them type a word, if there is one.

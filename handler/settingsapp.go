@@ -46,7 +46,10 @@ func (p *changing) doInApp() (then string, err error) {
 		if !p.sure("Delete the app", p.app, "All that was counted for app "+p.app+", its keys, links and notes are deleted.") {
 			return "", nil
 		}
-		return p.root + "/settings?done=deleted", p.admin.DeleteApp(ctx, p.app)
+		if err = p.admin.DeleteApp(ctx, p.app); admin.IsBehind(err) {
+			err = nil // its page is gone
+		}
+		return p.root + "/settings?done=deleted", err
 	}
 	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
 }
@@ -54,7 +57,7 @@ func (p *changing) doInApp() (then string, err error) {
 // set changes those settings of a form that are others than the page has shown: what somebody else has
 // changed meanwhile stays.
 func (p *changing) set() (then string, err error) {
-	var s app.Settings
+	given := admin.Given{}
 	for _, setting := range app.Declared {
 		typed := strings.ReplaceAll(p.form.Get(setting.Name), "\r\n", "\n")
 		if !p.form.Has(setting.Name) || typed == strings.ReplaceAll(p.form.Get("was."+setting.Name), "\r\n", "\n") {
@@ -62,7 +65,7 @@ func (p *changing) set() (then string, err error) {
 		}
 		values := []string{strings.TrimSpace(typed)}
 		if setting.Many {
-			values = slices.DeleteFunc(strings.FieldsFunc(typed, func(r rune) bool { return r == '\n' || r == ',' }),
+			values = slices.DeleteFunc(strings.FieldsFunc(typed, func(r rune) bool { return r == '\n' || r == ',' && setting.Name == "tags" }),
 				func(line string) bool { return strings.TrimSpace(line) == "" })
 			for i := range values {
 				values[i] = strings.TrimSpace(values[i])
@@ -71,9 +74,11 @@ func (p *changing) set() (then string, err error) {
 				values = []string{"none"}
 			}
 		}
-		if err := setting.Give(&s, values); err != nil {
-			return "", err
-		}
+		given[setting.Column()] = values
+	}
+	s, err := settingsOf(given)
+	if err != nil {
+		return "", err
 	}
 	lost, err := p.admin.LostBy(p.c.Request().Context(), p.app, s)
 	if err != nil || len(lost) > 0 && !p.sure("Change it", "", lost...) {
@@ -157,7 +162,7 @@ var groups = []struct {
 }{
 	{"counting", "Who counts, and what", []string{"site", "access", "public-counts", "tz", "bots", "respect-dnt", "ignore", "keep-query"}},
 	{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
-	{"kept", "What is kept", []string{"retain-days", "forget-days", "tags", "filters", "goal"}},
+	{"kept", "What is kept", []string{"retain-days", "forget-days", "tags", "filters", "titles", "goal"}},
 	{"limits", "Limits", []string{"max-requests", "max-new-pages"}},
 }
 
@@ -261,6 +266,9 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	}
 	var fields []web.Field
 	for _, f := range thing.Fields {
+		if forAllAlone[f.Name] == "true" && !p.reader.IsOwner() {
+			continue
+		}
 		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}
 		if thing.Name == "notes" { // as the page of a day says which
 			field.Value = p.c.QueryParam(f.Name)

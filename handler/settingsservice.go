@@ -1,17 +1,16 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"footfall/account"
 	"footfall/admin"
-	"footfall/counter/app"
 	"footfall/report/draw"
 	"footfall/visit"
 	"footfall/web"
@@ -28,7 +27,12 @@ func (p *changing) doInService() (then string, err error) {
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
 	id := int32(one) //nolint:gosec // it was parsed as one
-	accounts := p.Accounts.As(p.admin.Who())
+	accounts, of := p.Accounts.As(p.admin.Who()), account.Entry{}
+	if slices.Contains([]string{"link", "rights", "remove account"}, do) {
+		if of, err = accounts.Find(ctx, "#"+strconv.Itoa(int(id))); err != nil {
+			return "", err
+		}
+	}
 	switch keys := admin.ThingNamed("keys"); do {
 	case "password":
 		return p.setPassword()
@@ -36,9 +40,6 @@ func (p *changing) doInService() (then string, err error) {
 		return p.done("ended"), accounts.EndSession(ctx, p.reader.ID, id)
 	case "end others":
 		return p.done("ended"), accounts.EndSessions(ctx, p.reader.ID, p.reader.Session)
-	case "add app":
-		name := strings.TrimSpace(p.form.Get("name"))
-		return p.root + "/settings/" + name + "?done=added", p.addApp(name)
 	case "add":
 		return p.add(keys)
 	case "remove":
@@ -57,10 +58,6 @@ func (p *changing) doInService() (then string, err error) {
 		token, err := accounts.NewLink(ctx, id)
 		return "", p.tellLink(token, err)
 	case "rights":
-		of, err := accounts.Find(ctx, "#"+strconv.Itoa(int(id)))
-		if err != nil {
-			return "", err
-		}
 		rights, err := p.rights(of.Apps)
 		if err != nil {
 			return "", err
@@ -81,25 +78,12 @@ func (p *changing) setPassword() (then string, err error) {
 	if err := p.try(p.c, account.Folded(p.reader.Name)); err != nil {
 		return "", err
 	}
-	session, err := p.Accounts.As(p.admin.Who()).SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
+	session, err := p.Accounts.SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
 		browserOf(p.c.Request()))
 	if err == nil {
 		p.setCookie(p.c, sessionCookie, session, int(account.SessionFor.Seconds()))
 	}
 	return p.done("yes"), err
-}
-
-// addApp adds an app of one site.
-func (p *changing) addApp(name string) error {
-	var s app.Settings
-	for _, setting := range app.Declared {
-		if typed := strings.TrimSpace(p.form.Get(setting.Name)); typed != "" {
-			if err := setting.Give(&s, []string{typed}); err != nil {
-				return err
-			}
-		}
-	}
-	return p.admin.AddApp(p.c.Request().Context(), name, s)
 }
 
 // tellLink tells a link to an account, this once.
@@ -113,7 +97,7 @@ func (p *changing) tellLink(token string, err error) error {
 
 // rights reads what an account may do, of a form that says all of it.
 func (p *changing) rights(had map[string]account.Right) (account.Rights, error) {
-	given := admin.Given{"owner": {p.form.Get("owner")}}
+	given := admin.Given{"owner": {cmp.Or(p.form.Get("owner"), "false")}}
 	for _, right := range []account.Right{account.Look, account.Change} {
 		given[string(right)] = strings.FieldsFunc(p.form.Get(string(right)), func(r rune) bool { return strings.ContainsRune(" ,\r\n", r) })
 	}
@@ -145,7 +129,7 @@ func (p *changing) showService() error {
 		}
 	}
 	if p.reader.IsOwner() {
-		apps.Forms = []web.Form{p.formOfApp()}
+		apps.NewSite = p.root + "/new"
 	}
 	p.page.Sections = append(p.page.Sections, apps)
 	steps := []func(context.Context) error{p.showOwn}
@@ -158,28 +142,6 @@ func (p *changing) showService() error {
 		}
 	}
 	return nil
-}
-
-func (p *changing) formOfApp() web.Form {
-	field := func(name, kind string) web.Field {
-		return web.Field{Name: name, Label: web.Label(name), Kind: kind, Help: p.helpFor("app --" + name)}
-	}
-	counts, visitor := field("public-counts", "select"), field("visitor", "select")
-	for _, s := range app.Declared {
-		for _, word := range s.Choices {
-			switch s.Name {
-			case "public-counts":
-				counts.Choices = append(counts.Choices, web.Choice{Value: word})
-			case "visitor":
-				visitor.Choices = append(visitor.Choices, web.Choice{Value: word, Chosen: word == app.ByHash})
-			}
-		}
-	}
-	name := field("name", "text")
-	name.Help = p.helpFor("app <name>")
-	f := p.newForm("Add the app", "add app", "", "", name, field("site", "text"), field("tz", "text"), counts, visitor)
-	f.Folded = "Add an app"
-	return f
 }
 
 func (p *changing) showAccounts(ctx context.Context) error {
@@ -197,7 +159,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
 		link.Of, remove.Of = "for "+e.Name, e.Name
 		s.Rows = append(s.Rows, web.Row{Link: p.path + "?account=" + one + "#account", Forms: []web.Form{link, remove},
-			Cells: []string{orNumber(e), may, momentOrNone(e.Used), momentOrNone(e.LinkUntil)}})
+			Cells: []string{orNumber(e), may, cellOf(e.Used), cellOf(e.LinkUntil)}})
 		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
 			p.shown = append(p.shown, web.Section{ID: "account", Title: "What " + orNumber(e) + " may do",
 				Forms: []web.Form{p.newForm("Save", "rights", "", one, rightsFields(e)...)}})
@@ -217,13 +179,6 @@ func orNumber(e account.Entry) string {
 		return fmt.Sprintf("#%d", e.ID)
 	}
 	return e.Name
-}
-
-func momentOrNone(t time.Time) string {
-	if t.IsZero() {
-		return "–"
-	}
-	return cellOf(t)
 }
 
 // showOwn shows what is the reader's own.

@@ -21,6 +21,7 @@ type Section struct {
 	Rows            []Row
 	Forms           []Form
 	Pre             string // is shown as it is
+	NewSite         string // the address where an app is added; "": none is here
 }
 
 // Row is a line of a table, with what can be done to it.

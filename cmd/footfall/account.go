@@ -140,11 +140,11 @@ func (*accountListCmd) run(ctx context.Context, p *program) error {
 				switch {
 				case e.Password:
 					by = "password"
-				case e.Name != "" && e.LinkUntil.IsZero():
+				case e.Name != "" && e.LinkUntil == nil:
 					by = "proxy"
 				}
-				return []any{e.ID, cmp.Or(e.Name, "-"), may(e, account.Look, account.Change), may(e, account.Change), by, momentOf(e.Used),
-					momentOf(e.LinkUntil)}
+				return []any{e.ID, cmp.Or(e.Name, "-"), may(e, account.Look, account.Change), may(e, account.Change), by, moment(e.Used),
+					moment(e.LinkUntil)}
 			})
 	})
 }
@@ -156,12 +156,4 @@ func may(e account.Entry, one ...account.Right) string {
 	}
 	apps := slices.Sorted(maps.Keys(e.Apps))
 	return listed(slices.DeleteFunc(apps, func(app string) bool { return !slices.Contains(one, e.Apps[app]) }))
-}
-
-// momentOf is moment, for a time that is the zero one where there is none.
-func momentOf(t time.Time) string {
-	if t.IsZero() {
-		return moment(nil)
-	}
-	return moment(&t)
 }

@@ -12,27 +12,52 @@ import (
 	"footfall/db"
 )
 
-// Whatever the shell can set of an app, pages and programs can, too.
+// Whatever the shell can set of an app, pages and programs can, too: each setting is what it is called,
+// and no other.
 func TestEverySettingIsDeclared(t *testing.T) {
 	t.Parallel()
+	was := db.App{Tz: "UTC", Access: accessSites, Sites: []string{"a.example"}, Visitor: ByAddress, PublicCounts: PublicOff, RetainDays: 35,
+		Tags: []string{"hour"}}
+	values := map[string]any{"access": AccessOpen, "site": []string{"b.example"}, "tz": "Europe/Berlin", "public-counts": PublicRead,
+		"visitor": ByHash, "ipv6-prefix": 56, "retain-days": 40, "forget-days": 50, "tags": []string{"hour", "plan"}, "filters": "on",
+		"titles": "on", "goal": []string{"event:signup"}, "keep-query": []string{"q"}, "bots": botsSkip, "respect-dnt": true,
+		"ignore": []string{"192.0.2.0/24"}, "max-requests": int32(7), "max-new-pages": int32(8)}
 	declared := map[string]bool{"ignore-file": true} // which is read into ignore
 	for _, s := range Declared {
 		declared[s.Name] = true
 		var given Settings
-		_ = s.Of(&db.App{})
-		err := s.Give(&given, []string{"1"})
-		require.NoError(t, err, s.Name)
-		assert.NotEqual(t, Settings{}, given, s.Name)
+		row := db.App{}
+		require.Contains(t, values, s.Name)
+		typed := strings.Split((&Setting{of: func(*db.App) any { return values[s.Name] }}).Text(&row), "\n")
+		require.NoError(t, s.Give(&given, typed), s.Name)
 		if !s.Many {
 			assert.ErrorContains(t, s.Give(&given, []string{"1", "1"}), s.Name+": it is one value", s.Name)
 		}
-	}
-	words := regexp.MustCompile(`([a-z0-9])([A-Z])`)
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
-		name := field.Tag.Get("name")
-		if name == "" {
-			name = strings.ToLower(words.ReplaceAllString(field.Name, "$1-$2"))
+		row = was
+		require.NoError(t, given.Apply(&row, Secret("a secret of thirty-two characters")), s.Name)
+		for _, other := range Declared {
+			if other.Name == s.Name {
+				assert.EqualValues(t, values[s.Name], s.Of(&row), s.Name)
+			} else {
+				assert.Equal(t, other.Of(&was), other.Of(&row), "%s leaves %s as it is", s.Name, other.Name)
+			}
 		}
-		assert.True(t, declared[name], name)
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+			is := reflect.ValueOf(given).FieldByIndex(field.Index)
+			assert.Equal(t, nameOf(field) == s.Name, !is.IsNil(), "%s sets %s", s.Name, field.Name)
+		}
 	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+		assert.True(t, declared[nameOf(field)], field.Name)
+	}
+}
+
+var words = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// nameOf is how the shell calls a field.
+func nameOf(field reflect.StructField) string {
+	if name := field.Tag.Get("name"); name != "" {
+		return name
+	}
+	return strings.ToLower(words.ReplaceAllString(field.Name, "$1-$2"))
 }

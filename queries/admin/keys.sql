@@ -59,9 +59,16 @@ WHERE name = @name
   AND revoked_at IS NULL;
 
 -- name: AdminKeyUse :one
--- The name of a key that opens all apps, which is used; no row if it is revoked, or none.
-UPDATE admin_keys
-SET used_at = now()
-WHERE hash = @hash
-  AND revoked_at IS NULL
-RETURNING name;
+-- The name of a key that opens all apps, which is used: that is written once a minute; no row if it is
+-- revoked, or none.
+WITH used AS (
+    UPDATE admin_keys AS u
+    SET used_at = now()
+    WHERE u.hash = @hash
+      AND u.revoked_at IS NULL
+      AND (u.used_at IS NULL OR u.used_at < now() - interval '1 minute')
+)
+SELECT k.name
+FROM admin_keys AS k
+WHERE k.hash = @hash
+  AND k.revoked_at IS NULL;
