@@ -133,7 +133,7 @@ func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token str
 		if err := q.ShareAdd(ctx, ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay}); err != nil {
 			return err
 		}
-		return q.note(ctx, of, "link", "", fmt.Sprintf("%s_… (%s, until %s)", name, sitesOf(shown), visit.DayText(lastDay)))
+		return q.note(ctx, of, "link", "", fmt.Sprintf("%s_… (%s, until %s)", name, SitesOf(shown), visit.DayText(lastDay)))
 	})
 	return token, lastDay, err
 }
@@ -181,8 +181,8 @@ func siteOf(row *db.App, typed string) (*string, error) {
 	return &site, err
 }
 
-// sitesOf names the site of an app that something is about; nil: all of them.
-func sitesOf(site *string) string {
+// SitesOf names the site of an app that something is about; nil: all of them.
+func SitesOf(site *string) string {
 	if site == nil {
 		return "all sites"
 	}

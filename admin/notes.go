@@ -42,7 +42,7 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 
 // said is a note as it is told of.
 func (n NotesListRow) said() string {
-	return visit.DayText(n.DayID) + ", " + sitesOf(n.Site) + ": " + n.Text
+	return visit.DayText(n.DayID) + ", " + SitesOf(n.Site) + ": " + n.Text
 }
 
 // AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of

@@ -28,7 +28,8 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		for _, site := range given {
 			if !slices.Contains(row.Sites, site) {
-				return nil, visit.Errorf(visit.NotFound, "site", "app %s does not list %s, but %s", name, visit.Shown(site), shownSites(row.Sites))
+				return nil, visit.Errorf(visit.NotFound, "site", "app %s does not list %s, but %s", name, visit.Shown(site),
+					strings.Join(ShownSites(row.Sites), ", "))
 			}
 		}
 		rest := slices.DeleteFunc(slices.Clone(row.Sites), func(site string) bool { return slices.Contains(given, site) })
@@ -74,13 +75,13 @@ func checkDropped(was, row *db.App) error {
 		return nil
 	}
 	return visit.Errorf(visit.Invalid, "site", "app %s counts %s, which this list leaves out: app site add %[1]s adds sites to the list, and "+
-		"app site remove %[1]s takes some out", row.Name, shownSites(dropped))
+		"app site remove %[1]s takes some out", row.Name, strings.Join(ShownSites(dropped), ", "))
 }
 
-func shownSites(sites []string) string {
-	var shown []string
+// ShownSites names sites for people.
+func ShownSites(sites []string) (shown []string) {
 	for _, site := range sites {
 		shown = append(shown, visit.Shown(site))
 	}
-	return strings.Join(shown, ", ")
+	return shown
 }

@@ -65,15 +65,18 @@ func describeOne(k report.Report, of object) object {
 			"application/json": object{"schema": schema}, "text/csv": object{"schema": object{"type": "string"}, "example": of["csv"]},
 		}},
 	}
-	for status, name := range map[string]string{
-		"304": "NotModified", "400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound",
-		"429": "TooMany", "503": "Unavailable",
-	} {
-		responses[status] = refer("responses", name)
-	}
+	responses["304"] = refer("responses", "NotModified")
+	describeRefusals(responses)
 	return object{
 		"tags": []any{"reports"}, "operationId": k.Name, "summary": of["summary"], "description": of["description"],
 		"parameters": parameters, "security": []any{object{"key": []any{}}, object{}}, "responses": responses,
+	}
+}
+
+func describeRefusals(responses object) {
+	for status, name := range map[string]string{"400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound", "429": "TooMany",
+		"503": "Unavailable"} {
+		responses[status] = refer("responses", name)
 	}
 }
 
@@ -196,10 +199,7 @@ func describeThing(paths object, thing admin.Thing, below, of string, parameters
 func describeChange(id, summary string, given, told object, parameters ...string) object {
 	body := func(schema object) object { return object{"application/json": object{"schema": schema}} }
 	success, responses := "200", object{}
-	for status, name := range map[string]string{"400": "Invalid", "401": "BadKey", "403": "Forbidden", "404": "NotFound", "429": "TooMany",
-		"503": "Unavailable"} {
-		responses[status] = refer("responses", name)
-	}
+	describeRefusals(responses)
 	operation := object{"tags": []any{"changes"}, "operationId": id, "summary": summary, "security": []any{object{"key": []any{}}},
 		"responses": responses}
 	if given != nil {

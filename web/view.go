@@ -112,7 +112,7 @@ func (v *view) readWho(q url.Values) error {
 		return nil
 	}
 	if v.after = q.Get("after"); !v.app.Names {
-		return visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in with a key of the scope read")
+		return visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in")
 	}
 	return nil
 }

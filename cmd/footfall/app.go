@@ -185,8 +185,12 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 			whose = ", since this machine tells no other time zone"
 		}
 	}
-	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error {
+	var added db.App
+	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) (err error) {
 		if err := a.AddApp(ctx, c.Name, c.settings()); err != nil {
+			return err
+		}
+		if added, err = a.AppNamed(ctx, c.Name); err != nil {
 			return err
 		}
 		return c.find(ctx, a)
@@ -194,12 +198,8 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "added app %s, which counts days of %s%s. The first visit fixes that; until then this changes it:\n\n  %s\n\n%s\n",
-		c.Name, *c.TZ, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[*c.Visitor])
-	access := orZero(c.Access)
-	public := cmp.Or(orZero(c.PublicCounts), app.PublicOff)
-	if access == app.AccessOpen && c.PublicCounts == nil {
-		public = app.PublicRead
-	}
+		c.Name, added.Tz, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[added.Visitor])
+	access, public := added.Access, added.PublicCounts
 	fmt.Fprintf(p.stdout, "%s This changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
 	if access != "key" { // for which no page counts
 		c.printLines(p)
@@ -238,12 +238,12 @@ func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 
 func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.AddSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listedSites(sites))
+	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
 }
 
 func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.RemoveSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listedSites(sites))
+	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
 }
 
 func (*appListCmd) run(ctx context.Context, p *program) error {
@@ -253,7 +253,7 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 			return fmt.Errorf("list apps: %w", err)
 		}
 		return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
-			sites := listedSites(app.Sites)
+			sites := listed(admin.ShownSites(app.Sites))
 			return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(besides(app))}
 		})
 	})
@@ -306,14 +306,6 @@ func orZero[T any](p *T) (value T) {
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
-func listedSites(sites []string) string {
-	var shown []string
-	for _, site := range sites {
-		shown = append(shown, visit.Shown(site))
-	}
-	return listed(shown)
-}
-
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
@@ -342,7 +334,7 @@ func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 }
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…")), "revoked the key of app %s", c.App)
+	return p.done(a.RevokeKey(ctx, c.App, c.Key), "revoked the key of app %s", c.App)
 }
 
 func (c *allKeyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -354,7 +346,7 @@ func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 }
 
 func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, "", strings.TrimSuffix(c.Key, "_…")), "revoked the key of all apps")
+	return p.done(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
 }
 
 // moment writes a time for people; nil is "-".
@@ -378,7 +370,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	shares, err := a.Shares(ctx, c.App)
 	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
-		return []any{s.Name + "_…", sitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
+		return []any{s.Name + "_…", admin.SitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
 	})
 }
 
@@ -388,19 +380,19 @@ func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 
 func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
-	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), sitesOf(n.Site), n.Text, n.ID)
+	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
 }
 
 func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	notes, err := a.Notes(ctx, c.App)
 	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n admin.NotesListRow) []any {
-		return []any{n.ID, visit.DayText(n.DayID), sitesOf(n.Site), n.Text}
+		return []any{n.ID, visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text}
 	})
 }
 
 func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.RemoveNote(ctx, c.App, c.Number)
-	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), sitesOf(n.Site), n.Text)
+	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
 }
 
 func (c *webhookAddCmd) check(g globals) faults {
@@ -439,6 +431,3 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 		return []any{moment(&ch.At), ch.Who, cmp.Or(orZero(ch.App), "-"), ch.What, cmp.Or(ch.Was, "-"), cmp.Or(ch.IsNow, "-")}
 	})
 }
-
-// sitesOf names the site of an app that something is about; nil: all of them.
-func sitesOf(site *string) string { return cmp.Or(visit.Shown(orZero(site)), "all sites") }
