@@ -17,7 +17,7 @@ import (
 	"footfall/visit"
 )
 
-// For how long things hold, as the tables know.
+// For how long things hold.
 const (
 	SessionFor = 30 * 24 * time.Hour // a browser that has signed in
 	LinkFor    = 7 * 24 * time.Hour  // a link to an account
@@ -93,6 +93,9 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
+// ago is when what ends now began that holds for so long.
+func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
+
 // Any reports whether there is an account.
 func (s *Accounts) Any(ctx context.Context) (any bool, err error) {
 	err = s.read(ctx, func(q *Queries) (err error) { any, err = q.AccountsAny(ctx); return err })
@@ -105,7 +108,10 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		return nil, nil
 	}
 	var row AccountOfSessionRow
-	err := s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountOfSession(ctx, hashOf(session)); return err })
+	err := s.read(ctx, func(q *Queries) (err error) {
+		row, err = q.AccountOfSession(ctx, AccountOfSessionParams{Hash: hashOf(session), Since: ago(SessionFor)})
+		return err
+	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
@@ -142,19 +148,9 @@ var errWrong = visit.Errorf(visit.Forbidden, "", "this name and password do not 
 // SignIn gives a browser a session, if the name and the password are right. What is done does not
 // tell whether there is such a name.
 func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (session string, err error) {
-	var row AccountNamedRow
-	if _, folded, err := readName(name); err == nil {
-		err = s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountNamed(ctx, folded); return err })
-		if err != nil && !errors.Is(err, db.ErrNoRows) {
-			return "", err
-		}
-	}
-	right, err := s.checkPassword(ctx, row.Password, password)
+	row, err := s.check(ctx, name, password)
 	if err != nil {
 		return "", err
-	}
-	if !right {
-		return "", errWrong
 	}
 	err = s.read(ctx, func(q *Queries) (err error) {
 		session, err = signIn(ctx, q, row.ID, row.Password, browser)
@@ -163,33 +159,49 @@ func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (
 	return session, err
 }
 
+// check returns the account of a name if the password is its own, or errWrong.
+func (s *Accounts) check(ctx context.Context, name, password string) (row AccountNamedRow, err error) {
+	if _, folded, err := readName(name); err == nil {
+		err = s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountNamed(ctx, folded); return err })
+		if err != nil && !errors.Is(err, db.ErrNoRows) {
+			return row, err
+		}
+	}
+	right, err := s.checkPassword(ctx, row.Password, password)
+	if err == nil && !right {
+		err = errWrong
+	}
+	return row, err
+}
+
 // signIn makes a session of an account that still has a password.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newToken()
-	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser})
+	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
+		Since: ago(SessionFor)})
 	if err == nil && added == 0 {
 		return "", errWrong
 	}
 	return session, err
 }
 
+// errNotYours is the answer to a wrong password of who is signed in, and to one that was changed at this moment.
+var errNotYours = visit.Errorf(visit.Forbidden, "old", "this is not your password")
+
 // SetPassword gives an account that has a password another one. All its sessions end, and the browser gets a new one.
 func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
-	var stored string
-	if err := s.read(ctx, func(q *Queries) (err error) { stored, err = q.AccountPassword(ctx, a.ID); return err }); err != nil {
+	row, err := s.check(ctx, a.Name, old)
+	if errors.Is(err, errWrong) {
+		return "", errNotYours
+	} else if err != nil {
 		return "", err
-	}
-	if right, err := s.checkPassword(ctx, stored, old); err != nil {
-		return "", err
-	} else if !right {
-		return "", visit.Errorf(visit.Forbidden, "old", "this is not your password")
 	}
 	hashed, err := s.newPassword(ctx, a.Name, new)
 	if err != nil {
 		return "", err
 	}
 	err = s.inTx(ctx, func(q *Queries) (err error) {
-		session, err = setPassword(ctx, q, AccountSetPasswordParams{ID: a.ID, Password: &hashed}, browser)
+		session, err = setPassword(ctx, q, AccountSetPasswordParams{ID: a.ID, Password: &hashed, Was: &row.Password}, browser)
 		return err
 	})
 	return session, err
@@ -199,16 +211,18 @@ func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browse
 // gives the browser a new one.
 func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
 	set, err := q.AccountSetPassword(ctx, p)
-	if err == nil && set == 0 {
+	switch {
+	case err == nil && set == 0 && p.Was != nil:
+		err = errNotYours
+	case err == nil && set == 0:
 		err = errNoLink
-	}
-	if err == nil {
+	case err == nil:
 		err = q.SessionsEnd(ctx, SessionsEndParams{Account: p.ID})
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := notePassword(ctx, q, "", p.ID, "another password"); err != nil {
+	if err := note(ctx, q, "", p.ID, "another password"); err != nil {
 		return "", err
 	}
 	return signIn(ctx, q, p.ID, *p.Password, browser)
@@ -219,16 +233,16 @@ type Session = SessionsOfRow
 
 // Sessions lists the sessions of an account, the last used first.
 func (s *Accounts) Sessions(ctx context.Context, account int32) (all []Session, err error) {
-	err = s.read(ctx, func(q *Queries) (err error) { all, err = q.SessionsOf(ctx, account); return err })
+	err = s.read(ctx, func(q *Queries) (err error) {
+		all, err = q.SessionsOf(ctx, SessionsOfParams{Account: account, Since: ago(SessionFor)})
+		return err
+	})
 	return all, err
 }
 
 // EndSession ends a session of an account; one that is over already ends as well.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
-	return s.read(ctx, func(q *Queries) error {
-		_, err := q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session})
-		return err
-	})
+	return s.read(ctx, func(q *Queries) error { return q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session}) })
 }
 
 // EndSessions ends all sessions of an account but for one (0: all).

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,41 @@ func TestLinksAreUsedOnce(t *testing.T) {
 	assert.EqualValues(t, 1, named.Load())
 }
 
+// An owner who has not followed the link yet is none who could take over; nor does a proxy's word, or the first
+// link, make an account that nobody is told of.
+func TestTheLastOwnerStays(t *testing.T) {
+	t.Parallel()
+	s, _ := newAccounts(t)
+	ctx := t.Context()
+	olga, err := s.Find(ctx, "Olga")
+	require.NoError(t, err)
+	owner, member := true, false
+	ann, link, err := s.Add(ctx, "Ann", Rights{Owner: &owner})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Remove(ctx, olga.ID), "the only owner")
+	require.ErrorContains(t, s.Set(ctx, olga.ID, Rights{Owner: &member}), "the only owner")
+	_, err = s.Follow(ctx, link, "", good, "a test")
+	require.NoError(t, err)
+	require.NoError(t, s.Remove(ctx, olga.ID))
+	require.ErrorContains(t, s.Remove(ctx, ann), "the only owner")
+
+	_, err = s.NewLink(ctx, olga.ID)
+	refused, _ := errors.AsType[*visit.Error](err)
+	require.NotNil(t, refused, err)
+	assert.Equal(t, visit.NotFound, refused.Kind)
+	for range 2 {
+		max, err := s.Named(ctx, "Max")
+		require.NoError(t, err)
+		assert.False(t, max.IsOwner())
+	}
+	conn, err := s.db.Connect(ctx)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, conn.Close(context.WithoutCancel(ctx))) }()
+	noted := dbtest.Column[string](t, conn, `SELECT who || ' | ' || was || ' | ' || is_now FROM changes ORDER BY id`)
+	assert.Equal(t, []string{"account Olga |  | Olga: everything", "shell |  | Ann: everything", "account Ann |  | Ann: another password",
+		"shell | Olga: everything | ", "account Max |  | Max: nothing"}, noted)
+}
+
 // A password that is changed ends all sessions but that of the browser that changed it.
 func TestPasswordEndsSessions(t *testing.T) {
 	t.Parallel()
@@ -152,7 +188,22 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.ErrorContains(t, err, "not your password")
 	_, err = s.SetPassword(ctx, a, good, "short", "this")
 	require.ErrorContains(t, err, "fewer than 10")
-	session, err := s.SetPassword(ctx, a, good, "eight trombones", "this")
+	// Somebody who knows the old one is no quicker than a link that ends it.
+	link, err := s.NewLink(ctx, a.ID)
+	require.NoError(t, err)
+	late, reset := *s, sync.Once{}
+	late.hash = func(password, salt []byte) []byte {
+		reset.Do(func() {
+			_, err := s.Follow(ctx, link, "", "nine trombones", "the owner's")
+			assert.NoError(t, err)
+		})
+		return s.hash(password, salt)
+	}
+	_, err = late.SetPassword(ctx, a, good, "ten trombones", "this")
+	require.ErrorIs(t, err, errNotYours)
+	other, err = s.SignIn(ctx, "olga", "nine trombones", "another")
+	require.NoError(t, err)
+	session, err := s.SetPassword(ctx, a, "nine trombones", "eight trombones", "this")
 	require.NoError(t, err)
 	gone, err := s.Of(ctx, other)
 	require.NoError(t, err)
@@ -168,6 +219,13 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, a)
 	assert.False(t, a.MayLook("demo") || a.MayChange("demo") || a.IsOwner(), "nobody")
+}
+
+// How long a password takes, which docs/security.md tells.
+func BenchmarkPassword(b *testing.B) {
+	for b.Loop() {
+		hashOfPassword([]byte(good), make([]byte, saltBytes))
+	}
 }
 
 func TestNames(t *testing.T) {

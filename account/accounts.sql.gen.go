@@ -38,10 +38,16 @@ func (q *Queries) AccountAdd(ctx context.Context, arg AccountAddParams) (int32, 
 }
 
 const accountAddNamed = `-- name: AccountAddNamed :exec
-INSERT INTO accounts (name, folded)
-SELECT $1::text, $2::text
-WHERE EXISTS (SELECT FROM accounts)
-ON CONFLICT (folded) DO NOTHING
+WITH added AS (
+    INSERT INTO accounts (name, folded)
+    SELECT $1::text, $2::text
+    WHERE EXISTS (SELECT FROM accounts)
+    ON CONFLICT (folded) DO NOTHING
+    RETURNING name
+)
+INSERT INTO changes (who, what, was, is_now)
+SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
+FROM added AS a
 `
 
 type AccountAddNamedParams struct {
@@ -49,13 +55,13 @@ type AccountAddNamedParams struct {
 	Folded string
 }
 
-// Adds an account without apps, which a proxy names, unless it would be the first.
+// Adds an account without apps, which a proxy names, unless it would be the first, and notes that.
 func (q *Queries) AccountAddNamed(ctx context.Context, arg AccountAddNamedParams) error {
 	_, err := q.db.Exec(ctx, accountAddNamed, arg.Name, arg.Folded)
 	return err
 }
 
-const accountAppRemove = `-- name: AccountAppRemove :execrows
+const accountAppRemove = `-- name: AccountAppRemove :exec
 DELETE FROM account_apps AS m
 USING apps AS p
 WHERE m.account_id = $1
@@ -69,12 +75,9 @@ type AccountAppRemoveParams struct {
 }
 
 // Lets an account look at an app no more.
-func (q *Queries) AccountAppRemove(ctx context.Context, arg AccountAppRemoveParams) (int64, error) {
-	result, err := q.db.Exec(ctx, accountAppRemove, arg.Account, arg.App)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) AccountAppRemove(ctx context.Context, arg AccountAppRemoveParams) error {
+	_, err := q.db.Exec(ctx, accountAppRemove, arg.Account, arg.App)
+	return err
 }
 
 const accountAppSet = `-- name: AccountAppSet :execrows
@@ -101,18 +104,15 @@ func (q *Queries) AccountAppSet(ctx context.Context, arg AccountAppSetParams) (i
 	return result.RowsAffected(), nil
 }
 
-const accountDelete = `-- name: AccountDelete :execrows
+const accountDelete = `-- name: AccountDelete :exec
 DELETE FROM accounts
 WHERE id = $1
 `
 
 // Deletes an account, with its sessions and links.
-func (q *Queries) AccountDelete(ctx context.Context, id int32) (int64, error) {
-	result, err := q.db.Exec(ctx, accountDelete, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) AccountDelete(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, accountDelete, id)
+	return err
 }
 
 const accountNamed = `-- name: AccountNamed :one
@@ -154,54 +154,43 @@ WITH used AS (
     WHERE s.hash = $1
       AND s.used_at < now() - interval '1 minute'
 )
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password, s.id AS session,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, s.id AS session,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM account_sessions AS s
 JOIN accounts AS a ON a.id = s.account_id
 WHERE s.hash = $1
-  AND s.created_at > now() - interval '30 days'
+  AND s.created_at > $2
 `
 
+type AccountOfSessionParams struct {
+	Hash  []byte
+	Since time.Time
+}
+
 type AccountOfSessionRow struct {
-	ID          int32
-	Owner       bool
-	Name        string
-	HasPassword bool
-	Session     int32
-	Looks       []string
-	Changes     []string
+	ID      int32
+	Owner   bool
+	Name    string
+	Session int32
+	Looks   []string
+	Changes []string
 }
 
 // The account that a session is of, and the apps that it may look at and change; no row for a
 // session that is over. Remembers about when it was used.
-func (q *Queries) AccountOfSession(ctx context.Context, hash []byte) (AccountOfSessionRow, error) {
-	row := q.db.QueryRow(ctx, accountOfSession, hash)
+func (q *Queries) AccountOfSession(ctx context.Context, arg AccountOfSessionParams) (AccountOfSessionRow, error) {
+	row := q.db.QueryRow(ctx, accountOfSession, arg.Hash, arg.Since)
 	var i AccountOfSessionRow
 	err := row.Scan(
 		&i.ID,
 		&i.Owner,
 		&i.Name,
-		&i.HasPassword,
 		&i.Session,
 		&i.Looks,
 		&i.Changes,
 	)
 	return i, err
-}
-
-const accountPassword = `-- name: AccountPassword :one
-SELECT coalesce(password, '')
-FROM accounts
-WHERE id = $1
-`
-
-// The password of an account, as it is stored.
-func (q *Queries) AccountPassword(ctx context.Context, id int32) (string, error) {
-	row := q.db.QueryRow(ctx, accountPassword, id)
-	var password string
-	err := row.Scan(&password)
-	return password, err
 }
 
 const accountSaid = `-- name: AccountSaid :many
@@ -265,6 +254,7 @@ SET password = $1,
     name     = coalesce(name, $2),
     folded   = coalesce(folded, $3)
 WHERE id = $4
+  AND ($5::text IS NULL OR password = $5)
 `
 
 type AccountSetPasswordParams struct {
@@ -272,15 +262,18 @@ type AccountSetPasswordParams struct {
 	Name     *string
 	Folded   *string
 	ID       int32
+	Was      *string
 }
 
-// Sets the password of an account, and its name, where it has none yet; no row where it is gone.
+// Sets the password of an account, and its name, where it has none yet; no row where it is gone, or
+// has another password by now than a given one.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,
 		arg.Name,
 		arg.Folded,
 		arg.ID,
+		arg.Was,
 	)
 	if err != nil {
 		return 0, err
@@ -358,15 +351,17 @@ func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 }
 
 const accountsLockOwners = `-- name: AccountsLockOwners :many
-SELECT id
-FROM accounts
-WHERE owner
-  AND name IS NOT NULL
-ORDER BY id
+SELECT a.id
+FROM accounts AS a
+WHERE a.owner
+  AND a.name IS NOT NULL
+  AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id))
+ORDER BY a.id
 FOR UPDATE
 `
 
-// The owners who can sign in, who stay owners up to the end of the transaction.
+// The owners who can sign in, with a password or by a proxy, who stay owners up to the end of the
+// transaction. One without a password to whom there is a link has not followed it.
 func (q *Queries) AccountsLockOwners(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, accountsLockOwners)
 	if err != nil {
@@ -392,8 +387,13 @@ SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS na
 FROM account_links AS l
 LEFT JOIN accounts AS a ON a.id = l.account_id
 WHERE l.hash = $1
-  AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > now() - interval '7 days' AND l.account_id IS NOT NULL)
+  AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > $2 AND l.account_id IS NOT NULL)
 `
+
+type LinkGetParams struct {
+	Hash  []byte
+	Since time.Time
+}
 
 type LinkGetRow struct {
 	Account int32
@@ -401,41 +401,52 @@ type LinkGetRow struct {
 }
 
 // The account of a link that holds, and its name; 0 where it makes the first account.
-func (q *Queries) LinkGet(ctx context.Context, hash []byte) (LinkGetRow, error) {
-	row := q.db.QueryRow(ctx, linkGet, hash)
+func (q *Queries) LinkGet(ctx context.Context, arg LinkGetParams) (LinkGetRow, error) {
+	row := q.db.QueryRow(ctx, linkGet, arg.Hash, arg.Since)
 	var i LinkGetRow
 	err := row.Scan(&i.Account, &i.Name)
 	return i, err
 }
 
-const linkSet = `-- name: LinkSet :exec
+const linkSet = `-- name: LinkSet :execrows
 INSERT INTO account_links (hash, account_id)
-VALUES ($1, $2)
+SELECT $1::bytea, a.id
+FROM accounts AS a
+WHERE a.id = $2
+FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now()
 `
 
 type LinkSetParams struct {
 	Hash    []byte
-	Account *int32
+	Account int32
 }
 
-// Adds the link by which an account gets a password, in place of another one.
-func (q *Queries) LinkSet(ctx context.Context, arg LinkSetParams) error {
-	_, err := q.db.Exec(ctx, linkSet, arg.Hash, arg.Account)
-	return err
+// Adds the link by which an account gets a password, in place of another one; no row where it is gone.
+func (q *Queries) LinkSet(ctx context.Context, arg LinkSetParams) (int64, error) {
+	result, err := q.db.Exec(ctx, linkSet, arg.Hash, arg.Account)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const linkTake = `-- name: LinkTake :one
 DELETE FROM account_links
 WHERE hash = $1
   AND account_id IS NOT NULL
-  AND created_at > now() - interval '7 days'
+  AND created_at > $2
 RETURNING account_id::integer
 `
 
+type LinkTakeParams struct {
+	Hash  []byte
+	Since time.Time
+}
+
 // Uses a link to an account up; no row where it does not hold.
-func (q *Queries) LinkTake(ctx context.Context, hash []byte) (int32, error) {
-	row := q.db.QueryRow(ctx, linkTake, hash)
+func (q *Queries) LinkTake(ctx context.Context, arg LinkTakeParams) (int32, error) {
+	row := q.db.QueryRow(ctx, linkTake, arg.Hash, arg.Since)
 	var account_id int32
 	err := row.Scan(&account_id)
 	return account_id, err
@@ -444,7 +455,7 @@ func (q *Queries) LinkTake(ctx context.Context, hash []byte) (int32, error) {
 const sessionAdd = `-- name: SessionAdd :execrows
 WITH over AS (
     DELETE FROM account_sessions AS s
-    WHERE s.created_at < now() - interval '30 days'
+    WHERE s.created_at < $5
 )
 INSERT INTO account_sessions (account_id, hash, browser)
 SELECT a.id, $1, $2
@@ -458,6 +469,7 @@ type SessionAddParams struct {
 	Browser  string
 	Account  int32
 	Password string
+	Since    time.Time
 }
 
 // Signs a browser in to an account that still has a password; no row where it has another one now.
@@ -468,6 +480,7 @@ func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, 
 		arg.Browser,
 		arg.Account,
 		arg.Password,
+		arg.Since,
 	)
 	if err != nil {
 		return 0, err
@@ -475,7 +488,7 @@ func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, 
 	return result.RowsAffected(), nil
 }
 
-const sessionEnd = `-- name: SessionEnd :execrows
+const sessionEnd = `-- name: SessionEnd :exec
 DELETE FROM account_sessions
 WHERE account_id = $1
   AND id = $2
@@ -487,12 +500,9 @@ type SessionEndParams struct {
 }
 
 // Ends a session of an account.
-func (q *Queries) SessionEnd(ctx context.Context, arg SessionEndParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sessionEnd, arg.Account, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) SessionEnd(ctx context.Context, arg SessionEndParams) error {
+	_, err := q.db.Exec(ctx, sessionEnd, arg.Account, arg.ID)
+	return err
 }
 
 const sessionsEnd = `-- name: SessionsEnd :exec
@@ -516,9 +526,14 @@ const sessionsOf = `-- name: SessionsOf :many
 SELECT id, created_at, used_at, browser
 FROM account_sessions
 WHERE account_id = $1
-  AND created_at > now() - interval '30 days'
+  AND created_at > $2
 ORDER BY used_at DESC, id DESC
 `
+
+type SessionsOfParams struct {
+	Account int32
+	Since   time.Time
+}
 
 type SessionsOfRow struct {
 	ID        int32
@@ -528,8 +543,8 @@ type SessionsOfRow struct {
 }
 
 // The sessions of an account that are not over, the last used first.
-func (q *Queries) SessionsOf(ctx context.Context, account int32) ([]SessionsOfRow, error) {
-	rows, err := q.db.Query(ctx, sessionsOf, account)
+func (q *Queries) SessionsOf(ctx context.Context, arg SessionsOfParams) ([]SessionsOfRow, error) {
+	rows, err := q.db.Query(ctx, sessionsOf, arg.Account, arg.Since)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 
 	"footfall/db"
@@ -45,14 +46,15 @@ func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func
 	return db.New(q.db).Note(ctx, s.who, "", "account", side(name, was), side(now, is))
 }
 
-// notePassword notes that an account has another password, or a link by which somebody chooses one.
-func notePassword(ctx context.Context, q *Queries, who string, id int32, what string) error {
-	name, _, err := said(ctx, q, id)
+// note notes that an account is new, with what it may do, or what else it has got: another password, or a link by which
+// somebody chooses one. Who "" is the account itself.
+func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
+	name, may, err := said(ctx, q, id)
 	if err != nil {
 		return err
 	}
 	if who == "" {
 		who = "account " + name
 	}
-	return db.New(q.db).Note(ctx, who, "", "account", "", name+": "+what)
+	return db.New(q.db).Note(ctx, who, "", "account", "", name+": "+cmp.Or(got, may))
 }

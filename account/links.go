@@ -2,7 +2,6 @@ package account
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,7 +35,10 @@ type Link struct {
 // Link returns what a link is; one that does nothing is visit.NotFound.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	var row LinkGetRow
-	err := s.read(ctx, func(q *Queries) (err error) { row, err = q.LinkGet(ctx, hashOf(token)); return err })
+	err := s.read(ctx, func(q *Queries) (err error) {
+		row, err = q.LinkGet(ctx, LinkGetParams{Hash: hashOf(token), Since: ago(LinkFor)})
+		return err
+	})
 	if errors.Is(err, db.ErrNoRows) {
 		err = errNoLink
 	}
@@ -69,20 +71,15 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 			session, err = begin(ctx, q, hashOf(token), set, browser)
 			return err
 		}
-		if set.ID, err = q.LinkTake(ctx, hashOf(token)); errors.Is(err, db.ErrNoRows) {
+		if set.ID, err = q.LinkTake(ctx, LinkTakeParams{Hash: hashOf(token), Since: ago(LinkFor)}); errors.Is(err, db.ErrNoRows) {
 			return errNoLink
 		} else if err != nil {
 			return err
 		}
-		if set.Folded != nil {
-			if _, err := q.AccountNamed(ctx, *set.Folded); !errors.Is(err, db.ErrNoRows) {
-				return cmp.Or(err, taken(name))
-			}
-		}
 		session, err = setPassword(ctx, q, set, browser)
 		return err
 	})
-	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // another one has got it at this moment
+	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // by the index of names
 		err = taken(name)
 	}
 	return session, err
@@ -107,6 +104,9 @@ func begin(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordPar
 	}
 	id, err := q.AccountAdd(ctx, AccountAddParams{Owner: true, Name: p.Name, Folded: p.Folded, Password: p.Password})
 	if err != nil {
+		return "", err
+	}
+	if err := note(ctx, q, "", id, ""); err != nil {
 		return "", err
 	}
 	return signIn(ctx, q, id, *p.Password, browser)

@@ -71,11 +71,8 @@ func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	}
 	_, folded, _ := readName(name)
 	at := slices.IndexFunc(all, func(e Entry) bool {
-		if e.Name == "" || folded == "" {
-			return strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
-		}
 		_, its, _ := readName(e.Name)
-		return its == folded || strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
+		return folded != "" && its == folded || strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
 	})
 	if at < 0 {
 		return Entry{}, visit.Errorf(visit.NotFound, "account", "there is none that is called %.100q: `footfall account list` names all", name)
@@ -112,14 +109,11 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 		if err := setRights(ctx, q, id, r); err != nil {
 			return err
 		}
-		shown, may, err := said(ctx, q, id)
-		if err != nil {
+		if err := note(ctx, q, s.who, id, ""); err != nil {
 			return err
 		}
-		if err := db.New(q.db).Note(ctx, s.who, "", "account", "", shown+": "+may); err != nil {
-			return err
-		}
-		return q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id})
+		_, err = q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: id})
+		return err
 	})
 	return id, token, err
 }
@@ -144,7 +138,7 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	}
 	for app, right := range r.Apps {
 		if right == None {
-			if _, err := q.AccountAppRemove(ctx, AccountAppRemoveParams{Account: id, App: app}); err != nil {
+			if err := q.AccountAppRemove(ctx, AccountAppRemoveParams{Account: id, App: app}); err != nil {
 				return err
 			}
 			continue
@@ -176,7 +170,7 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 		if err := checkOwners(ctx, q, id); err != nil {
 			return err
 		}
-		return s.noting(ctx, q, id, func() error { _, err := q.AccountDelete(ctx, id); return err })
+		return s.noting(ctx, q, id, func() error { return q.AccountDelete(ctx, id) })
 	})
 }
 
@@ -185,9 +179,13 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
 	token, hash := newToken()
 	return token, s.inTx(ctx, func(q *Queries) error {
-		if err := q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: &id}); err != nil {
+		set, err := q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: id})
+		if err == nil && set == 0 {
+			err = visit.Errorf(visit.NotFound, "account", "there is none with this number: it was removed")
+		}
+		if err != nil {
 			return err
 		}
-		return notePassword(ctx, q, s.who, id, "a link")
+		return note(ctx, q, s.who, id, "a link")
 	})
 }

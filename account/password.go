@@ -19,7 +19,7 @@ import (
 )
 
 // How passwords are hashed: by argon2id, in 19 MiB, which OWASP's list has as the least, and with
-// more passes than it asks for, so that a password takes about 75 ms of one core.
+// more passes than it asks for, so that a password takes about 65 ms of one core (BenchmarkPassword).
 const (
 	hashMemory   = 19 << 10 // KiB
 	hashPasses   = 8

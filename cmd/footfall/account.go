@@ -49,10 +49,14 @@ type rights struct {
 
 func (r rights) rights() account.Rights {
 	given := account.Rights{Owner: r.Owner, Apps: map[string]account.Right{}}
-	for right, apps := range map[account.Right][]string{account.Look: r.Look, account.Change: r.Change, account.None: r.Hide} {
-		for _, app := range apps {
-			given.Apps[app] = right
-		}
+	for _, app := range r.Look {
+		given.Apps[app] = account.Look
+	}
+	for _, app := range r.Change { // and look
+		given.Apps[app] = account.Change
+	}
+	for _, app := range r.Hide {
+		given.Apps[app] = account.None
 	}
 	return given
 }

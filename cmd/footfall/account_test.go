@@ -45,6 +45,10 @@ func TestAccounts(t *testing.T) {
 	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +- +password +\d{4}-.* UTC +-$`, list())
 	well(t, "account", "set", "ann smith", "--change", "demo", database)
 	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
+	for range 10 { // in whichever order they are given
+		well(t, "account", "set", "2", "--change", "demo", "--look", "demo", database)
+		require.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
+	}
 	well(t, "account", "set", "2", "--hide", "demo", database)
 	assert.Regexp(t, `(?m)^2 +Ann Smith +- +- +password `, list())
 	follow(well(t, "account", "link", "Ann Smith", public, database), "", "eight trombones")

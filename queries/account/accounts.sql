@@ -13,13 +13,13 @@ WITH used AS (
     WHERE s.hash = @hash
       AND s.used_at < now() - interval '1 minute'
 )
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password, s.id AS session,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, s.id AS session,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM account_sessions AS s
 JOIN accounts AS a ON a.id = s.account_id
 WHERE s.hash = @hash
-  AND s.created_at > now() - interval '30 days';
+  AND s.created_at > @since;
 
 -- name: AccountNamed :one
 -- The account of a name, as names are compared.
@@ -28,12 +28,6 @@ SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.password, '') AS 
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM accounts AS a
 WHERE a.folded = @folded::text;
-
--- name: AccountPassword :one
--- The password of an account, as it is stored.
-SELECT coalesce(password, '')
-FROM accounts
-WHERE id = @id;
 
 -- name: AccountsList :many
 -- All accounts: owners first, then by name. One that was never used was used in 1970.
@@ -55,19 +49,27 @@ ON CONFLICT (folded) DO NOTHING
 RETURNING id;
 
 -- name: AccountAddNamed :exec
--- Adds an account without apps, which a proxy names, unless it would be the first.
-INSERT INTO accounts (name, folded)
-SELECT @name::text, @folded::text
-WHERE EXISTS (SELECT FROM accounts)
-ON CONFLICT (folded) DO NOTHING;
+-- Adds an account without apps, which a proxy names, unless it would be the first, and notes that.
+WITH added AS (
+    INSERT INTO accounts (name, folded)
+    SELECT @name::text, @folded::text
+    WHERE EXISTS (SELECT FROM accounts)
+    ON CONFLICT (folded) DO NOTHING
+    RETURNING name
+)
+INSERT INTO changes (who, what, was, is_now)
+SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
+FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the password of an account, and its name, where it has none yet; no row where it is gone.
+-- Sets the password of an account, and its name, where it has none yet; no row where it is gone, or
+-- has another password by now than a given one.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),
     folded   = coalesce(folded, @folded)
-WHERE id = @id;
+WHERE id = @id
+  AND (sqlc.narg('was')::text IS NULL OR password = sqlc.narg('was'));
 
 -- name: AccountSetOwner :exec
 -- Makes an account one of an owner, or of a member.
@@ -76,15 +78,17 @@ SET owner = @owner
 WHERE id = @id;
 
 -- name: AccountsLockOwners :many
--- The owners who can sign in, who stay owners up to the end of the transaction.
-SELECT id
-FROM accounts
-WHERE owner
-  AND name IS NOT NULL
-ORDER BY id
+-- The owners who can sign in, with a password or by a proxy, who stay owners up to the end of the
+-- transaction. One without a password to whom there is a link has not followed it.
+SELECT a.id
+FROM accounts AS a
+WHERE a.owner
+  AND a.name IS NOT NULL
+  AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id))
+ORDER BY a.id
 FOR UPDATE;
 
--- name: AccountDelete :execrows
+-- name: AccountDelete :exec
 -- Deletes an account, with its sessions and links.
 DELETE FROM accounts
 WHERE id = @id;
@@ -98,7 +102,7 @@ WHERE p.name = @app
   AND p.deleted_at IS NULL
 ON CONFLICT (account_id, app_id) DO UPDATE SET may_change = excluded.may_change;
 
--- name: AccountAppRemove :execrows
+-- name: AccountAppRemove :exec
 -- Lets an account look at an app no more.
 DELETE FROM account_apps AS m
 USING apps AS p
@@ -111,7 +115,7 @@ WHERE m.account_id = @account
 -- Sessions go that are over.
 WITH over AS (
     DELETE FROM account_sessions AS s
-    WHERE s.created_at < now() - interval '30 days'
+    WHERE s.created_at < @since
 )
 INSERT INTO account_sessions (account_id, hash, browser)
 SELECT a.id, @hash, @browser
@@ -124,10 +128,10 @@ WHERE a.id = @account
 SELECT id, created_at, used_at, browser
 FROM account_sessions
 WHERE account_id = @account
-  AND created_at > now() - interval '30 days'
+  AND created_at > @since
 ORDER BY used_at DESC, id DESC;
 
--- name: SessionEnd :execrows
+-- name: SessionEnd :exec
 -- Ends a session of an account.
 DELETE FROM account_sessions
 WHERE account_id = @account
@@ -145,10 +149,13 @@ INSERT INTO account_links (hash)
 SELECT @hash::bytea
 WHERE NOT EXISTS (SELECT FROM accounts);
 
--- name: LinkSet :exec
--- Adds the link by which an account gets a password, in place of another one.
+-- name: LinkSet :execrows
+-- Adds the link by which an account gets a password, in place of another one; no row where it is gone.
 INSERT INTO account_links (hash, account_id)
-VALUES (@hash, @account)
+SELECT @hash::bytea, a.id
+FROM accounts AS a
+WHERE a.id = @account
+FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now();
 
 -- name: LinkGet :one
@@ -157,14 +164,14 @@ SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS na
 FROM account_links AS l
 LEFT JOIN accounts AS a ON a.id = l.account_id
 WHERE l.hash = @hash
-  AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > now() - interval '7 days' AND l.account_id IS NOT NULL);
+  AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > @since AND l.account_id IS NOT NULL);
 
 -- name: LinkTake :one
 -- Uses a link to an account up; no row where it does not hold.
 DELETE FROM account_links
 WHERE hash = @hash
   AND account_id IS NOT NULL
-  AND created_at > now() - interval '7 days'
+  AND created_at > @since
 RETURNING account_id::integer;
 
 -- name: StartsTake :many
