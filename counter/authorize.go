@@ -118,10 +118,7 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 			return reading, nil
 		}
 	}
-	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries, 1); wait > 0 {
-		return nil, c.tooMany(wait, "too many links that show nothing were followed from one address; try again in a minute")
-	}
-	return nil, ErrNoShare
+	return nil, cmp.Or(c.TryLink(peer), error(ErrNoShare))
 }
 
 // ErrNoShare says that a link shows nothing.

@@ -107,6 +107,7 @@ type Counter struct {
 	rates     *rates
 	bots      *bots
 	refused   sync.Map // string → Refused: by the name of the app
+	loaded    loads
 	countries *country.Countries
 	recorder  *record.Recorder
 	inbox     *inbox.Inbox
@@ -141,6 +142,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	c := &Counter{
 		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, log: o.Log, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(), countries: o.Countries,
+		loaded: loads{at: map[string]time.Time{}},
 	}
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))

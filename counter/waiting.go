@@ -2,6 +2,8 @@ package counter
 
 import (
 	"errors"
+	"strings"
+	"sync"
 	"time"
 
 	"footfall/counter/app"
@@ -15,8 +17,42 @@ type Refused struct {
 	At   time.Time
 }
 
-// refusedFor is for how long somebody is told of one.
-const refusedFor = 10 * time.Minute
+const (
+	refusedFor = 10 * time.Minute // for how long somebody is told of one, and of a page that has loaded the script
+	mostLoaded = 1000             // sites whose pages have
+)
+
+// loads are the sites of pages that have loaded the script from this instance, and when. A load names no app.
+type loads struct {
+	sync.Mutex
+	at map[string]time.Time
+}
+
+// NoteLoaded notes the site of a page that has loaded the script, for those who wait for its first visit.
+func (c *Counter) NoteLoaded(site string) {
+	c.loaded.Lock()
+	defer c.loaded.Unlock()
+	for other := range c.loaded.at {
+		if len(c.loaded.at) < mostLoaded {
+			break
+		}
+		delete(c.loaded.at, other) // any: whoever waits loads the script again
+	}
+	c.loaded.at[strings.Clone(site)] = c.clock()
+}
+
+// Loaded is when a page of the app has loaded the script last; the zero time: none has of late.
+func (r *Reading) Loaded() (last time.Time) {
+	loaded := &r.counter.loaded
+	loaded.Lock()
+	defer loaded.Unlock()
+	for site, at := range loaded.at {
+		if at.After(last) && r.counter.clock().Sub(at) < refusedFor && r.Counts(site) {
+			last = at
+		}
+	}
+	return last
+}
 
 // noteRefused notes why a page's visit was not counted, one an app. Programs with a key are told themselves.
 func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {

@@ -34,7 +34,7 @@ func (r *reports) badge(c echo.Context) error {
 		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Counted: b.Counted, ParseErr: parseErr,
 		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
-	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
+	ask.Peer = r.peer(request)
 	number, line, err := r.forBadge(c, ask, b)
 	cache := "max-age=0, must-revalidate"
 	if b.Count || err != nil {

@@ -46,7 +46,7 @@ func (d *dashboard) routes() []route {
 		{"/new", getOrPost, d.page(d.newSite)},
 		{"/new/:app", getOrPost, d.page(d.waiting)},
 	}
-	if d.Admin != nil && d.Accounts != nil {
+	if d.Admin != nil {
 		table = append(table, route{"/settings", getOrPost, d.page(d.settings)}, route{"/settings/:app", getOrPost, d.page(d.settings)})
 	}
 	for path, p := range web.Files {
@@ -158,8 +158,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, web.
 	if err != nil {
 		return nil, web.App{}, err
 	}
-	peer, _ := d.Proxies.client(r) // callers whose address is unknown share one limit
-	reading, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, MayLook: reader.MayLook, Peer: peer})
+	reading, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, MayLook: reader.MayLook, Peer: d.peer(r)})
 	if refused, ok := errors.AsType[*visit.Error](err); ok && refused.Kind != visit.Unavailable {
 		return nil, web.App{}, d.refuse(c, reader)
 	}
@@ -286,8 +285,7 @@ func (d *dashboard) shared(c echo.Context) error {
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
 	c.Set(homeOfPages, "") // of a link that shows nothing
 	r := c.Request()
-	peer, _ := d.Proxies.client(r) // callers whose address is unknown share one limit
-	reading, err := d.counter.AuthorizeLink(r.Context(), c.Param("token"), peer)
+	reading, err := d.counter.AuthorizeLink(r.Context(), c.Param("token"), d.peer(r))
 	if err != nil {
 		return err
 	}

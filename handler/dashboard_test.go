@@ -131,7 +131,17 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		}
 		assert.NotContains(t, given, "Secure", "which over plain http a browser would not keep")
 		assert.Equal(t, http.StatusOK, p.get("/dash/shop?range=7d").status)
-		assert.Equal(t, "/new/shop", p.get("/").header.Get("Location"), "nothing was counted yet")
+		opens := func() string { return p.get("/").header.Get("Location") }
+		assert.Equal(t, "/new/shop", opens(), "nothing was counted yet")
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			_, err := a.AddSites(ctx, "shop", []string{"www.example.com"})
+			return err
+		})
+		for _, counted := range [][2]string{{"event=signup", "/dash/shop"}, {"uri=http://example.com/a", "/dash/shop/example.com"},
+			{"uri=http://www.example.com/a", "/dash/shop"}} {
+			require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&"+counted[0], "User-Agent", desk.Browser).status)
+			assert.Equal(t, counted[1], opens(), counted[0])
+		}
 	})
 }
 

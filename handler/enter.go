@@ -1,9 +1,11 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"unicode"
@@ -26,9 +28,6 @@ const (
 // signedIn returns the account that a browser is signed in to; nil where it is to none. Where a
 // trusted proxy names somebody, that is who it is.
 func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
-	if s.Accounts == nil {
-		return nil, nil
-	}
 	if has, is := c.Get(asAccount).(*account.Account); is {
 		return has, nil
 	}
@@ -90,8 +89,13 @@ func ownPath(to string) string {
 
 // try refuses those who guess.
 func (d *dashboard) try(c echo.Context, name string) error {
-	peer, _ := d.Proxies.client(c.Request()) // callers whose address is unknown share one limit
-	return d.counter.Try(peer, name)
+	return d.counter.Try(d.peer(c.Request()), name)
+}
+
+// peer is the address of a caller; callers whose address is unknown share one limit.
+func (s *service) peer(r *http.Request) netip.Addr {
+	peer, _ := s.Proxies.client(r)
+	return peer
 }
 
 // problemOf is what is wrong with a form, to be said in it; "" where nothing is, or something else.
@@ -150,10 +154,8 @@ func (d *dashboard) follow(c echo.Context) error {
 
 func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
 	link, err := d.Accounts.Link(c.Request().Context(), token)
-	if refused, is := errors.AsType[*visit.Error](err); is && refused.Kind == visit.NotFound {
-		if tooMany := d.try(c, ""); tooMany != nil {
-			return link, tooMany
-		}
+	if refused, is := errors.AsType[*visit.Error](err); is && refused.Kind == visit.NotFound && token != "" {
+		err = cmp.Or(d.counter.TryLink(d.peer(c.Request())), err)
 	}
 	return link, err
 }

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,7 +23,7 @@ import (
 	"footfall/report"
 )
 
-// Options of Servers. The zero value of a field means its default; Reports has none.
+// Options of Servers. The zero value of a field means its default; Reports and Accounts have none.
 type Options struct {
 	Log     *slog.Logger         // default: nothing is logged
 	Metrics *prometheus.Registry // what /metrics shows, with the metrics of the public server; default: an empty one
@@ -34,7 +33,7 @@ type Options struct {
 	Proxies *Proxies
 	// CountryHeader is where these proxies name the country of the client. Default: nowhere.
 	CountryHeader string
-	// Accounts are those of people who sign in. Default: nobody can.
+	// Accounts are those of people who sign in.
 	Accounts *account.Accounts
 	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
 	SignInHeader string
@@ -92,7 +91,6 @@ type service struct {
 	desk    *intake.Desk
 	routes  []route
 
-	scriptLoaded  atomic.Pointer[loaded] // by a page, last
 	ownForms      *http.CrossOriginProtection
 	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals      pause.Seldom[struct{}] // in the log

@@ -44,11 +44,9 @@ func (m *manage) routes() []route {
 			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, func(c echo.Context) error { return m.several(c, thing) }},
 			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, thing) }})
 	}
-	if m.Accounts != nil {
-		table = append(table, route{"/api/accounts", getOrPostAlone, m.accounts},
-			route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.account},
-			route{"/api/accounts/:one/link", postOnly, m.accountLink})
-	}
+	table = append(table, route{"/api/accounts", getOrPostAlone, m.accounts},
+		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.account},
+		route{"/api/accounts/:one/link", postOnly, m.accountLink})
 	for i := range table {
 		handle := table[i].handle
 		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }
@@ -60,8 +58,7 @@ func (m *manage) routes() []route {
 // admin, of the app or of all.
 func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
-	ask := counter.Request{App: name, Key: bearer(r.Header)}
-	ask.Peer, _ = m.Proxies.client(r)
+	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
 	if name == "" {
 		kind := visit.Forbidden
 		if ask.Key == "" {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,20 +17,11 @@ import (
 	"footfall/web"
 )
 
-// loaded is a load of the script by a page.
-type loaded struct {
-	site string
-	at   time.Time
-}
-
-// loadedFor is for how long somebody is told of one.
-const loadedFor = 10 * time.Minute
-
 // noteLoaded notes which page's site has loaded the script, for those who wait for its first visit.
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
-			s.scriptLoaded.Store(&loaded{site, time.Now()})
+			s.counter.NoteLoaded(site)
 		}
 		return handle(c)
 	}
@@ -137,14 +127,11 @@ func (d *dashboard) waiting(c echo.Context) error {
 		}
 		return c.Redirect(http.StatusSeeOther, d.root+"/new/"+name)
 	}
-	seen := web.Seen{}
+	seen := web.Seen{Loaded: reading.Loaded()}
 	if refused, is := d.counter.Waiting(name); is {
-		seen = web.Seen{Refused: refused.Site, Why: refused.Why, At: refused.At}
+		seen.Refused, seen.Why, seen.At = refused.Site, refused.Why, refused.At
 	}
-	if last := d.scriptLoaded.Load(); last != nil && reading.Counts(last.site) && time.Since(last.at) < loadedFor {
-		seen.Loaded = last.at
-	}
-	if seen.Why == "unlisted" && reading.Counts(seen.Refused) {
+	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
 		seen.Why = "" // it was added meanwhile
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {

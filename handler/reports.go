@@ -37,7 +37,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 		}
 		ask.MayLook = reader.MayLook
 	}
-	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
+	ask.Peer = r.peer(request)
 	reading, err := r.counter.AuthorizeReading(ctx, ask)
 	if err != nil {
 		return err

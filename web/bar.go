@@ -19,9 +19,7 @@ type rangeBar struct {
 }
 
 func (v view) rangeBar() rangeBar {
-	bar := rangeBar{Action: v.with(func(o *view) {
-		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
-	}).link(),
+	bar := rangeBar{Action: usualView(v.app, v.site).link(),
 		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today), Chosen: v.span == ""}
 	if v.in.From != visit.AllDays.From {
 		bar.From = visit.DayText(v.in.From)

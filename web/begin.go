@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	_ "embed" // for zones.txt
 	"slices"
@@ -84,7 +83,6 @@ type waitingPage struct {
 	Numbers           string // the page with its numbers
 	At, Loaded        string // times of the day
 	MayChange         bool
-	Added             bool
 }
 
 // generators are where the line goes for those that people use.
@@ -105,7 +103,6 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	page := waitingPage{
 		frame: frame{Root: app.Root, Title: "The first visit", Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
 		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange,
-		Numbers: app.Root + "/dash/" + app.Name,
 	}
 	first, err := d.reader.FirstPage(ctx, app.Name)
 	if err != nil {
@@ -117,7 +114,7 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 			page.First = path
 		}
 		page.At = first.At.In(app.Zone).Format("15:04")
-		page.Numbers = cmp.Or(app.onlyPage([]report.Site{{Site: site}}), page.Numbers)
+		page.Numbers = app.opensAt([]report.Site{{Site: site}})
 		return render("waiting", page), nil
 	}
 	page.Live, page.At = true, seen.At.In(app.Zone).Format("15:04")
@@ -127,22 +124,23 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	return render("waiting", page), nil
 }
 
-// onlyPage leads to the one site of an app that was counted; "": there are several, or none.
-func (a App) onlyPage(sites []report.Site) string {
+// opensAt leads to the one site of an app that was counted, or to all that it has.
+func (a App) opensAt(sites []report.Site) string {
 	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) != 1 {
-		return ""
+		return usualView(a, "").link()
 	}
-	usual := view{app: a, site: sites[0].Site, span: usualSpan, compare: compares[0]}
-	usual.chart, usual.by, usual.sort = charts[0], orders[0], sorts[0]
-	return usual.link()
+	return usualView(a, sites[0].Site).link()
 }
 
-// Only leads to the only site of the only app; "": there are several, or none.
+// Only leads to the numbers of the only app; "": there are several apps, or none, or nothing was counted for it.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil
 	}
 	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // beside which two are no sites
-	return apps[0].onlyPage(sites), err
+	if err != nil || len(sites) == 0 {
+		return "", err
+	}
+	return apps[0].opensAt(sites), nil
 }

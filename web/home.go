@@ -42,9 +42,7 @@ func (d *Dashboard) Home(ctx context.Context, root string, reader Reader, apps [
 	}
 	page.Source = rows.SQL
 	for _, app := range rows.Rows {
-		usual := view{app: App{Root: root, Name: app.App}, span: usualSpan, compare: compares[0]}
-		usual.chart, usual.by, usual.sort = charts[0], orders[0], sorts[0]
-		page.Apps = append(page.Apps, appRow{app, usual.link(),
+		page.Apps = append(page.Apps, appRow{app, usualView(App{Root: root, Name: app.App}, "").link(),
 			countedFrom(app.FirstDay, today[app.App]).spark(app.Last30Days, "page views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })

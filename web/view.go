@@ -106,6 +106,11 @@ var (
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
 
+// usualView is what a site, or an app (""), opens with.
+func usualView(a App, site string) view {
+	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
+}
+
 // readWho reads whether the list of who came is asked for, and behind which of them it goes on.
 func (v *view) readWho(q url.Values) error {
 	if v.who = q.Has("who") && v.site != ""; !v.who {
