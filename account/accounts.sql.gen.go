@@ -296,12 +296,11 @@ func (q *Queries) AccountsAny(ctx context.Context) (bool, error) {
 }
 
 const accountsList = `-- name: AccountsList :many
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, a.created_at, (a.password IS NOT NULL)::boolean AS has_password,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password,
        coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
        l.created_at AS link_at,
-       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id ORDER BY 1)::text[] AS looks,
-       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id
-             WHERE m.account_id = a.id AND m.may_change ORDER BY 1)::text[] AS changes
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM accounts AS a
 LEFT JOIN account_links AS l ON l.account_id = a.id
 ORDER BY NOT a.owner, a.folded, a.id
@@ -311,7 +310,6 @@ type AccountsListRow struct {
 	ID          int32
 	Owner       bool
 	Name        string
-	CreatedAt   time.Time
 	HasPassword bool
 	UsedAt      time.Time
 	LinkAt      *time.Time
@@ -333,7 +331,6 @@ func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 			&i.ID,
 			&i.Owner,
 			&i.Name,
-			&i.CreatedAt,
 			&i.HasPassword,
 			&i.UsedAt,
 			&i.LinkAt,

@@ -39,6 +39,18 @@ type Entry struct {
 	Apps      map[string]Right
 }
 
+// With names the apps with which the account has one of some rights.
+func (e *Entry) With(rights ...Right) []string {
+	names := []string{}
+	for name, has := range e.Apps {
+		if slices.Contains(rights, has) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // List lists all accounts: owners first, then by name.
 func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	var rows []AccountsListRow

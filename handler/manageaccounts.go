@@ -45,8 +45,8 @@ func (m *manage) accounts(c echo.Context) error {
 	all, err := accounts.List(c.Request().Context())
 	list := []object{}
 	for _, e := range all {
-		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": appsOf(e, account.Look),
-			"change": appsOf(e, account.Change), "used": e.Used, "link_until": e.LinkUntil})
+		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": e.With(account.Look),
+			"change": e.With(account.Change), "used": e.Used, "link_until": e.LinkUntil})
 	}
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
@@ -92,18 +92,6 @@ func (m *manage) accountLink(c echo.Context) error {
 
 func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
-}
-
-// appsOf are the apps with which an account may do just that.
-func appsOf(e account.Entry, right account.Right) []string {
-	names := []string{}
-	for name, has := range e.Apps {
-		if has == right {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // rightsOf reads what an account may do. Of a list that is given, apps that it had and that are not

@@ -106,7 +106,7 @@ func (p *changing) rights(had map[string]account.Right) (account.Rights, error) 
 
 // rightsFields are what rights reads.
 func rightsFields(e account.Entry) []web.Field {
-	list := func(right account.Right) string { return strings.Join(appsOf(e, right), "\n") }
+	list := func(right account.Right) string { return strings.Join(e.With(right), "\n") }
 	return []web.Field{
 		{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Help: "An owner may do everything, for all apps and accounts."},
 		{Name: "look", Label: "May look at", Kind: "lines", Value: list(account.Look), Optional: true, Help: "Names of apps, one a line."},
@@ -154,7 +154,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		one := strconv.Itoa(int(e.ID))
 		may := "everything"
 		if !e.Owner {
-			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), len(appsOf(e, account.Change)))
+			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), len(e.With(account.Change)))
 		}
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
 		link.Of, remove.Of = "for "+e.Name, e.Name

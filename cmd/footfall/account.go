@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"footfall/account"
@@ -158,6 +156,5 @@ func may(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"
 	}
-	apps := slices.Sorted(maps.Keys(e.Apps))
-	return listed(slices.DeleteFunc(apps, func(app string) bool { return !slices.Contains(one, e.Apps[app]) }))
+	return listed(e.With(one...))
 }

@@ -31,12 +31,11 @@ WHERE a.folded = @folded::text;
 
 -- name: AccountsList :many
 -- All accounts: owners first, then by name. One that was never used was used in 1970.
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, a.created_at, (a.password IS NOT NULL)::boolean AS has_password,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password,
        coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
        l.created_at AS link_at,
-       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id ORDER BY 1)::text[] AS looks,
-       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id
-             WHERE m.account_id = a.id AND m.may_change ORDER BY 1)::text[] AS changes
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
+       array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM accounts AS a
 LEFT JOIN account_links AS l ON l.account_id = a.id
 ORDER BY NOT a.owner, a.folded, a.id;
