@@ -402,6 +402,8 @@ func wrap(doing string, err error) error {
 		return nil
 	case errors.As(err, &verr):
 		return verr
+	case db.IsNoText(err):
+		return visit.Errorf(visit.Invalid, "", "what was given is no text: leave out what is no UTF-8, and U+0000")
 	case db.IsDenied(err):
 		return visit.Errorf(visit.Forbidden, "", "this service has a role in the database that may count and change nothing: "+
 			"change it by a command, as the owner of the tables").Because(err)

@@ -136,6 +136,9 @@ func answerOf(err error) *pgconn.PgError {
 // IsDenied reports whether the role of a session has not the right to do what it was asked for.
 func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
 
+// IsNoText reports whether the database was given what is no text: U+0000, or no UTF-8.
+func IsNoText(err error) bool { return answerOf(err).Code == "22021" }
+
 // IsTooMuch reports whether a function of the schema refused to read as much as it was asked for.
 func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques
