@@ -1,12 +1,16 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
+	"time"
 
 	"footfall/counter/app"
 	"footfall/db"
+	"footfall/visit"
 	"footfall/visit/tag"
 )
 
@@ -25,24 +29,30 @@ const hashedAtOnce = 50_000
 // answered 503 meanwhile. After an error all is as it was; where the command was killed, instances
 // count again when the time is over that it had.
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
-	hold := func(q queries, row *db.App) error { return q.AppHold(ctx, row.ID) }
-	if err := a.change(ctx, "hold app ", name, hold); err != nil && !errors.Is(err, db.ErrInstancesBehind) { // for which the locks wait
+	var before, held *time.Time
+	err := a.change(ctx, "hold app ", name, func(q queries, row *db.App) (err error) {
+		before = row.HeldUntil // by another command
+		held, err = q.AppHold(ctx, row.ID)
 		return err
+	})
+	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // for which the locks wait
+		_, err = a.CountAccepted(ctx, name)
 	}
-	_, err := a.CountAccepted(ctx, name)
 	if err == nil {
 		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
 	}
-	if err != nil {
-		ctx := context.WithoutCancel(ctx)
-		letGo := func(q queries, row *db.App) error { return q.AppLetGo(ctx, AppLetGoParams{ID: row.ID}) }
-		_ = a.change(ctx, "let go of app ", name, letGo) // what was in the way of the one is told; the time ends
-		if errors.Is(err, errHashed) {                   // while this waited for its turn
-			return a.SetApp(ctx, name, s)
-		}
-		return wrap("hash the addresses of app "+name, err)
+	if err == nil {
+		return a.changed(ctx, "set app "+name, nil)
 	}
-	return a.changed(ctx, "set app "+name, nil)
+	letGo := func(q queries, row *db.App) error {
+		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
+	}
+	// What was in the way of the one is told; the time ends.
+	_ = a.change(context.WithoutCancel(ctx), "let go of app ", name, letGo)
+	if errors.Is(err, errHashed) { // while this waited for its turn
+		return a.SetApp(ctx, name, s)
+	}
+	return wrap("hash the addresses of app "+name, err)
 }
 
 // hashIn does so in a transaction, with locks in the order in which an app is deleted.
@@ -60,6 +70,9 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	if was.Visitor != app.ByAddress { // as those of another command would be hashed again
 		return errHashed
 	}
+	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // instances that count wait for the locks, with other apps' visits
+		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was held for as long as others erased: try again", name))
+	}
 	set := was
 	if err := a.applyHashed(&was, &set, s); err != nil {
 		return err
@@ -68,16 +81,16 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	if err != nil {
 		return err
 	}
-	hash := func(ips []netip.Addr) (hashes []netip.Addr) {
-		for _, ip := range ips {
-			visitor, wrong := ip, error(nil)
+	if _, err := visit.NetworkOf(app.BadgeVisitor, int(set.Ipv6Prefix)); err != nil {
+		return err
+	}
+	hash := func(ips []netip.Addr) []netip.Addr {
+		for i, ip := range ips {
 			if ip != app.BadgeVisitor { // who is no address
-				visitor, wrong = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
+				ips[i], _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 			}
-			err = errors.Join(err, wrong)
-			hashes = append(hashes, visitor)
 		}
-		return hashes
+		return ips
 	}
 	var from int32
 	for _, step := range []func() error{
@@ -85,10 +98,9 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 		func() (err error) { from, err = hashCounted(ctx, q, id, hash); return err },
 		func() error { return q.InboxHold(ctx) },
 		func() error { return hashWaiting(ctx, q, id, set.Visitor, hash) },
-		func() error { return err }, // of a hash
 		func() error { return q.VisitorsReadAnew(ctx) },
 		func() error { return setApp(ctx, q, &was, &set) },
-		func() error { return q.AppLetGo(ctx, AppLetGoParams{ID: id, HashedFrom: &from}) },
+		func() error { return q.AppHashed(ctx, AppHashedParams{ID: id, HashedFrom: from}) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -113,7 +125,7 @@ func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Add
 	for after := int64(0); after < all && err == nil; after += hashedAtOnce {
 		var ips []netip.Addr
 		if ips, err = q.AddressesListed(ctx, AddressesListedParams{After: after, Most: hashedAtOnce}); err == nil {
-			err = q.HashesNote(ctx, HashesNoteParams{Ips: ips, Hashes: hash(ips)})
+			err = q.HashesNote(ctx, HashesNoteParams{Ips: ips, Hashes: hash(slices.Clone(ips))})
 		}
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ package admin
 import (
 	"context"
 	"net/netip"
+	"time"
 )
 
 const AddressesList = `-- name: AddressesList :one
@@ -53,7 +54,25 @@ func (q *Queries) AddressesListed(ctx context.Context, arg AddressesListedParams
 	return items, nil
 }
 
-const AppHold = `-- name: AppHold :exec
+const AppHashed = `-- name: AppHashed :exec
+UPDATE apps
+SET held_until  = NULL,
+    hashed_from = $1
+WHERE id = $2
+`
+
+type AppHashedParams struct {
+	HashedFrom int32
+	ID         int32
+}
+
+// Likewise, once hashes are there. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
+func (q *Queries) AppHashed(ctx context.Context, arg AppHashedParams) error {
+	_, err := q.db.Exec(ctx, AppHashed, arg.HashedFrom, arg.ID)
+	return err
+}
+
+const AppHold = `-- name: AppHold :one
 
 UPDATE apps
 SET held_until = now() + interval '30 seconds' + interval '0.1 milliseconds' * (
@@ -62,30 +81,47 @@ SET held_until = now() + interval '30 seconds' + interval '0.1 milliseconds' * (
         JOIN counters AS c ON c.page_id = p.id
         WHERE p.app_id = $1)
 WHERE id = $1
+RETURNING held_until
 `
 
 // Addresses that an app has counted by are hashed: see functions/hash_visitors.sql.
 // Keeps instances from counting for an app for as long as hashing its visitors may take.
-func (q *Queries) AppHold(ctx context.Context, id int32) error {
-	_, err := q.db.Exec(ctx, AppHold, id)
-	return err
+func (q *Queries) AppHold(ctx context.Context, id int32) (*time.Time, error) {
+	row := q.db.QueryRow(ctx, AppHold, id)
+	var held_until *time.Time
+	err := row.Scan(&held_until)
+	return held_until, err
+}
+
+const AppIsHeld = `-- name: AppIsHeld :one
+SELECT coalesce(held_until > clock_timestamp(), false)::boolean AS held
+FROM apps
+WHERE id = $1
+`
+
+func (q *Queries) AppIsHeld(ctx context.Context, id int32) (bool, error) {
+	row := q.db.QueryRow(ctx, AppIsHeld, id)
+	var held bool
+	err := row.Scan(&held)
+	return held, err
 }
 
 const AppLetGo = `-- name: AppLetGo :exec
 UPDATE apps
-SET held_until  = NULL,
-    hashed_from = coalesce($1, hashed_from)
+SET held_until = $1
 WHERE id = $2
+  AND held_until = $3
 `
 
 type AppLetGoParams struct {
-	HashedFrom *int32
-	ID         int32
+	Before *time.Time
+	ID     int32
+	Held   *time.Time
 }
 
-// Lets them count again. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
+// Lets them count again, or when another command has said before; unless one has held the app since.
 func (q *Queries) AppLetGo(ctx context.Context, arg AppLetGoParams) error {
-	_, err := q.db.Exec(ctx, AppLetGo, arg.HashedFrom, arg.ID)
+	_, err := q.db.Exec(ctx, AppLetGo, arg.Before, arg.ID, arg.Held)
 	return err
 }
 

@@ -106,6 +106,15 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	release()
 	assert.Equal(t, before, numbers())
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
+
+	// One that has waited for longer than the app is held changes nothing, too.
+	erased := in.erasing(t)
+	go func() { done <- in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")}) }()
+	in.waitForTurn(t, 1)
+	in.Exec(t, `UPDATE apps SET held_until = now() - interval '1 second'`)
+	erased()
+	require.ErrorContains(t, <-done, "was held for as long as others erased")
+	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 	in.Count(t, "192.0.2.1", "http://a.example/0")
 
 	// One that was killed has left the app held: its time ends, or the next one lets go.
@@ -120,24 +129,45 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.verified(t)
 }
 
+// erasing has others wait for their turn to erase, until the function is called.
+func (in *instance) erasing(t *testing.T) (erased func()) {
+	t.Helper()
+	tx, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT value FROM epochs WHERE name = 'erasures' FOR UPDATE`)
+	require.NoError(t, err)
+	return func() { t.Helper(); require.NoError(t, tx.Commit(t.Context())) }
+}
+
+// waitForTurn returns when so many commands wait for their turn to erase.
+func (in *instance) waitForTurn(t *testing.T, commands int64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return in.One(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+			AND query LIKE '%EraseTurn%'`) == commands
+	}, dbtest.Patience, dbtest.Tick)
+}
+
 // Of two commands that hash at a time the second finds hashes, and leaves them as they are.
 func TestHashingTwiceAtATime(t *testing.T) {
 	t.Parallel()
 	in, numbers := addressed(t, plain)
 	before := numbers()
-	erases, err := in.Tables().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = erases.Exec(t.Context(), `SELECT value FROM epochs WHERE name = 'erasures' FOR UPDATE`)
-	require.NoError(t, err)
-	done, days := make(chan error, 2), 100
-	for _, s := range []app.Settings{{Visitor: ptr("hashed")}, {Visitor: ptr("hashed"), RetainDays: &days}} {
-		go func() { done <- in.Admin.SetApp(context.Background(), "demo", s) }()
-	}
-	require.Eventually(t, func() bool {
-		return in.One(t, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
-			AND query LIKE '%EraseTurn%'`) == 2
-	}, dbtest.Patience, dbtest.Tick)
-	require.NoError(t, erases.Commit(t.Context()))
+	erased := in.erasing(t)
+	done, cut, days := make(chan error, 2), make(chan error, 1), 100
+	set := func(ctx context.Context, s app.Settings, done chan<- error) { done <- in.Admin.SetApp(ctx, "demo", s) }
+	go set(context.Background(), app.Settings{Visitor: ptr("hashed")}, done)
+	in.waitForTurn(t, 1)
+	held := in.Table(t, `SELECT held_until FROM apps`)
+	ctx, cancel := context.WithCancel(t.Context())
+	go set(ctx, app.Settings{Visitor: ptr("hashed")}, cut)
+	in.waitForTurn(t, 2)
+	cancel()
+	require.ErrorIs(t, <-cut, context.Canceled)
+	assert.Equal(t, held, in.Table(t, `SELECT held_until FROM apps`), "for the first one")
+	go set(context.Background(), app.Settings{Visitor: ptr("hashed"), RetainDays: &days}, done)
+	in.waitForTurn(t, 2)
+	erased()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
 	assert.Equal(t, before, numbers())
@@ -145,7 +175,7 @@ func TestHashingTwiceAtATime(t *testing.T) {
 	assert.Equal(t, int64(days), in.One(t, `SELECT retain_days FROM apps`))
 	assert.Equal(t, int64(2), in.Count(t, "192.0.2.4", "http://a.example/1").Page.Rank, "who came before")
 	in.verified(t)
-	_, err = in.Tables().Exec(t.Context(), `SELECT hash_visitors(1)`)
+	_, err := in.Tables().Exec(t.Context(), `SELECT hash_visitors(1)`)
 	require.ErrorContains(t, err, "does not tell visitors apart by their addresses")
 }
 

@@ -100,7 +100,7 @@ BEGIN
     WHERE p.app_id = app
       AND h.site_id = p.id;
 
-    kept_from := greatest(coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0), last_dropped_day() + 1);
+    kept_from := visits_kept_from(app);
     DELETE FROM sketches AS s
     USING pages AS p
     WHERE p.app_id = app

@@ -1,6 +1,6 @@
 -- Addresses that an app has counted by are hashed: see functions/hash_visitors.sql.
 
--- name: AppHold :exec
+-- name: AppHold :one
 -- Keeps instances from counting for an app for as long as hashing its visitors may take.
 UPDATE apps
 SET held_until = now() + interval '30 seconds' + interval '0.1 milliseconds' * (
@@ -8,13 +8,26 @@ SET held_until = now() + interval '30 seconds' + interval '0.1 milliseconds' * (
         FROM pages AS p
         JOIN counters AS c ON c.page_id = p.id
         WHERE p.app_id = @id)
+WHERE id = @id
+RETURNING held_until;
+
+-- name: AppIsHeld :one
+SELECT coalesce(held_until > clock_timestamp(), false)::boolean AS held
+FROM apps
 WHERE id = @id;
 
 -- name: AppLetGo :exec
--- Lets them count again. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
+-- Lets them count again, or when another command has said before; unless one has held the app since.
+UPDATE apps
+SET held_until = sqlc.narg(before)
+WHERE id = @id
+  AND held_until = sqlc.narg(held);
+
+-- name: AppHashed :exec
+-- Likewise, once hashes are there. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
 UPDATE apps
 SET held_until  = NULL,
-    hashed_from = coalesce(sqlc.narg(hashed_from), hashed_from)
+    hashed_from = @hashed_from
 WHERE id = @id;
 
 -- name: AddressesList :one
