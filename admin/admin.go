@@ -80,11 +80,11 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := checkDropped(&was, row); err != nil {
 			return err
 		}
-		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is held, as batches do it
-			return err
-		}
 		set = *row
 		if err := checkCounted(ctx, q, &was, row); err != nil {
+			return err
+		}
+		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is held, as batches do it
 			return err
 		}
 		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do

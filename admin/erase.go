@@ -12,7 +12,6 @@ import (
 	"footfall/inbox"
 	"footfall/record"
 	"footfall/visit"
-	"footfall/visit/tag"
 )
 
 // Visitor is what is stored of a visitor of an app.
@@ -381,18 +380,12 @@ func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor st
 			return nil, err
 		}
 	}
-	agents := []tag.Agent{{}}
-	if of.Mode == app.ByBrowser { // whichever came from there
-		agents = tag.Named()
-	}
 	for _, day := range slices.Backward(days) {
-		for _, agent := range agents {
-			ip, err := of.VisitorByAddress(a.secret, address, agent, day.Key)
-			if err != nil {
-				return nil, err
-			}
-			ips = append(ips, ip)
+		of, err := of.VisitorsByAddress(a.secret, address, day.Key)
+		if err != nil {
+			return nil, err
 		}
+		ips = append(ips, of...)
 	}
 	return ips, nil
 }

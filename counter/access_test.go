@@ -259,6 +259,26 @@ func TestVisitorModes(t *testing.T) {
 	})
 }
 
+// Whoever is told no numbers costs no look-up of any.
+func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, app.Settings{PublicCounts: ptr("off")})
+	r := stranger("192.0.2.1", "/")
+	require.Zero(t, in.kindOf(t, r))
+	tx, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE counters, pages`)
+	require.NoError(t, err)
+	r.Agent = "Googlebot/2.1"
+	ctx, cancel := context.WithTimeout(t.Context(), dbtest.Patience)
+	defer cancel()
+	a, err := in.Visit(ctx, r)
+	require.NoError(t, err)
+	assert.Equal(t, visit.Answer{Skipped: visit.SkippedBot, Untold: true}, a)
+	require.NoError(t, tx.Commit(t.Context()))
+}
+
 // Browsers behind one address are visitors of their own, by what they and their systems are called, and
 // whoever asserts an address says which.
 func TestVisitorsByBrowser(t *testing.T) {

@@ -156,18 +156,22 @@ func (r *Reading) Target(text string) (string, error) {
 	return visit.ParseTarget(text, r.app.KeepQuery)
 }
 
-// Visitor returns the visitor that an address, or an id where the app tells visitors apart by ids,
-// stands for today.
-func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
+// Visitors returns the visitor that an address, or an id where the app tells visitors apart by ids,
+// stands for today; where browsers are told apart, all who may be behind the address.
+func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, error) {
 	if r.app.Fault != nil {
-		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
+		return nil, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
 			r.App).Because(r.app.Fault)
 	}
 	w := subject{day: r.Today}
-	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {
-		return netip.Addr{}, err
+	ask := Request{IP: ip, Visitor: id, Anybody: r.app.Mode == app.ByBrowser}
+	if err := r.counter.identifyVisitor(ctx, r.app, &ask, &w); err != nil {
+		return nil, err
 	}
-	return w.visitor, nil
+	if ask.Anybody {
+		return r.app.VisitorsByAddress(r.counter.secret, w.address, nil)
+	}
+	return []netip.Addr{w.visitor}, nil
 }
 
 // CheckRate refuses callers who ask too often. For those who may read reports only a limit that the

@@ -313,7 +313,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		looked.byAgent(r)
 	}
 	if why := c.skips(a, r, looked); why != "" {
-		answer, err := c.read(ctx, a, w.target, &w.visitor)
+		answer, err := c.readTold(ctx, a, w)
 		answer.Skipped = why
 		return answer, err
 	}
@@ -351,9 +351,17 @@ func (w *subject) byAgent(r *Request) {
 // answerRepeated answers a visit that was counted before with the numbers of now, if these can be
 // read.
 func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
-	answer, err := c.read(ctx, a, w.target, &w.visitor)
+	answer, err := c.readTold(ctx, a, w)
 	answer.Repeated, answer.NoNumbers = true, err != nil
 	return answer
+}
+
+// readTold reads the numbers of now, where the caller is told any.
+func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
+	if w.untold {
+		return visit.Answer{}, nil
+	}
+	return c.read(ctx, a, w.target, &w.visitor)
 }
 
 // accept has a visit counted later, and returns when it is accepted.

@@ -136,12 +136,12 @@
 		missing = 0
 		if (!ignored) from = '' // what follows comes from the page itself
 		const told = await answer
-		untold = !!told && !Object.keys(told)[0]
+		untold = told && !told.later ? !Object.keys(told)[0] : untold ?? false
 		if (untold && places()[0]) warn(`app ${app} tells pages no numbers: see footfall app set --public-counts`)
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()
-			if (told && !untold) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
+			if (told && !told.later && !untold) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
 		}
 		return told
 	}

@@ -195,7 +195,7 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Equal(t, http.StatusOK, e.get(whole+"&find=x&columns=more&by=change&chart=views&where=new").status)
 	for ask, told := range map[string]string{
 		"numbers?offsets=no":         `offsets`,
-		"numbers?":                   `"uniques":4,"new_visitors":4,"pv":4,"hot":7,"exact":true}]}`,
+		"numbers?":                   `{"numbers":[{"first_day":20190629,"last_day":99991231,"uniques":4,"new_visitors":4,"pv":4,"hot":7,"exact":true}]}`,
 		"chart?from=2019-06-28":      `"visitors":4,"new_visitors":4,"pv":4,"hot":7,"visitors_before":0,"compared":false,"notes":[]}]}`,
 		"tags?from=2019-06-29":       `{"tags":[{"value":"(none)","pv":4,"newcomers":4}],"name":"source","since":20190629}`,
 		"numbers?where=new":          `give site`,
@@ -213,4 +213,8 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*`+
 		`Of days before 2019-06-30 it is not kept who came.*Page views by day.*<bdi>hhui.top/home</bdi>`, e.shown(whole))
 	assert.NotContains(t, e.shown(whole), `id="from"`)
+	for _, of := range []string{"", "hhui.top"} {
+		assert.Equal(t, []int32{20190630}, dbtest.Column[int32](t, e.Conn(t),
+			`SELECT since FROM report.filters_since('demo', $1, 20190601, 20190630)`, of))
+	}
 }

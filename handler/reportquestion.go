@@ -150,7 +150,7 @@ func (q *question) look(k report.Report) report.Look {
 	}
 	if takes("rank") {
 		if l.Rank = q.rank(); l.Rank == 0 {
-			l.Stored = []netip.Addr{q.visitor()}
+			l.Stored = q.visitors()
 		}
 	}
 	if after := q.value("after"); after != "" && q.err == nil {
@@ -337,11 +337,11 @@ func (q *question) rank() int64 {
 	return rank
 }
 
-func (q *question) visitor() netip.Addr {
+func (q *question) visitors() []netip.Addr {
 	if q.err != nil {
-		return netip.Addr{}
+		return nil
 	}
-	who, err := q.reading.Visitor(q.ctx, q.value("ip"), q.value("visitor"))
+	who, err := q.reading.Visitors(q.ctx, q.value("ip"), q.value("visitor"))
 	q.fail(err)
 	return who
 }

@@ -608,6 +608,17 @@ func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 		assert.Equal(t, says, slices.DeleteFunc(b.spoken, func(line string) bool { return !strings.HasPrefix(line, "warning") }), c.at)
 		b.spoken, b.console = []string{}, nil
 	}
+	var seen string
+	b.ask(`(async () => {
+		const was = fetch
+		for (const answer of [() => Promise.reject(), async () => new Response('{"later":true}', {status: 202})]) {
+			window.fetch = answer
+			await footfall.visit()
+		}
+		window.fetch = was
+		return text()
+	})()`, &seen)
+	assert.Equal(t, "Opened often, too", seen, "where a later visit is not answered, or not yet")
 	set(app.PublicRead)
 	for path, hot := range map[string]int64{"plain": 2, "plain/me": 0, "places/me": 0, "places": 2} {
 		assert.Equal(t, hot, w.counted(t, path), path)

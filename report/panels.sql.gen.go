@@ -552,17 +552,20 @@ func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]P
 
 const PanelNumbersWhere = `-- name: PanelNumbersWhere :many
 
-SELECT coalesce(nullif($1::integer, 0), (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = $2::text AND d.target = $3::text), 0)::integer AS first_day,
+SELECT coalesce(nullif($1::integer, 0), c.first_day, (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = $2::text AND d.target = $3::text), 0)::integer AS first_day,
        $4::integer               AS last_day,
        coalesce(w.visitors, -1)::bigint AS uniques,
        w.new_visitors::bigint         AS new_visitors,
        w.pv::bigint                   AS pv,
-       CASE WHEN $3::text = '' AND $5::text[] = '{}'
-            THEN (SELECT sum(c.hot) FROM report.chart($2::text, '', $1::integer, least($4::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c)
-            ELSE -1
-       END::bigint                    AS hot,
+       coalesce(c.hot, -1)::bigint    AS hot,
        true::boolean                  AS exact
 FROM report.numbers_where($2::text, $3::text, $1::integer, $4::integer, $5::text[]) AS w
+CROSS JOIN LATERAL (
+    SELECT min(c.first_day) AS first_day, sum(c.hot) AS hot
+    FROM report.chart($2::text, '', $1::integer, least($4::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
+    WHERE $3::text = ''
+      AND $5::text[] = '{}'
+) AS c
 `
 
 type PanelNumbersWhereParams struct {

@@ -87,6 +87,22 @@ func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agen
 	return secret.hashOf(a.ID, a.Mode, parts...), nil
 }
 
+// VisitorsByAddress are all whom an address may stand for: where browsers are told apart, one for each.
+func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte) (visitors []netip.Addr, err error) {
+	agents := []tag.Agent{{}}
+	if a.Mode == ByBrowser {
+		agents = tag.Named()
+	}
+	for _, agent := range agents {
+		visitor, err := a.VisitorByAddress(secret, address, agent, dayKey)
+		if err != nil {
+			return nil, err
+		}
+		visitors = append(visitors, visitor)
+	}
+	return visitors, nil
+}
+
 // hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
 // hash, in fd00::/8.
 func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {

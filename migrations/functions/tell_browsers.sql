@@ -2,7 +2,6 @@
 -- This waits for batches that run.
 CREATE FUNCTION tell_browsers() RETURNS void
 LANGUAGE plpgsql
-SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE

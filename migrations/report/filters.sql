@@ -75,12 +75,12 @@ BEGIN
     PERFORM FROM visits WHERE false; -- see filter_query()
     RETURN QUERY
     SELECT coalesce(to_char(day_date(u.day_id) + 1, 'YYYYMMDD')::integer, 0),
-           (SELECT coalesce(sum(e.visitors), 0)::bigint FROM erased_visits AS e WHERE e.page_id = f.site_id AND e.day_id BETWEEN from_day AND to_day AND e.day_id > coalesce(u.day_id, 0))
+           (SELECT coalesce(sum(e.visitors), 0)::bigint FROM erased_visits AS e WHERE e.page_id = ANY (f.sites) AND e.day_id BETWEEN from_day AND to_day AND e.day_id > coalesce(u.day_id, 0))
     FROM (
         SELECT greatest(
-            (SELECT max(v.day_id) FROM visits AS v WHERE v.page_id = f.site_id AND v.day_id BETWEEN from_day AND to_day AND v.tags IS NULL),
+            (SELECT max(v.day_id) FROM visits AS v WHERE v.page_id = ANY (f.sites) AND v.day_id BETWEEN from_day AND to_day AND v.tags IS NULL),
             (SELECT max(d.day_id) FROM days AS d
-             WHERE d.page_id = f.site_id
+             WHERE d.page_id = ANY (f.sites)
                AND d.day_id BETWEEN from_day AND to_day
                AND d.day_id < visits_kept_from((SELECT a.id FROM apps AS a WHERE a.name = filters_since.app)))) AS day_id
     ) AS u;

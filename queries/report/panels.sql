@@ -154,17 +154,20 @@ FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer,
 
 -- name: PanelNumbersWhere :many
 -- The numbers of some visitors of a site in a range of days.
-SELECT coalesce(nullif(@from_day::integer, 0), (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = @app::text AND d.target = @target::text), 0)::integer AS first_day,
+SELECT coalesce(nullif(@from_day::integer, 0), c.first_day, (SELECT min(d.day_id) FROM report.days AS d WHERE d.app = @app::text AND d.target = @target::text), 0)::integer AS first_day,
        @to_day::integer               AS last_day,
        coalesce(w.visitors, -1)::bigint AS uniques,
        w.new_visitors::bigint         AS new_visitors,
        w.pv::bigint                   AS pv,
-       CASE WHEN @target::text = '' AND @conditions::text[] = '{}'
-            THEN (SELECT sum(c.hot) FROM report.chart(@app::text, '', @from_day::integer, least(@to_day::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c)
-            ELSE -1
-       END::bigint                    AS hot,
+       coalesce(c.hot, -1)::bigint    AS hot,
        true::boolean                  AS exact
-FROM report.numbers_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w;
+FROM report.numbers_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w
+CROSS JOIN LATERAL (
+    SELECT min(c.first_day) AS first_day, sum(c.hot) AS hot
+    FROM report.chart(@app::text, '', @from_day::integer, least(@to_day::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
+    WHERE @target::text = ''
+      AND @conditions::text[] = '{}'
+) AS c;
 
 -- name: PanelChartWhere :many
 -- Some visitors of a site by day, week or month.
