@@ -18,6 +18,7 @@ type Page struct {
 
 	Counted bool    // it has visits
 	Offset  *Offset // nil: none
+	History int64   // days that others have counted
 }
 
 // FindPage returns the page that somebody has typed, as a URI or as reports write it.
@@ -29,8 +30,11 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 		if page.Offset, _, err = offsetOf(ctx, q, row.ID, page.URI); err != nil {
 			return err
 		}
+		if page.History, err = q.HistoryOfPage(ctx, HistoryOfPageParams{Uri: page.URI, AppID: row.ID}); err != nil {
+			return err
+		}
 		found, err := q.CountsGet(ctx, db.CountsGetParams{AppID: row.ID, Uris: []string{page.URI}})
-		if err == nil && len(found) == 0 && page.Offset == nil {
+		if err == nil && len(found) == 0 && page.Offset == nil && page.History == 0 {
 			return noPage(row.Name, page.URI)
 		}
 		for _, counts := range found {
@@ -62,7 +66,7 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site, and deletes its webhooks, and its offset, which may be all that there is.
+// (deleted) of its site, and deletes its webhooks, its offset and its history, which may be all that there is.
 // Visits to its URI are then counted from 1 again. What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
@@ -92,8 +96,8 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	}
 	page, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
-		removed, err := removeByURI(ctx, q, row.ID, uri)
-		if err == nil && removed == nil {
+		some, err := removeByURI(ctx, q, row.ID, uri)
+		if err == nil && !some {
 			return noPage(row.Name, uri)
 		}
 		return err
@@ -117,14 +121,18 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	return err
 }
 
-// removeByURI removes what stands at the URI of a page: its offset, which is returned (nil: it has
-// none), and its webhooks.
-func removeByURI(ctx context.Context, q queries, app int32, uri string) (*Offset, error) {
-	removed, err := removeOffset(ctx, q, app, uri)
+// removeByURI removes what stands at the URI of a page: its offset, its history, of which either is some,
+// and its webhooks.
+func removeByURI(ctx context.Context, q queries, app int32, uri string) (some bool, err error) {
+	offset, err := removeOffset(ctx, q, app, uri)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	return removed, q.WebhooksOfTargetDelete(ctx, WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
+	days, err := q.HistoryOfPageDelete(ctx, HistoryOfPageDeleteParams{AppID: app, Uri: uri})
+	if err != nil {
+		return false, err
+	}
+	return offset != nil || days > 0, q.WebhooksOfTargetDelete(ctx, WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's

@@ -159,12 +159,15 @@ WITH targets AS (
 ), present AS (
     DELETE FROM here
     WHERE site_id IN (SELECT t.id FROM targets AS t)
+), imported AS (
+    DELETE FROM history_imports AS i
+    WHERE i.app_id = $1
 )
 DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t)
 `
 
-// Deletes what an app has most rows of: visits and their ids, visitors, sketches. For good once its
+// Deletes what an app has most rows of: visits and their ids, visitors, sketches, history. For good once its
 // counters are locked: then no batch writes any more of them.
 func (q *Queries) AppRowsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRowsDelete, appID)

@@ -234,6 +234,8 @@ var notForTheService = []string{
 	`UPDATE tags SET value = 'x'`, `DELETE FROM tags`, `UPDATE tag_days SET day_id = 20190628`, `DELETE FROM tag_days`,
 	`DELETE FROM account_apps; TRUNCATE accounts CASCADE`, `UPDATE tag_news SET tags = ''`, `TRUNCATE tag_news`,
 	`UPDATE here SET visitors = '{}'`, `TRUNCATE here`,
+	`INSERT INTO history_imports (app_id, source, files) VALUES (1, 'umami', '{a}')`, `DELETE FROM history_imports`,
+	`INSERT INTO history_days (app_id, import_id, day_id, site) VALUES (1, 1, 20190629, 'a')`, `UPDATE history SET visits = 1`,
 	`INSERT INTO titles (page_id, title, told_at) VALUES (2, 'a', now())`, `UPDATE titles SET title = 'a'`, `DELETE FROM titles`,
 	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,

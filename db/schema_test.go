@@ -318,6 +318,25 @@ var rules = []struct{ refusedBy, sql string }{
 	{"titles_page_id_fkey", `INSERT INTO titles (page_id, title, told_at) VALUES (99, 'a', now())`},
 	{"titles_title_length", `INSERT INTO titles (page_id, title, told_at) VALUES (2, '', now())`},
 	{"titles_title_length", `INSERT INTO titles (page_id, title, told_at) VALUES (2, repeat('é', 101), now())`},
+	{"history_imports_pkey", `INSERT INTO history_imports (app_id, id, source, files) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'umami', '{a}')`},
+	{"history_imports_app_id_fkey", `INSERT INTO history_imports (app_id, source, files) VALUES (99, 'umami', '{a}')`},
+	{"history_imports_source_is_short", `UPDATE history_imports SET source = 'Umami'`},
+	{"history_imports_have_files", `UPDATE history_imports SET files = '{}'`},
+	{"history_imports_have_files", `UPDATE history_imports SET files = '{NULL}'`},
+	{"history_days_pkey", `INSERT INTO history_days (id, app_id, import_id, day_id, site) OVERRIDING SYSTEM VALUE VALUES (1, 1, 1, 20190630, 'a')`},
+	{"history_days_are_different", `INSERT INTO history_days (app_id, import_id, day_id, site) VALUES (1, 1, 20190629, 'example.com')`},
+	{"history_days_import_fkey", `UPDATE history_days SET import_id = 2`},
+	{"history_days_day_is_one", `UPDATE history_days SET day_id = 19901231`},
+	{"22008", `UPDATE history_days SET day_id = 20190631`},
+	{"history_days_site_is_one", `UPDATE history_days SET site = 'example.com/a'`},
+	{"history_days_site_is_one", `UPDATE history_days SET site = ''`},
+	{"history_pkey", `INSERT INTO history (day, uri, visits) VALUES (1, 'example.com', 1)`},
+	{"history_day_fkey", `INSERT INTO history (day, uri, visits) VALUES (99, 'example.com', 1)`},
+	{"history_numbers_are_exact", `UPDATE history SET page_views = -1`},
+	{"history_numbers_are_exact", `UPDATE history SET new_visitors = 1000000000001`},
+	{"history_numbers_are_some", `UPDATE history SET page_views = NULL`},
+	{"history_uri_length", `UPDATE history SET uri = ''`},
+	{"history_uri_length", `UPDATE history SET uri = repeat('a', 2049)`},
 	{"here_pkey", `INSERT INTO here (site_id, number, visitors) OVERRIDING SYSTEM VALUE VALUES (1, 1, '{}'), (1, 1, '{}')`},
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
@@ -370,6 +389,9 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('a'))`)
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)
+	exec(t, conn, `INSERT INTO history_imports (app_id, source, files) VALUES (1, 'umami', '{a.csv}')`)
+	exec(t, conn, `INSERT INTO history_days (app_id, import_id, day_id, site) VALUES (1, 1, 20190629, 'example.com')`)
+	exec(t, conn, `INSERT INTO history (day, uri, page_views) VALUES (1, 'example.com', 1)`)
 	exec(t, conn, `INSERT INTO webhooks (app_id, uri, url, private, seen) VALUES (1, 'example.com', 'https://a.example', false, 0)`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a.example')`)

@@ -107,6 +107,11 @@ func deleting(page admin.Page) (asks, says string) {
 		asks += fmt.Sprintf(" Its offset (%s) will be gone.", numbers)
 		says += fmt.Sprintf("; its offset (%s) is gone", numbers)
 	}
+	if page.History > 0 {
+		days := draw.Count(page.History, "day")
+		asks += fmt.Sprintf(" What others have counted for it on %s will be gone.", days)
+		says += fmt.Sprintf("; what others had counted for it on %s is gone", days)
+	}
 	return asks, says
 }
 

@@ -43,7 +43,7 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, admin_keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes, titles TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes, titles, history_imports, history_days, history TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT DELETE ON tag_news, log_samples, here TO footfall_app;
         GRANT SELECT, INSERT, UPDATE, DELETE ON accounts, account_apps, account_sessions, account_links TO footfall_app;

@@ -467,7 +467,7 @@ WHERE h.site_id = ANY (@sites::bigint[])
   AND h.visitors && @ips::inet[];
 
 -- name: AppRowsDelete :exec
--- Deletes what an app has most rows of: visits and their ids, visitors, sketches. For good once its
+-- Deletes what an app has most rows of: visits and their ids, visitors, sketches, history. For good once its
 -- counters are locked: then no batch writes any more of them.
 WITH targets AS (
     SELECT p.id
@@ -485,6 +485,9 @@ WITH targets AS (
 ), present AS (
     DELETE FROM here
     WHERE site_id IN (SELECT t.id FROM targets AS t)
+), imported AS (
+    DELETE FROM history_imports AS i
+    WHERE i.app_id = @app_id
 )
 DELETE FROM visitors
 WHERE page_id IN (SELECT t.id FROM targets AS t);
