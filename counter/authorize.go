@@ -150,6 +150,9 @@ func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
 // Goals are those of the app, as conditions of filters.
 func (r *Reading) Goals() []string { return r.app.Goals }
 
+// Public names the numbers that anybody is told.
+func (r *Reading) Public() string { return r.app.PublicCounts }
+
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
 // keeps.
 func (r *Reading) Target(text string) (string, error) {

@@ -137,7 +137,7 @@
 		if (!ignored) from = '' // what follows comes from the page itself
 		const told = await answer
 		untold = told && !told.later ? !Object.keys(told)[0] : untold ?? false
-		if (untold && places()[0]) warn(`app ${app} tells pages no numbers: see footfall app set --public-counts`)
+		if (untold && places()[0]) warn(`app ${app} tells pages no numbers: see Settings, or footfall app set --public-counts`)
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()

@@ -37,7 +37,11 @@ func (d *dashboard) routes() []route {
 		{"/share/:token/:site", getOnly, d.page(d.shared)},
 		{"/embed", getOnly, d.page(d.embed)},
 		{"/proof", getOnly, d.page(func(c echo.Context) error {
-			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.root) })
+			reader, err := d.signedIn(c)
+			if err != nil {
+				return err
+			}
+			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.root, readerOf(reader)) })
 		})},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.page(d.leave)},
@@ -70,7 +74,8 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			return err
 		}
-		return writePage(c, status, "no-store", web.Problem(d.root, http.StatusText(status), message, home))
+		reader, _ := c.Get(asAccount).(*account.Account) // if that was asked
+		return writePage(c, status, "no-store", web.Problem(d.root, readerOf(reader), http.StatusText(status), message, home))
 	}
 }
 
@@ -80,7 +85,8 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
-	p := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
+	reader, _ := s.signedIn(c) // or nobody, where that cannot be told
+	p := web.Problem(s.root, readerOf(reader), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
@@ -125,7 +131,7 @@ func (d *dashboard) appOf(r *counter.Reading, reader *account.Account) web.App {
 	return web.App{
 		Root: d.root, Name: r.App, Reader: looks, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
 		CountriesBy: d.CountriesBy,
-		Goals:       r.Goals(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
+		Goals:       r.Goals(), Public: r.Public(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}
 }
 

@@ -462,6 +462,22 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	assert.Contains(t, html.UnescapeString(shown.body), embed.Line(e.public, "shop"))
 	assert.Contains(t, shown.body, "/badge/shop.svg?uri=https%3A%2F%2Fexample.com%2F)", "of a site that it counts")
 	assert.Contains(t, page, "/badge/demo.svg?uri=https%3A%2F%2Fhhui.top%2F)")
+
+	// What is not shown yet, and where that is changed, is said there.
+	assert.NotContains(t, page, "Now they show")
+	assert.NotContains(t, shown.body, "told no numbers")
+	assert.Contains(t, shown.body, "Now they show “–”, until Public numbers in the settings of the app is")
+	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
+	assert.Contains(t, p.get("/embed?app=shop").body, "Pages are told no numbers now")
+	owner := e.owner()
+	assert.Contains(t, owner.get("/embed?app=shop").body, `until <a href="/settings/shop#counting">Public numbers</a> in`)
+	assert.Contains(t, owner.get("/settings/shop").body, `<h2 id="counting">`)
+	for path, status := range map[string]int{"/proof": 200, "/enter": 200, "/nowhere": 404, "/dash/nowhere": 403} {
+		a := owner.do(http.MethodGet, path, nil, "Accept", "text/html")
+		assert.Equal(t, status, a.status, path)
+		assert.Regexp(t, `href="/settings">Settings</a>.*>Sign out</a>`, a.body, path)
+		assert.NotContains(t, a.body, `href="/enter"`, path)
+	}
 }
 
 // What a newcomer sees first leads them to the first visit.

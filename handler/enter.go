@@ -138,7 +138,11 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem st
 	}); err != nil {
 		return err
 	}
-	return writePage(c, status, "no-store", web.SignIn(d.root, to, name, problem, first))
+	reader, err := d.signedIn(c)
+	if err != nil {
+		return err
+	}
+	return writePage(c, status, "no-store", web.SignIn(d.root, readerOf(reader), to, name, problem, first))
 }
 
 // follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in

@@ -20,6 +20,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/embed"
 )
 
 // shot keeps a picture of what is shown, for people, where a folder is named.
@@ -99,11 +100,14 @@ func TestFirstRun(t *testing.T) {
 			page("3-waiting")
 			var line string
 			b.ask(`document.querySelector('pre').textContent`, &line)
+			var sentence string
+			b.ask(`document.querySelector('#number + pre').textContent`, &sentence)
+			assert.Equal(t, embed.Sentence, sentence, "since its pages show numbers")
 
 			// What is wrong is said there, and mended.
 			b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil) // for readers of the site
 			for _, host := range []string{"www.blog.example", "blog.example"} {
-				w.put(host+"/hello", line+`<p>number <b data-footfall="page.rank"></b></p>`)
+				w.put(host+"/hello", line+sentence)
 			}
 			b.open("http://www.blog.example/hello")
 			require.Eventually(t, func() bool { _, is := w.Waiting("blog-example"); return is }, dbtest.Patience, dbtest.Tick)
@@ -115,6 +119,9 @@ func TestFirstRun(t *testing.T) {
 			var text string
 			b.ask(`document.querySelector('main').textContent`, &text)
 			assert.NotContains(t, text, "not a site of app")
+			assert.Contains(t, text, "www.blog.example is counted now: open its page again")
+			assert.NotContains(t, text, "something blocks the call")
+			page("3-waiting-listed")
 
 			if with.scripts { // the page turns by itself
 				a := w.do(http.MethodGet, w.public+"/visit?app=blog-example&uri=http://blog.example/first", "", "")
@@ -191,6 +198,10 @@ func TestWaitingSaysWhatIsWrong(t *testing.T) {
 		e.ask(http.MethodGet, "/visit?app=shop&uri="+url.QueryEscape(uri), append([]string{"User-Agent", desk.Browser}, headers...)...)
 	}
 	assert.Empty(t, waiting())
+	assert.Contains(t, ann.get("/new/shop").body, `href="/embed?app=shop"`)
+	assert.Contains(t, ann.get("/new/shop").body, "data-footfall-sentence")
+	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
+	assert.NotContains(t, ann.get("/new/shop").body, "data-footfall-sentence", "it tells pages no numbers")
 	e.ask(http.MethodGet, "/count.js", "Referer", "http://other.example/x")
 	assert.Empty(t, waiting(), "no page of the app")
 	e.ask(http.MethodGet, "/count.js", "Referer", "http://example.com/x")

@@ -132,7 +132,9 @@ func (d *dashboard) waiting(c echo.Context) error {
 		seen.Refused, seen.Why, seen.At = refused.Site, refused.Why, refused.At
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
-		seen.Why = "" // it was added meanwhile
+		if seen.Why = "listed"; seen.Loaded.After(seen.At) {
+			seen.Why = "" // its page was opened again
+		}
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
 		return d.pages.Waiting(ctx, shown, d.origin(c.Request()), seen, reader.MayChange(name))

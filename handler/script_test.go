@@ -589,7 +589,7 @@ func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 		{"example.com/plain/me#footfall-ignore", "none", "none", ""},
 		{"example.com/places/me#footfall-ignore", places, "Opened often, too", "app shop tells no numbers without a key: send one as " +
 			"Authorization: Bearer …, or have its operator make them public"},
-		{"example.com/places#footfall-count", places, "Opened often, too", "app shop tells pages no numbers: see footfall app set --public-counts"},
+		{"example.com/places#footfall-count", places, "Opened often, too", "app shop tells pages no numbers: see Settings, or footfall app set --public-counts"},
 	} {
 		path, fragment, _ := strings.Cut(c.at, "#")
 		b.open(page(path, docs["line"], c.places) + "#" + fragment)

@@ -22,8 +22,8 @@ const signInTitle = "Sign in"
 
 // SignIn makes the page on which a name and a password are typed, and which leads to another. first:
 // nobody has an account yet.
-func SignIn(root, to, name, problem string, first bool) Page {
-	return render("enter", enterPage{frame: frame{Root: root, Title: signInTitle, Home: root + "/"}, To: to, Name: name,
+func SignIn(root string, reader Reader, to, name, problem string, first bool) Page {
+	return render("enter", enterPage{frame: frame{Root: root, Title: signInTitle, Home: root + "/", Reader: reader}, To: to, Name: name,
 		Problem: sentence(problem),
 		First:   first})
 }

@@ -69,7 +69,7 @@ func New(root string, reader Reader, site NewSite, problem string) Page {
 // Seen is what an instance has seen of the pages of an app of which nothing was counted yet.
 type Seen struct {
 	Refused string // the site of the last visit that was refused, or skipped
-	Why     string // unlisted, origin, or why it was skipped
+	Why     string // unlisted, listed (meanwhile), origin, or why it was skipped
 	At      time.Time
 	Loaded  time.Time // when a page that is counted has loaded the script last; zero: none has
 }
@@ -82,8 +82,11 @@ type waitingPage struct {
 	First             string // the page that was counted first; "": none was yet
 	Numbers           string // the page with its numbers
 	At, Loaded        string // times of the day
-	MayChange         bool
+	MayChange, Tells  bool
 }
+
+// Sentence is one for a page to begin with.
+func (waitingPage) Sentence() string { return embed.Sentence }
 
 // generators are where the line goes for those that people use.
 var generators = []choice{
@@ -102,7 +105,7 @@ var generators = []choice{
 func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Seen, mayChange bool) (Page, error) {
 	page := waitingPage{
 		frame: frame{Root: app.Root, Title: "The first visit", Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
-		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange,
+		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange, Tells: app.Tells(),
 	}
 	first, err := d.reader.FirstPage(ctx, app.Name)
 	if err != nil {

@@ -151,3 +151,14 @@ func TestSparksBeginWithTheFirstDay(t *testing.T) {
 	}
 	assert.Empty(t, countedFrom(0, 20261122).spark(last, "visitors"))
 }
+
+// What nobody did is not told twice.
+func TestHoursSummary(t *testing.T) {
+	t.Parallel()
+	page := &targetPage{Tiles: make([]tile, 1)}
+	page.Chart.Bars = make([]barRow, hoursOfDay)
+	page.Chart.Bars[11].Visitors = 1
+	assert.Equal(t, "Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(11, 0))
+	page.Chart.Bars[3].VisitorsBefore, page.Chart.Before = 2, "a week earlier"
+	assert.Equal(t, "So far, up to 11:00, 0 visitors; a week earlier 2. Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(11, 0))
+}

@@ -16,6 +16,8 @@ type embedPage struct {
 	App          string
 	Line, Pinned string
 	Badge        string       // its address, of the first page of a site
+	Public       string       // the numbers that anybody is told
+	Change       string       // where that is changed; "": the reader may not
 	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
 }
 
@@ -30,7 +32,10 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 	}
 	page := embedPage{
 		frame: v.frame(), App: app.Name,
-		Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name),
+		Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name), Public: app.Public,
+	}
+	if settings := "/settings/" + app.Name; app.Reader.Settings == settings {
+		page.Change = app.Root + settings + "#counting"
 	}
 	page.Title = "In your pages · " + page.Title
 	sites, err := d.reader.Sites(ctx, app.Name, "", sitesLooked)

@@ -90,13 +90,13 @@ func (page *targetPage) hoursSummary(over int, unknown int64) (text string) {
 		return "Nobody has come so far."
 	case c.Bars[most].Visitors == 0:
 		return "Nobody came."
-	case over == 0:
+	case over == 0, over < hoursOfDay && now == 0 && then == 0:
 	case over < hoursOfDay:
 		text = fmt.Sprintf("So far, up to %02d:00, %s", over, count(now, "visitor"))
 	case c.Before != "":
 		text = "In all " + count(now, "visitor")
 	}
-	if c.Before != "" && over > 0 {
+	if c.Before != "" && text != "" {
 		text += fmt.Sprintf("; %s %s", c.Before, number(then))
 		if first := &page.Tiles[0]; over < hoursOfDay && then > 0 {
 			first.Change, first.Before = changeOf(now, then, true), fmt.Sprintf("by %02d:00", over)

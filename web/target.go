@@ -32,6 +32,7 @@ type targetPage struct {
 	OnlySums    bool   // the days of a single tag, and nothing else
 	Only        string // link to the site, and those alone who saw this page; "": it is none
 	Brings      string // link to the pages to which the chosen value brought visitors
+	InPages     string // link to what pages can have; "": it is not a site's, or the reader has come by a link
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	NoteAt      string // link to where a note of the day is added; "": there are several days, or the reader may not
@@ -197,6 +198,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	page.Range.Hint = suggestions(page.Tags)
 	now := numbers.Rows[0]
 	page.Nobody = now.Pv == 0
+	if v.app.Shared == nil && v.path == "" {
+		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
+	}
 	if v.app.Names {
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}

@@ -27,6 +27,7 @@ type App struct {
 	Several bool     // it may have several sites
 	Site    string   // one that it lists; "": it lists none
 	Goals   []string // as conditions
+	Public  string   // the numbers that anybody is told: off, answers, read, count
 	Shared  *Share   // nil: it is not looked at by a link
 
 	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
@@ -35,6 +36,9 @@ type App struct {
 	tags        map[string][]string // that its sites have, by panel, the usual one first
 	noCountries bool                // they have the tag country, and no value of it
 }
+
+// Tells reports whether pages are told numbers.
+func (a App) Tells() bool { return a.Public != "off" }
 
 // Share is what a link shows to whoever has it.
 type Share struct {

@@ -132,8 +132,8 @@ type proofPage struct {
 }
 
 // Proof makes the page that says how numbers are proved, and when that was done last.
-func (d *Dashboard) Proof(ctx context.Context, root string) (Page, error) {
-	page := proofPage{frame: frame{Root: root, Title: "Every number can be recomputed", Home: root + "/"}}
+func (d *Dashboard) Proof(ctx context.Context, root string, reader Reader) (Page, error) {
+	page := proofPage{frame: frame{Root: root, Title: "Every number can be recomputed", Home: root + "/", Reader: reader}}
 	at, err := d.reader.ProvedLast(ctx)
 	if !at.IsZero() {
 		page.Proved = &at
@@ -142,8 +142,8 @@ func (d *Dashboard) Proof(ctx context.Context, root string) (Page, error) {
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(root, title, text, home string) Page {
-	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
+func Problem(root string, reader Reader, title, text, home string) Page {
+	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home, Reader: reader}, Problem: sentence(text)})
 }
 
 // Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where
