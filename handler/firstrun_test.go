@@ -149,7 +149,7 @@ func TestFirstRun(t *testing.T) {
 				b.leads(func() {
 					b.ask(`{
 						const form = document.querySelector('[name=do][value=invite]').form
-						form.elements.look.value = 'blog-example'
+						form.elements['app.blog-example'].value = 'look'
 						form.requestSubmit()
 					}`, nil)
 				})

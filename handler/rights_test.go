@@ -45,7 +45,7 @@ var rights = []right{
 	{"GET", "/new/shop", nil, [7]int{403, 403, 403, 200, 200, 200, 403}},
 	{"POST", "/new/shop", url.Values{"host": {"new.example"}}, [7]int{403, 403, 403, 403, 303, 303, 403}},
 	{"GET", "/settings", nil, [7]int{403, 403, 403, 200, 200, 200, 200}},
-	{"POST", "/settings", url.Values{"do": {"invite"}, "look": {"shop"}}, [7]int{403, 403, 403, 403, 403, 200, 403}},
+	{"POST", "/settings", url.Values{"do": {"invite"}, "app.shop": {"look"}}, [7]int{403, 403, 403, 403, 403, 200, 403}},
 	{"GET", "/settings/shop", nil, [7]int{403, 403, 403, 403, 200, 200, 403}},
 	{"POST", "/settings/shop", url.Values{"do": {"add"}, "of": {"notes"}, "day": {"2019-06-29"}, "text": {"a note"}},
 		[7]int{403, 403, 403, 403, 303, 303, 403}},

@@ -30,6 +30,7 @@ type changing struct {
 	told   bool         // the fault stands in a form
 	page   web.Settings
 	shown  []web.Section // what was asked to be shown
+	apps   []string      // that the reader may change
 	asks   *web.Section  // what is asked once more before it is done
 }
 

@@ -158,6 +158,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Regexp(t, `(?s)id="set-counting-tz"[^>]*value="Mars"[^>]*aria-invalid="true".*id="set-counting-tz-problem"[^>]*>&#34;Mars&#34; `+
 		`is not a time zone`, last.body)
 	assert.Contains(t, last.body, " p \r\nq</textarea>")
+	assert.Regexp(t, `list="set-counting-tz-list".*<option value="Europe/Berlin">`, last.body)
 	assert.Contains(t, last.body, "IANA time zone whose natural days are counted")
 	assert.NotContains(t, last.body, "the app demo has", "what the shell alone is told")
 	send(400, "do", "set", "of", "kept", "retain-days", "x", "was.retain-days", "35", "forget-days", "-", "was.forget-days", "0")
@@ -288,8 +289,12 @@ func TestSettingsOfTheService(t *testing.T) {
 	}
 	assert.Contains(t, olga.get(page).body, `href="/new"`)
 	require.NoError(t, e.Admin.AddApp(t.Context(), "docs", app.Settings{Sites: []string{"docs.example"}}))
-	send(400, "do", "invite", "name", "Max", "look", "nobody")
-	send(200, "do", "invite", "name", "Max", "look", "docs", "change", "shop")
+	send(400, "do", "invite", "name", "Max", "app.nobody", "look")
+	assert.Contains(t, last.body, "there is no app")
+	send(400, "do", "invite", "name", "Max", "app.docs", "none", "was.app.docs", "none", "app.shop", "none", "was.app.shop", "none")
+	assert.Contains(t, last.body, "sees nothing: choose one below, or an owner")
+	assert.NotContains(t, olga.get(page).body, "Max")
+	send(200, "do", "invite", "name", "Max", "app.docs", "look", "was.app.docs", "none", "app.shop", "change", "was.app.shop", "none")
 	link := regexp.MustCompile(e.public + `/start/(\w|-)+`).FindString(last.body)
 	max := newPerson(e)
 	require.Equal(t, 303, max.get(strings.TrimPrefix(link, e.public)).status)
@@ -299,9 +304,16 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.NotRegexp(t, `Accounts|href="/new"`, max.get("/settings").body)
 	one := e.texts(`SELECT id::text FROM accounts WHERE name = 'Max'`)[0]
 	assert.Contains(t, olga.get("/settings?account="+one).body, "What Max may do")
-	send(303, "do", "rights", "one", one, "look", "shop")
+	assert.Regexp(t, `(?s)id="people".*account=1#account.*everything.*Max.*change.*settings\?invite=shop#accounts`,
+		olga.get("/settings/shop").body)
+	assert.NotContains(t, max.get("/settings/shop").body, `id="people"`, "owners alone see who has an account")
+	assert.Regexp(t, `(?s)name="app.shop".{0,150}<option selected>look`, olga.get("/settings?invite=shop").body)
+	assert.NotRegexp(t, `(?s)name="app.docs".{0,150}<option selected>look`, olga.get("/settings?invite=shop").body)
+	send(303, "do", "rights", "one", one, "app.docs", "none", "was.app.docs", "look", "app.shop", "look", "was.app.shop", "change")
 	assert.Equal(t, 403, max.get("/settings/shop").status)
-	send(400, "do", "rights", "one", one, "owner", "yes")
+	require.NoError(t, e.Admin.AddApp(t.Context(), "late", app.Settings{Sites: []string{"late.example"}}))
+	send(303, "do", "rights", "one", one, "app.shop", "change", "was.app.shop", "change", "app.late", "look", "was.app.late", "none")
+	assert.Equal(t, 403, max.get("/settings/shop").status, "what somebody else has changed meanwhile stays")
 	for _, do := range []string{"link", "rights", "remove account"} {
 		send(400, "do", do, "one", "999", "sure", "yes")
 		assert.Contains(t, last.body, "there is none that is called")
@@ -336,7 +348,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	send(303, "do", "remove account", "one", one, "sure", "yes")
 	assert.Equal(t, 403, max.get(page).status)
 	assert.Equal(t, []string{"account Olga | Max: look at docs, change shop", "account Max | Max: another password",
-		"account Olga | Max: look at shop", "account Max | Max: another password", "account Olga | "},
+		"account Olga | Max: look at shop", "account Olga | Max: look at late, look at shop", "account Max | Max: another password", "account Olga | "},
 		e.texts(`SELECT who || ' | ' || is_now FROM changes WHERE was LIKE 'Max%' OR is_now LIKE 'Max%' ORDER BY id`))
 	assert.Empty(t, e.texts(`SELECT id::text FROM changes
 		WHERE changes::text LIKE '%trombones%' OR changes::text LIKE '%`+link[len(link)-20:]+`%'`))
@@ -398,8 +410,7 @@ func TestRightsOfSettings(t *testing.T) {
 			}
 		}
 		changed := e.texts(fmt.Sprintf(`SELECT what || ' ' || is_now FROM changes ORDER BY id OFFSET %d`, before))
-		assert.Len(t, changed, map[string]int{"changing": 1, "owner": 2}[as.who], "%s: a link and an invitation, which need nothing",
-			as.who)
+		assert.Len(t, changed, map[string]int{"changing": 1, "owner": 1}[as.who], "%s: a link, which needs nothing", as.who)
 	}
 	for _, wrong := range []string{"a\x00b", "\xff", "\u202e", strings.Repeat("w", 9000)} { // is refused as any other value is
 		for _, c := range []string{"site", "text", "tz", "visitor", "uri", "name", "one", "of", "do"} {

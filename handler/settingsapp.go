@@ -183,6 +183,9 @@ func (p *changing) showApp() error {
 		if s.Many {
 			f.Kind, f.Help = "lines", f.Help+" One a line."
 		}
+		if s.Name == "tz" {
+			f.Offered = web.Zones()
+		}
 		for _, word := range s.Choices {
 			f.Help = strings.Replace(f.Help, " "+word+": ", "\n"+word+": ", 1) // a line each
 			f.Kind, f.Choices = "select", append(f.Choices, web.Choice{Value: word, Chosen: word == text})
@@ -206,16 +209,29 @@ func (p *changing) showApp() error {
 		}
 		sections = append(sections, web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", of...)}})
 	}
+	p.page.Sections = sections
+	return p.showThings()
+}
+
+// showThings shows what an app has several of, and what can be done besides.
+func (p *changing) showThings() error {
+	if p.reader.IsOwner() {
+		people, err := p.people()
+		if err != nil {
+			return err
+		}
+		p.page.Sections = append(p.page.Sections, people)
+	}
 	for i := range admin.Things {
 		if thing := &admin.Things[i]; thing.Name != "hosts" {
 			s, err := p.sectionOf(thing)
 			if err != nil {
 				return err
 			}
-			sections = append(sections, s)
+			p.page.Sections = append(p.page.Sections, s)
 		}
 	}
-	sections = append(sections,
+	p.page.Sections = append(p.page.Sections,
 		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show what is stored", "show", "", "",
 			web.Field{Name: "visitor", Label: "Address or id", Help: p.helpFor("visitor <visitor>"), Kind: "text"})}},
 		web.Section{ID: "delete", Title: "Delete", Forms: []web.Form{
@@ -223,9 +239,22 @@ func (p *changing) showApp() error {
 				web.Field{Name: "uri", Label: "Page", Help: p.helpFor("page delete <uri>"), Kind: "text"}),
 			p.newForm("Delete the app …", "delete", "", "")}})
 	changes, err := p.changes(p.app, 20)
-	sections = append(sections, changes)
-	p.page.Sections = sections
+	p.page.Sections = append(p.page.Sections, changes)
 	return err
+}
+
+// people are those who may look at the app, as its owners see them.
+func (p *changing) people() (s web.Section, err error) {
+	list, err := p.Accounts.List(p.c.Request().Context())
+	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "May"},
+		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", "Invite somebody to look at " + p.app}}
+	for _, e := range list {
+		may := cmp.Or(string(e.Apps[p.app]), "everything")
+		if e.Owner || e.Apps[p.app] != "" {
+			s.Rows = append(s.Rows, web.Row{Link: fmt.Sprintf("%s/settings?account=%d#account", p.root, e.ID), Cells: []string{orNumber(e), may}})
+		}
+	}
+	return s, err
 }
 
 // mostListed bounds a table of a page.

@@ -11,7 +11,6 @@ import (
 
 	"footfall/account"
 	"footfall/admin"
-	"footfall/report/draw"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -27,9 +26,9 @@ func (p *changing) doInService() (then string, err error) {
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
 	id := int32(one) //nolint:gosec // it was parsed as one
-	accounts, of := p.Accounts.As(p.admin.Who()), account.Entry{}
+	accounts := p.Accounts.As(p.admin.Who())
 	if slices.Contains([]string{"link", "rights", "remove account"}, do) {
-		if of, err = accounts.Find(ctx, "#"+strconv.Itoa(int(id))); err != nil {
+		if _, err = accounts.Find(ctx, "#"+strconv.Itoa(int(id))); err != nil {
 			return "", err
 		}
 	}
@@ -48,9 +47,9 @@ func (p *changing) doInService() (then string, err error) {
 		}
 		return p.done("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
 	case "invite":
-		rights, err := p.rights(nil)
-		if err != nil {
-			return "", err
+		rights := p.rights()
+		if !*rights.Owner && len(rights.Apps) == 0 {
+			return "", visit.Errorf(visit.Invalid, "owner", "an account without an app sees nothing: choose one below, or an owner")
 		}
 		_, token, err := accounts.Add(ctx, strings.TrimSpace(p.form.Get("name")), rights)
 		return "", p.tellLink(token, err)
@@ -58,11 +57,7 @@ func (p *changing) doInService() (then string, err error) {
 		token, err := accounts.NewLink(ctx, id)
 		return "", p.tellLink(token, err)
 	case "rights":
-		rights, err := p.rights(of.Apps)
-		if err != nil {
-			return "", err
-		}
-		return p.done("yes"), accounts.Set(ctx, id, rights)
+		return p.done("yes"), accounts.Set(ctx, id, p.rights())
 	case "remove account":
 		if !p.sure("Remove the account", "", "Whoever has this account is signed out everywhere, and signs in no more.") {
 			return "", nil
@@ -95,23 +90,39 @@ func (p *changing) tellLink(token string, err error) error {
 	return err
 }
 
+// ofApp begins the name of a field that says what an account may do with an app.
+const ofApp = "app."
+
 // rights reads what an account may do, of a form that says all of it.
-func (p *changing) rights(had map[string]account.Right) (account.Rights, error) {
-	given := admin.Given{"owner": {cmp.Or(p.form.Get("owner"), "false")}}
-	for _, right := range []account.Right{account.Look, account.Change} {
-		given[string(right)] = strings.FieldsFunc(p.form.Get(string(right)), func(r rune) bool { return strings.ContainsRune(" ,\r\n", r) })
+func (p *changing) rights() account.Rights {
+	r := account.Rights{Owner: ptrTo(p.form.Get("owner") == "true"), Apps: map[string]account.Right{}}
+	for name := range p.form {
+		if app, is := strings.CutPrefix(name, ofApp); is {
+			if right := p.form.Get(name); right != p.form.Get("was."+name) {
+				r.Apps[app] = account.Right(right)
+			}
+		}
 	}
-	return rightsOf(given, had)
+	return r
 }
 
-// rightsFields are what rights reads.
-func rightsFields(e account.Entry) []web.Field {
-	list := func(right account.Right) string { return strings.Join(e.With(right), "\n") }
-	return []web.Field{
-		{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Help: "An owner may do everything, for all apps and accounts."},
-		{Name: "look", Label: "May look at", Kind: "lines", Value: list(account.Look), Optional: true, Help: "Names of apps, one a line."},
-		{Name: "change", Label: "May look at and change", Kind: "lines", Value: list(account.Change), Optional: true, Help: "Names of apps, one a line."},
+// rightsFields are what rights reads, with what an account has: a line of each app. offered is an app at
+// which one without any is offered to look.
+func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
+	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner),
+		Help: "An owner may do everything, for all apps and accounts. Somebody else may, with each app:"}}
+	for _, name := range p.apps {
+		has := cmp.Or(e.Apps[name], account.None)
+		f := web.Field{Name: ofApp + name, Label: name, Kind: "beside", Was: ptrTo(string(has))}
+		if name == offered {
+			has = account.Look
+		}
+		for _, right := range []account.Right{account.None, account.Look, account.Change} {
+			f.Choices = append(f.Choices, web.Choice{Value: string(right), Chosen: right == has})
+		}
+		fields = append(fields, f)
 	}
+	return fields
 }
 
 // showService makes the page of the service: of owners all, of others what is their own.
@@ -125,11 +136,12 @@ func (p *changing) showService() error {
 	apps := web.Section{ID: "apps", Title: "Apps", Columns: []string{"App", "Hosts", "Time zone"}}
 	for i := range all {
 		if row := &all[i]; p.reader.MayChange(row.Name) && row.DeletedAt == nil {
+			p.apps = append(p.apps, row.Name)
 			apps.Rows = append(apps.Rows, web.Row{Link: p.root + "/settings/" + row.Name, Cells: []string{row.Name, cellOf(row.Sites), row.Tz}})
 		}
 	}
 	if p.reader.IsOwner() {
-		apps.NewSite = p.root + "/new"
+		apps.Lead = [2]string{p.root + "/new", "Add a site"}
 	}
 	p.page.Sections = append(p.page.Sections, apps)
 	steps := []func(context.Context) error{p.showOwn}
@@ -154,7 +166,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		one := strconv.Itoa(int(e.ID))
 		may := "everything"
 		if !e.Owner {
-			may = fmt.Sprintf("look at %s, change %d of them", draw.Count(int64(len(e.Apps)), "app"), len(e.With(account.Change)))
+			may = mayOf(e)
 		}
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
 		link.Of, remove.Of = "for "+e.Name, e.Name
@@ -162,16 +174,35 @@ func (p *changing) showAccounts(ctx context.Context) error {
 			Cells: []string{orNumber(e), may, cellOf(e.Used), cellOf(e.LinkUntil)}})
 		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
 			p.shown = append(p.shown, web.Section{ID: "account", Title: "What " + orNumber(e) + " may do",
-				Forms: []web.Form{p.newForm("Save", "rights", "", one, rightsFields(e)...)}})
+				Forms: []web.Form{p.newForm("Save", "rights", "", one, p.rightsFields(e, "")...)}})
 		}
 	}
 	name := web.Field{Name: "name", Label: "Name", Kind: "text", Optional: true,
 		Help: "An address of mail, or any word: what is typed to sign in. Without one whoever follows the link chooses it."}
-	invite := p.newForm("Make a link", "invite", "", "", append([]web.Field{name}, rightsFields(account.Entry{})...)...)
-	invite.Folded = "Invite somebody"
+	at := p.c.QueryParam("invite")
+	invite := p.newForm("Make a link", "invite", "", "", append([]web.Field{name}, p.rightsFields(account.Entry{}, at)...)...)
+	if at == "" {
+		invite.Folded = "Invite somebody"
+	}
 	s.Forms = []web.Form{invite}
 	p.page.Sections = append(p.page.Sections, s)
 	return nil
+}
+
+// mayOf says what a member may do, of a few apps with their names.
+func mayOf(e account.Entry) string {
+	looks, changes := e.With(account.Look), e.With(account.Change)
+	if len(e.Apps) > 5 {
+		return fmt.Sprintf("look at %d apps, change %d of them", len(e.Apps), len(changes))
+	}
+	var may []string
+	if len(looks) > 0 {
+		may = append(may, "look at "+strings.Join(looks, ", "))
+	}
+	if len(changes) > 0 {
+		may = append(may, "change "+strings.Join(changes, ", "))
+	}
+	return cmp.Or(strings.Join(may, "; "), "nothing")
 }
 
 func orNumber(e account.Entry) string {

@@ -17,6 +17,9 @@ import (
 //go:embed zones.txt
 var zones string
 
+// Zones are all of them.
+func Zones() []string { return strings.Fields(zones) }
+
 // NewSite is what the form of a new site says.
 type NewSite struct {
 	Host, Zone, Visitor string
@@ -52,7 +55,7 @@ var visitors = []choice{
 func New(root string, reader Reader, site NewSite, problem string) Page {
 	page := newPage{frame: frame{Root: root, Title: "Your site", Home: root + "/", Reader: reader}, NewSite: site, Visitors: visitors,
 		Problem: sentence(problem)}
-	for name := range strings.FieldsSeq(zones) {
+	for _, name := range Zones() {
 		region, _, _ := strings.Cut(name, "/")
 		if last := len(page.Zones) - 1; last < 0 || page.Zones[last].Region != region {
 			page.Zones = append(page.Zones, zoneGroup{Region: region})
@@ -60,7 +63,7 @@ func New(root string, reader Reader, site NewSite, problem string) Page {
 		group := &page.Zones[len(page.Zones)-1]
 		group.Names = append(group.Names, name)
 	}
-	if !slices.Contains(strings.Fields(zones), site.Zone) {
+	if !slices.Contains(Zones(), site.Zone) {
 		page.Zones = append([]zoneGroup{{Region: "here", Names: []string{site.Zone}}}, page.Zones...)
 	}
 	return render("new", page)

@@ -160,5 +160,6 @@ func TestHoursSummary(t *testing.T) {
 	page.Chart.Bars[11].Visitors = 1
 	assert.Equal(t, "Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(11, 0))
 	page.Chart.Bars[3].VisitorsBefore, page.Chart.Before = 2, "a week earlier"
-	assert.Equal(t, "So far, up to 11:00, 0 visitors; a week earlier 2. Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(11, 0))
+	assert.Equal(t, "So far, up to 11:00, 0 visitors; a week earlier 2. Most came first in 11:00 – 12:00: 1 visitor.",
+		page.hoursSummary(11, 0))
 }

@@ -20,8 +20,8 @@ type Section struct {
 	Columns         []string
 	Rows            []Row
 	Forms           []Form
-	Pre             string // is shown as it is
-	NewSite         string // the address where an app is added; "": none is here
+	Pre             string    // is shown as it is
+	Lead            [2]string // a link to where more is done, and its words; "": none is here
 }
 
 // Row is a line of a table, with what can be done to it.
@@ -46,9 +46,10 @@ type Form struct {
 // Field is a field of a form. Problem is with what was typed.
 type Field struct {
 	Name, Label, Help, Value, Problem string
-	Kind                              string // text, lines, select, checks, check, password
+	Kind                              string // text, lines, select, beside (a select beside its label), checks, check, password
 	Choices                           []Choice
-	Was                               *string // sent, too: the value that the page has shown
+	Offered                           []string // for a text
+	Was                               *string  // sent, too: the value that the page has shown
 	Optional                          bool
 	Complete                          string // what browsers may fill in
 }

@@ -32,6 +32,9 @@ func TestAccounts(t *testing.T) {
 		_, err := all.Follow(t.Context(), link[1], name, password, "a test")
 		require.NoError(t, err)
 	}
+	container := footfallWith(t, []string{published + "=127.0.0.1:9090"}, "", "start-link", database)
+	assert.Regexp(t, `^http://127\.0\.0\.1:9090/start/`, container.stdout, "where the compose file publishes its port")
+	assert.Empty(t, container.stderr)
 	follow(well(t, "start-link", public, database), "Olga", desk.Password)
 	again := footfall(t, "start-link", public, database)
 	assert.Equal(t, exitUsage, again.code)

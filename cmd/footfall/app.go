@@ -131,11 +131,11 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 		return nil
 	}
 	instances, err := a.Instances(ctx)
-	u.PublicURL = "http://127.0.0.1:8080"
+	u.PublicURL = servedAt("127.0.0.1:8080")
 	host, _ := os.Hostname() // where it has no name, there is none in theirs
 	for _, i := range instances {
 		if at := addressOf(i.Name, host); at != "" {
-			u.PublicURL = "http://" + reachable(at)
+			u.PublicURL = servedAt(at)
 		}
 	}
 	return err

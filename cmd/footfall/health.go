@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -63,6 +65,15 @@ func reachable(address string) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// published is the name by which the compose file says where the port of a container is published, which
+// nobody in there can know.
+const published = "FOOTFALL_PUBLISHED"
+
+// servedAt is where people on this machine reach a service that listens on an address.
+func servedAt(address string) string {
+	return "http://" + reachable(cmp.Or(os.Getenv(published), address))
 }
 
 // checkAddress tells what is wrong with an address to listen on, or to call. That of the operator may

@@ -110,9 +110,10 @@ func (t *typed) readEnvironment(parsed *kong.Context) {
 // kubernetesName is what Kubernetes sets in each pod for a service that is called footfall.
 var kubernetesName = regexp.MustCompile(`^FOOTFALL(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// othersName reports whether a name that begins like ours is one of our tests', or of Kubernetes.
+// othersName reports whether a name that begins like ours is none of a flag: one of our tests', of the
+// compose file, or of Kubernetes.
 func othersName(name, value string) bool {
-	return strings.HasPrefix(name, "FOOTFALL_TEST_") || kubernetesName.MatchString(name) ||
+	return strings.HasPrefix(name, "FOOTFALL_TEST_") || name == published || kubernetesName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 

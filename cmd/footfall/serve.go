@@ -384,7 +384,7 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 		p.log.Warn("no address for the first account could be made: "+p.typed("start-link")+" tries again", "error", err)
 	}
 	if start != "" {
-		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", startLink(cmp.Or(c.PublicURL, "http://"+reachable(public.String())), start))
+		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", startLink(cmp.Or(c.PublicURL, servedAt(public.String())), start))
 	}
 }
 
