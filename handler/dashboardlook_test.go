@@ -152,8 +152,10 @@ func TestDashboardInChromium(t *testing.T) {
 
 	t.Run("the first screen of a phone", func(t *testing.T) {
 		b.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": true}, nil)
-		b.look(390, "light")
-		for _, query := range []string{"", "?range=today", "?range=all", "?page=/%25E6%2597%25A5%25E6%259C%25AC&range=all", "?range=month"} {
+		queries := []string{"", "?range=today", "?range=all", "?page=/%25E6%2597%25A5%25E6%259C%25AC&range=all", "?range=month", "?range=7d&where=!new"}
+		for i := range 3 * len(queries) {
+			query, wide := queries[i/3], []int{320, 360, 390}[i%3]
+			b.look(wide, "light")
 			b.open(base + "/dash/demo/hhui.top" + query)
 			var at struct {
 				Number, Chart, Ranges, Out float64
@@ -166,9 +168,9 @@ func TestDashboardInChromium(t *testing.T) {
 					.filter(e => e.checkVisibility() && !e.closest('.sr'))
 					.map(e => e.getBoundingClientRect().left)) - document.querySelector('main').getBoundingClientRect().left,
 				Keyboard: [...document.querySelectorAll('footer button')].some(e => e.checkVisibility())})`, &at)
-			assert.Less(t, at.Number, 300.0, query)
-			assert.Less(t, at.Chart, 700.0, query)
-			assert.Less(t, at.Ranges, 45.0, "%s: one line", query)
+			assert.Less(t, at.Number, 300.0, "%s at %d", query, wide)
+			assert.Less(t, at.Chart, 700.0, "%s at %d", query, wide)
+			assert.Less(t, at.Ranges, 45.0, "%s at %d: one line", query, wide)
 			assert.GreaterOrEqual(t, at.Out, 0.0, "%s: nothing hangs out of the margin", query)
 			assert.False(t, at.Keyboard, "nobody has one there")
 		}
