@@ -194,6 +194,9 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 		return err
 	})
 	e.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'It''s; ' || uri, now() FROM pages WHERE site_id IS NOT NULL`)
+	for _, at := range []string{"/dash/demo/hhui.top?range=all", "/api/apps/demo/pages?site=hhui.top&order=uri"} {
+		assert.Contains(t, e.get(at+"&find=IT%27s%3b%20hh").body, "/home", "a part of its title: %s", at)
+	}
 	conn := e.Conn(e.t)
 	panels := map[string]int{}
 	for _, path := range []string{

@@ -152,7 +152,8 @@ func TestDashboardInChromium(t *testing.T) {
 
 	t.Run("the first screen of a phone", func(t *testing.T) {
 		b.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": true}, nil)
-		queries := []string{"", "?range=today", "?range=all", "?page=/%25E6%2597%25A5%25E6%259C%25AC&range=all", "?range=month", "?range=7d&where=!new"}
+		queries := []string{"", "?range=today", "?range=all", "?page=/%25E6%2597%25A5%25E6%259C%25AC&range=all", "?range=month",
+			"?range=7d&where=!new"}
 		for i := range 3 * len(queries) {
 			query, wide := queries[i/3], []int{320, 360, 390}[i%3]
 			b.look(wide, "light")

@@ -44,7 +44,7 @@ type Look struct {
 	Targets     []string     // several, in place of Target
 	Prefix      string       // of their URIs, in place of Target
 	By          string       // the number by which pages are first: pv, uv, hot, or uri
-	Find        string       // part of the paths of pages
+	Find        string       // part of the paths or titles of pages
 	Period      string       // of a chart: day, week or month
 	Name, Value string       // of a tag
 	Goal        string       // one; "": those of the app

@@ -138,7 +138,7 @@ func paramsOf[Params any](l Look) (p Params) {
 		"App": l.App, "Target": l.Target, "Site": l.Target, "Targets": append([]string{}, l.Targets...), "Prefix": l.Prefix,
 		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
-		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Period": l.Period, "NotesOfAll": !l.OfSite,
+		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "Period": l.Period, "NotesOfAll": !l.OfSite,
 		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": append([]string{}, l.Where...),
 		"Goal": l.Goal, "Split": l.Split, "Steps": append([]string{}, l.Steps...), "Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays

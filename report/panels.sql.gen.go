@@ -876,7 +876,7 @@ SELECT f.uri::text                AS uri,
        f.uniques_compared::bigint AS uniques_compared,
        0::bigint                  AS page_id,
        coalesce(f.title, '')::text AS title
-FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0)) AS f
+FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0), $9::text) AS f
 `
 
 type PanelSearchParams struct {
@@ -888,6 +888,7 @@ type PanelSearchParams struct {
 	N          int32  `json:"n"`
 	DaysBefore int32  `json:"days_before"`
 	ComparedTo int32  `json:"compared_to"`
+	Find       string `json:"find"`
 }
 
 type PanelSearchRow struct {
@@ -902,7 +903,7 @@ type PanelSearchRow struct {
 	Title           string `json:"title"`
 }
 
-// Pages of a site by part of the path: those that have been visited most in all.
+// Pages of a site by part of the path or the title: those that have been visited most in all.
 func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]PanelSearchRow, error) {
 	rows, err := q.db.Query(ctx, PanelSearch,
 		arg.App,
@@ -913,6 +914,7 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 		arg.N,
 		arg.DaysBefore,
 		arg.ComparedTo,
+		arg.Find,
 	)
 	if err != nil {
 		return nil, err

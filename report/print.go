@@ -146,7 +146,29 @@ func (a *Rows) text(s draw.Style) string {
 	case []Ranked:
 		return a.rankText(list[0])
 	}
-	panic("nothing prints these rows") // which no command asks for
+	of := a.Look.App
+	if a.Look.Target != "" {
+		of += ", " + visit.Shown(a.Look.Target)
+	}
+	header, rows := table(a.List)
+	if len(rows) == 0 {
+		return say("%s: nothing was counted\n", of)
+	}
+	panel := draw.Table{Rows: rows}
+	for i, name := range header {
+		panel.Columns = append(panel.Columns, draw.Column{Name: strings.ToUpper(strings.ReplaceAll(name, "_", " "))})
+		for _, row := range rows {
+			switch value := row[i].(type) {
+			case int64:
+				row[i] = told(value)
+			case int32:
+				if row[i] = int64(value); strings.HasSuffix(name, "day") {
+					row[i] = draw.Day(value)
+				}
+			}
+		}
+	}
+	return say("%s: %s\n\n", of, a.Name) + panel.Text(s)
 }
 
 // say is fmt.Sprintf for a text in which nothing stored stays raw.

@@ -303,9 +303,10 @@ WITH listed AS MATERIALIZED (
       AND left(q.uri, 200) ~>=~ left($7::text, 200)
       AND left(q.uri, 200) ~>=~ left($8::text, 200)
       AND left(q.uri, 200) ~<=~ left($8::text || U&'\+10FFFF', 200)
-      AND strpos(lower(substr(q.uri COLLATE "C", length($8::text))), $9) > 0
+      AND (strpos(lower(substr(q.uri COLLATE "C", length($8::text))), $9) > 0
+           OR q.id IN (SELECT h.page_id FROM titles AS h WHERE strpos(lower(h.title), lower($10::text)) > 0))
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
-    LIMIT $10
+    LIMIT $11
 )
 SELECT p.uri,
        coalesce(d.uniques,
@@ -335,6 +336,7 @@ type PagesAfterParams struct {
 	After      string `json:"after"`
 	Prefix     string `json:"prefix"`
 	Part       string `json:"part"`
+	Find       string `json:"find"`
 	N          int32  `json:"n"`
 }
 
@@ -353,7 +355,7 @@ type PagesAfterRow struct {
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
 // range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
 // the range that are compared with these (0: up to its last). A part of the path, in small letters,
-// leaves out those that do not have it. The index has the first 200 characters, whose order is that
+// or of the title, leaves out those that do not have it. The index has the first 200 characters, whose order is that
 // of the whole. Pages that were not visited in the range are there, too. Where it is not known of
 // some visitors when they came before, uniques are asked for by name: the tables on which they rest
 // then are not open to the service.
@@ -368,6 +370,7 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 		arg.After,
 		arg.Prefix,
 		arg.Part,
+		arg.Find,
 		arg.N,
 	)
 	if err != nil {

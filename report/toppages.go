@@ -54,18 +54,18 @@ func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
 
-// FindPages reads the pages of a site whose path has a part, as they are in the range, ordered as top
+// FindPages reads the pages of a site whose path or title has a part, as they are in the range, ordered as top
 // pages are: at most DeepestTop, those that have been visited most in all.
 func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	l.N = DeepestTop
-	found, err := panelOf(ctx, r, "pages by part of the path", PanelSearch, (*Queries).PanelSearch, l)
+	found, err := panelOf(ctx, r, "pages by part of path or title", PanelSearch, (*Queries).PanelSearch, l)
 	pages := convert(found.Rows, func(f PanelSearchRow) Page { return pageOf(PanelPagesRow(f)) })
 	slices.SortStableFunc(pages, func(a, b Page) int { return cmp.Compare(b.number(l.By), a.number(l.By)) })
 	return Panel[Page]{pages, found.SQL}, err
 }
 
 // PagesAfter reads the first n pages of an app, of one of its sites, or those whose URI begins with a
-// prefix or whose path has a part, in order of URI after one ("": from the first), and with them those
+// prefix or whose path or title has a part, in order of URI after one ("": from the first), and with them those
 // that were not visited in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
 	if l.N = n; l.Target != "" {
@@ -127,6 +127,12 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 			place++
 			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, told(p.Hot)}
 		}),
+	}
+	if slices.ContainsFunc(list, func(p TitledPage) bool { return p.Title != "" }) {
+		pages.Columns = append(pages.Columns, draw.Column{Name: "TITLE", Gives: true})
+		for i, p := range list {
+			pages.Rows[i] = append(pages.Rows[i], p.Title)
+		}
 	}
 	return say("%s: top pages by %s, %s\n\n", of, by, a.Look.In) + pages.Text(s)
 }

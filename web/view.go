@@ -76,7 +76,7 @@ type view struct {
 	by      string // by which number pages are first, or by their change, as values of tags then are
 	more    bool   // lists have all of their columns
 	sort    string // by which column sites are
-	find    string // part of the paths of pages; "": none is looked for
+	find    string // part of the paths or titles of pages; "": none is looked for
 	who     bool   // who came is shown, in place of numbers
 	after   string // where the list of them goes on; "": from the first
 	all     string // of which panel all rows are shown, in place of numbers; "": of none

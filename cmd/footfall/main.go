@@ -108,6 +108,7 @@ type commandLine struct {
 		Events   reportEventsCmd   `cmd:""`
 		Goals    reportGoalsCmd    `cmd:""`
 		Funnel   reportFunnelCmd   `cmd:""`
+		Panel    reportPanelCmd    `cmd:""`
 		Visitors reportVisitorsCmd `cmd:""`
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`

@@ -123,6 +123,11 @@ type reportFunnelCmd struct {
 	Step []string `required:"" sep:"none" placeholder:"CONDITION"`
 }
 
+type reportPanelCmd struct {
+	Name string `arg:"" name:"panel" enum:"numbers,chart,totals,returns,first-visits,one-page,here"`
+	siteFlags
+}
+
 type reportVisitorsCmd struct {
 	targetFlags
 	Day string `placeholder:"DAY"`
@@ -362,6 +367,24 @@ func (c *reportGoalsCmd) run(ctx context.Context, p *program) error {
 
 func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
 	return c.print(ctx, p, "funnel", report.Look{Steps: c.Step})
+}
+
+func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
+		kind, look := report.Named(c.Name), report.Look{Period: "day", Where: c.Where}
+		switch takes := func(name string) bool { return slices.Contains(kind.Takes, name) }; {
+		case len(c.Where) > 0 && !takes("where"):
+			return nil, visit.Errorf(visit.Invalid, "where", "%s is told of all visitors alone", c.Name)
+		case c.Site != "" && takes("uri"):
+			look.Target, err = visit.ParseTarget(c.Site, a.app.KeepQuery)
+		case c.Site != "" || !kind.OfApp:
+			look.Target, err = a.site(ctx, c.Site, "name one of them")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.rows(ctx, c.Name, c.rangeFlags, look)
+	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {

@@ -102,6 +102,25 @@ HOUR    PV                       NEW
 
 tags are counted from 2019-06-29 on: days before it are (none)
 `},
+		{"visitors of one page", "panel one-page --from=20190629 --to=20190702", `
+demo, hhui.top: one_page
+
+VISITS  ONE PAGE  UNKNOWN
+     5         3        0
+`},
+		{"numbers of all sites as one", "panel numbers --from=20190629 --to=20190702", `
+demo: numbers
+
+FIRST DAY   LAST DAY    UNIQUES  NEW VISITORS  PV  HOT  EXACT
+2019-06-29  2019-07-02        3             3   5    8  true
+`},
+		{"a page's first visitors", "panel first-visits hhui.top/index", `
+demo, hhui.top/index: first_visits
+
+RANK  FIRST DAY   IS ROUND
+   2  2019-06-29  true
+   1  2019-06-29  true
+`},
 		{"sources of a page", "tags hhui.top/home --from=20190630 --to=20190702 --ascii", `
 demo: hhui.top/home by source, from 2019-06-30 to 2019-07-02
 
@@ -259,6 +278,9 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
+		{"panel here example.com --where=new", 2, []string{"--where: here is told of all visitors alone"}},
+		{"panel one-page", 2, []string{"app demo has several sites: name one of them: example.com, hhui.top"}},
+		{"panel events", 2, []string{`numbers`, `here`, `events`}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},
 		{"top --by=uniques", 2, []string{"--by must be one of"}},
 		{"top --json --csv", 2, []string{"--json and --csv"}},
@@ -496,6 +518,16 @@ func TestReportGroupsLongRanges(t *testing.T) {
 func TestTablesShowTargetsAsText(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"}, seen{20190629, "192.0.2.1", "http://a.example/"})
+	well(t, "psql", "--database-url="+url, "--", "-qc", `INSERT INTO footfall.titles (page_id, title, told_at)
+		SELECT id, E'表題 \u202e', now() FROM footfall.pages WHERE key = footfall.page_key('a.example/')`)
+	assert.Equal(t, `demo: top pages by pv, on 2019-06-29
+
+#  PAGE            PV                       NEW  UNIQUES  HOT  TITLE
+1  例え.jp/日本語   1 ####################    1        1    1
+2  a.example/       1 ####################    1        1    1  表題 \u202e
+`, well(t, "report", "top", "--from=20190629", "--to=20190629", "--ascii", "--database-url="+url))
+	assert.Regexp(t, `^demo, a.example: here\n\nVISITORS  MINUTES\n +[01]        5\n$`,
+		well(t, "report", "panel", "here", "a.example", "--database-url="+url))
 	assert.Equal(t, `TARGET          STORED AS  RANK  FIRST DAY  LAST DAY
 a.example       192.0.2.1  1     20190629   20190629
 a.example/      192.0.2.1  1     20190629   20190629

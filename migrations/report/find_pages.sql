@@ -1,7 +1,7 @@
 -- All pages of the site are looked through, for no index finds the middle of a text: 100,000 of
 -- them take as long as the top pages of a month. What is counted in the range is read of those
 -- alone that are shown.
-CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
+CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL, titled text DEFAULT NULL)
 RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint, title text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -19,7 +19,8 @@ BEGIN
         JOIN pages AS p    ON p.site_id = s.id
         JOIN counters AS c ON c.page_id = p.id
         WHERE a.name = find_pages.app
-          AND strpos(lower(substr(p.uri, length(s.uri) + 1) COLLATE "C"), lower(part COLLATE "C")) > 0
+          AND (strpos(lower(substr(p.uri, length(s.uri) + 1) COLLATE "C"), lower(part COLLATE "C")) > 0
+               OR p.id IN (SELECT h.page_id FROM titles AS h WHERE strpos(lower(h.title), lower(coalesce(titled, part))) > 0))
         ORDER BY c.pv DESC, p.id
         LIMIT n
     ), before AS MATERIALIZED (
@@ -43,6 +44,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer) IS 'The n pages of a site that have been visited most in all of those whose path has a part, in capitals or not, with what was counted in a range of days, and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) IS 'The n pages of a site that have been visited most in all of those whose path or title has a part, in capitals or not (titled: another one in the title), with what was counted in a range of days, and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
 
-REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) FROM PUBLIC;

@@ -94,7 +94,7 @@ SELECT t.uri::text                AS uri,
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, nullif(@site::text, ''), @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelSearch :many
--- Pages of a site by part of the path: those that have been visited most in all.
+-- Pages of a site by part of the path or the title: those that have been visited most in all.
 SELECT f.uri::text                AS uri,
        f.uniques::bigint          AS uniques,
        f.new_visitors::bigint     AS new_visitors,
@@ -104,7 +104,7 @@ SELECT f.uri::text                AS uri,
        f.uniques_compared::bigint AS uniques_compared,
        0::bigint                  AS page_id,
        coalesce(f.title, '')::text AS title
-FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS f;
+FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0), @find::text) AS f;
 
 -- name: PanelReturns :many
 -- How often visitors of a page or site came back in a range of days, after how many days.

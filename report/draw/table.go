@@ -2,6 +2,7 @@ package draw
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -105,24 +106,25 @@ func (t Table) widths(cells [][]cell) []int {
 	return widths
 }
 
-// narrow makes the column whose texts are cut as much narrower as lines are too long for a terminal
-// of so many columns (0: no terminal).
+// narrow makes columns whose texts are cut, the last one first, as much narrower as lines are too long
+// for a terminal of so many columns (0: no terminal).
 func (t Table) narrow(widths []int, bars, columns int) {
-	total, giving := -gapWidth, -1
+	total := -gapWidth
 	for i, c := range t.Columns {
 		total += widths[i] + gapWidth
 		if c.Bar {
 			total += 1 + bars
 		}
-		if c.Gives {
-			giving = i
-		}
 	}
-	switch {
-	case giving < 0:
-	case columns == 0:
-		widths[giving] = min(widths[giving], mostWide)
-	case total > columns:
-		widths[giving] = min(widths[giving], max(widths[giving]-(total-columns), leastWide))
+	for i, c := range slices.Backward(t.Columns) {
+		switch {
+		case !c.Gives:
+		case columns == 0:
+			widths[i] = min(widths[i], mostWide)
+		case total > columns:
+			less := min(widths[i], max(widths[i]-(total-columns), leastWide))
+			total -= widths[i] - less
+			widths[i] = less
+		}
 	}
 }
