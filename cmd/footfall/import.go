@@ -60,8 +60,8 @@ func (c *importFilesCmd) check(g globals) faults {
 	c.rules = imports.Rules{
 		Format: logs.Format(c.Format), Site: c.Site, Methods: c.Method, Statuses: c.Status, Hosts: c.Host, Static: c.Static, Bots: c.Bots,
 	}
-	f.when(c.Format != "" && !slices.Contains(logs.Formats, c.rules.Format),
-		"--format: %q is not known: write one of %s, or leave it out", c.Format, joined(logs.Formats))
+	err := logs.Check(c.rules.Format)
+	f.when(err != nil, "--format: %w", err)
 	if len(c.Method) == 0 {
 		c.rules.Methods = imports.DefaultMethods
 	}
@@ -98,14 +98,6 @@ func (f *faults) day(flag, text string, today int32) int32 {
 	day, err := visit.ParseDay(text, today)
 	f.when(err != nil, "%s: %w", flag, err)
 	return day
-}
-
-func joined[T ~string](list []T) string {
-	words := make([]string, len(list))
-	for i, one := range list {
-		words[i] = string(one)
-	}
-	return strings.Join(words, ", ")
 }
 
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {

@@ -67,7 +67,7 @@ func TestImport(t *testing.T) {
 	r = footfall(t, "import", log, "/no/such", "--app=other", database)
 	assert.Equal(t, 2, r.code)
 	assert.Contains(t, r.stderr, "footfall: /no/such: there is no such file")
-	r = footfall(t, "import", log, "--app=other", "--format=w3c", "--site=a/b", "--from=never", "--dry-run", "--follow", database)
+	r = footfall(t, "import", log, "--app=other", "--format=w3", "--site=a/b", "--from=never", "--dry-run", "--follow", database)
 	assert.Equal(t, 2, r.code)
 	for _, flag := range []string{"--format: ", "--site: ", "--from: ", "--follow: "} {
 		assert.Contains(t, r.stderr, flag)

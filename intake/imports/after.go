@@ -68,17 +68,20 @@ func (r *run) findBehind(s *source, of *Log) (behind place, err error) {
 		return behind, err
 	}
 	defer l.close()
-	var times int
+	var times, lines int
 	var recent []uint64
 	parser, line, hour := logs.NewParser(r.Rules.Format), logs.Line{}, int32(0)
 	for text, ok := l.next(); ok && len(t) > 0; text, ok = l.next() {
-		if parser.Time(text, &line) {
+		if parser.Header(text) {
+			continue
+		}
+		if lines++; parser.Time(text, &line) {
 			hour = line.Hour()
 		}
 		hash, _ := r.app.hashes.ofLine(hour, text)
 		recent = append(recent, hash)
 		recent = recent[max(0, len(recent)-len(t)):]
-		if (len(recent) == len(t) || int64(len(recent)) == l.number) && t.endsWith(recent) {
+		if (len(recent) == len(t) || len(recent) == lines) && t.endsWith(recent) {
 			behind = l.here() // without its hash
 			times++
 		}

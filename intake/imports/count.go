@@ -78,12 +78,16 @@ func (r *run) countThese(ctx context.Context, sources []*source) error {
 
 // beginReading makes a source ready to be read for counting.
 func (s *source) beginReading(only logs.Format) error {
+	parser, err := s.parserAt(only, s.start.at)
+	if err != nil {
+		return err
+	}
 	l, err := s.file.lines(s.start)
 	if err != nil {
 		return err
 	}
 	l.from = io.LimitReader(l.from, s.end.at-s.start.at)
-	s.reading = reading{lines: l, parser: logs.NewParser(only), line: s.line, after: afterOf(&s.log)}
+	s.reading = reading{lines: l, parser: parser, line: s.line, after: afterOf(&s.log)}
 	if s.log.LastAt != nil {
 		s.latest = s.log.LastAt.Unix()
 	}
@@ -159,7 +163,7 @@ func (d *reader) nextLine(s *source) bool {
 		}
 		d.summary.Lines++
 		d.progress.Lines.Add(1)
-		if logs.IsHeader(text) {
+		if s.parser.Header(text) {
 			d.summary.leaveOut(Header)
 			continue
 		}

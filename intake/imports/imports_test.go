@@ -338,6 +338,47 @@ func TestImportGoesOn(t *testing.T) {
 	require.EqualValues(t, len(log), list[0].Row.Claimed)
 }
 
+// A W3C log, whose columns change in the middle, is read on by the header that holds there, also behind
+// what is counted, and packed.
+func TestImportGoesOnBelowHeaders(t *testing.T) {
+	t.Parallel()
+	const columns = 250 // lines with the same ones
+	log, w3c := logOf(5, firstTime, 1000), bytes.Buffer{}
+	parser, line, ends := logs.NewParser(""), logs.Line{}, []int{}
+	for i, text := range bytes.Split(bytes.TrimSpace(log), []byte("\n")) {
+		require.NoError(t, parser.Parse(text, &line))
+		agent := strings.ReplaceAll(string(line.Agent), " ", "+")
+		path, query, _ := strings.Cut(string(line.Target), "?")
+		if query == "" {
+			query = "-"
+		}
+		if i%columns == 0 {
+			w3c.WriteString([]string{"#Software: IIS\n#Fields: date time c-ip cs-method cs-uri-stem cs-uri-query sc-status cs(User-Agent)\n",
+				"#Fields: sc-status cs-uri-query cs(User-Agent) c-ip time date cs-method cs-uri-stem\n"}[i/columns%2])
+		}
+		if at := line.Time.Format(time.DateOnly + " " + time.TimeOnly); i/columns%2 == 0 {
+			fmt.Fprintf(&w3c, "%s %s %s %s %s %d %s\n", at, line.Client, line.Method, path, query, line.Status, agent)
+		} else {
+			day, clock, _ := strings.Cut(at, " ")
+			fmt.Fprintf(&w3c, "%d %s %s %s %s %s %s %s\n", line.Status, query, agent, line.Client, clock, day, line.Method, path)
+		}
+		ends = append(ends, w3c.Len())
+	}
+	clean, d := newDesk(t), newDesk(t)
+	clean.imported(clean.file("access.log", log))
+	for i, end := range []int{ends[100], ends[300], ends[301], ends[749], ends[751], w3c.Len()} {
+		content := w3c.Bytes()[:end]
+		if i%2 == 1 {
+			content = packGzip(t, content)
+		}
+		s := d.imported(d.file("u_ex.log", content))
+		require.Empty(t, s.Problems)
+		require.Zero(t, s.Unreadable, s.Unread)
+	}
+	d.counts(clean.numbers())
+	d.prove()
+}
+
 // Two who import the same at once share the work, and those who import a file that contains it are
 // refused, or wait.
 func TestTwoImportsAtOnce(t *testing.T) {

@@ -34,6 +34,7 @@ const (
 type source struct {
 	file      *file
 	begins    bool  // it has a line that is no header
+	headed    bool  // it begins with a header
 	beginning int64 // the hash of the first one
 	fault     error // why that could not be read
 
@@ -46,6 +47,9 @@ type source struct {
 	few     bool      // what is counted is little, and of a file of another name
 	holds   bool      // what the log was claimed for is what the file has
 	moved   bool      // it takes the place of the log, and begins elsewhere
+
+	header   logs.Header // the last one before headedTo
+	headedTo int64
 
 	rest        samples     // of the lines between start and end that are to count
 	first, last time.Time   // of these, as far as they show times
@@ -95,6 +99,7 @@ func (r *run) readBeginning(s *source) error {
 	}
 	defer l.close()
 	text, ok := l.next()
+	s.headed = ok && logs.IsHeader(text)
 	for ok && logs.IsHeader(text) {
 		text, ok = l.next()
 	}
@@ -105,6 +110,7 @@ func (r *run) readBeginning(s *source) error {
 		s.begins, s.beginning, l.fault = true, r.app.hashes.ofBeginning(xxhash.Sum64(text)), nil
 	}
 	if s.beginning != was || s.file.packed == plain && s.file.size() < s.end.at {
+		s.headedTo = 0
 		s.begin(nil)
 	}
 	return l.fault // that comes later is told when all is read
@@ -240,7 +246,7 @@ func (r *run) isFew(s *source) (bool, error) {
 		} else if !ok || l.place > s.start.at {
 			return true, nil
 		}
-		if !logs.IsHeader(text) {
+		if !parser.Header(text) {
 			n++
 			if parser.Parse(text, &line) == nil {
 				visitors[r.visitorOf(&line)] = true
@@ -272,12 +278,16 @@ func (r *run) readOn(ctx context.Context, s *source) error {
 	if s.quick == nil {
 		s.start.sum, s.quick = sha256.New(), r.app.hashes.quick()
 	}
+	parser, err := s.parserAt(r.Rules.Format, s.start.at)
+	if err != nil {
+		return err
+	}
 	l, err := s.file.lines(place{s.start.at, s.start.lines, s.quick})
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	scan := scan{run: r, source: s, parser: logs.NewParser(r.Rules.Format), after: afterOf(&s.log), latest: r.latest()}
+	scan := scan{run: r, source: s, parser: parser, after: afterOf(&s.log), latest: r.latest()}
 	each := func(text []byte) {
 		if s.ahead == 0 && scan.add(text, l.at) {
 			s.holds = s.holds || l.place == s.is.Claimed && bytes.Equal(r.app.hashes.ofSum(l.sumTo(l.start)), s.is.Hash)
@@ -320,6 +330,33 @@ func (r *run) readOn(ctx context.Context, s *source) error {
 	return cmp.Or(ctx.Err(), err)
 }
 
+// parserAt is a parser of what a file has from a place on, which has taken over the header that holds
+// there.
+func (s *source) parserAt(only logs.Format, at int64) (*logs.Parser, error) {
+	parser := logs.NewParser(only)
+	if at < s.headedTo {
+		s.header, s.headedTo = logs.Header{}, 0
+	}
+	parser.Head = s.header
+	if !s.headed || at == s.headedTo {
+		return parser, nil
+	}
+	l, err := s.file.lines(place{at: s.headedTo})
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	for l.place < at {
+		text, ok := l.next()
+		if !ok {
+			return parser, l.fault
+		}
+		parser.Header(text)
+	}
+	s.header, s.headedTo = parser.Head, at
+	return parser, nil
+}
+
 // scan samples the lines of a file.
 type scan struct {
 	*run
@@ -334,7 +371,7 @@ type scan struct {
 
 // add takes the line that was read last; false: it lies ahead.
 func (c *scan) add(text []byte, at int64) bool {
-	if logs.IsHeader(text) {
+	if c.parser.Header(text) {
 		return true
 	}
 	if c.parser.Time(text, &c.line) {

@@ -52,7 +52,11 @@ func (r Rules) String() string {
 			flags = append(flags, fmt.Sprintf(format, args...))
 		}
 	}
-	add(r.Format != "", "--format %s", r.Format)
+	format := string(r.Format)
+	if strings.ContainsRune(format, '$') {
+		format = "'" + format + "'"
+	}
+	add(format != "", "--format %s", format)
 	add(r.Site != "", "--site %s", r.Site)
 	add(r.From != 0, "--from %d", r.From)
 	add(r.To != 0, "--to %d", r.To)

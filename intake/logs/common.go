@@ -12,6 +12,9 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if err != nil {
 		return err
 	}
+	if l.Format == HAProxy {
+		return p.haproxy(rest, l)
+	}
 	request, rest, ok := p.quoted(rest)
 	if !ok {
 		return errRequest
@@ -55,11 +58,14 @@ func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err er
 	if bracket < 1 {
 		return false, nil, errNoTime
 	}
+	if rest = text[bracket+1:]; isHAProxys(rest) {
+		rest, err = p.cutHAProxy(text[:bracket-1], rest, l)
+		return false, rest, err
+	}
 	hosted, ok := l.cutClient(text[:bracket-1])
 	if !ok {
 		return false, nil, errClient
 	}
-	rest = text[bracket+1:]
 	end := bytes.IndexByte(rest, ']')
 	if end < 0 {
 		return false, nil, errNoTime

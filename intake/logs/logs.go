@@ -1,13 +1,18 @@
 // Package logs reads lines of access logs, as web servers write them.
 //
-// A line says itself what format it has: one that begins with { is JSON, any other one is of the
-// Common Log Format or one of its extensions. So a file may have lines of several formats, as where
-// the settings of a server were changed.
+// A line says itself what format it has: one that begins with { is JSON, one behind a header of
+// W3C has the columns that this names, one that begins with a protocol and a time is a balancer's, any
+// other one is of the Common Log Format, one of its extensions, or HAProxy's. So a file may have lines
+// of several formats, as where the settings of a server were changed. Whoever writes another one gives
+// the log_format of nginx that says so.
 package logs
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,10 +28,14 @@ const (
 	Nginx        Format = "nginx" // JSON, with the names of nginx's variables
 	Caddy        Format = "caddy"
 	Traefik      Format = "traefik"
+	W3C          Format = "w3c" // as IIS writes it
+	CloudFront   Format = "cloudfront"
+	ALB          Format = "alb" // Application Load Balancer of AWS
+	HAProxy      Format = "haproxy"
 )
 
 // Formats are all of them.
-var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik}
+var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik, W3C, CloudFront, ALB, HAProxy}
 
 // LongestLine is how long a line may be, in bytes. Web servers refuse requests of a hundredth of
 // it.
@@ -65,7 +74,7 @@ var (
 	errTooLong  = errors.New("it is longer than 1 MB")
 	errNUL      = errors.New("it has a NUL")
 	errClient   = errors.New("it does not begin with the address of a visitor")
-	errNoTime   = errors.New("it has no time in brackets")
+	errNoTime   = errors.New("it has no time in brackets, and no #Fields before it that name a visit's")
 	errTime     = errors.New("its time cannot be read")
 	errRequest  = errors.New("it has no request in quotes")
 	errStatus   = errors.New("it has no status")
@@ -77,13 +86,49 @@ var (
 
 // Parser reads lines. It is not safe for concurrent use.
 type Parser struct {
-	only    Format // "": any
-	scratch []byte // texts of the present line that were written with escapes
-	hour    hour   // that a line has shown
+	Head Header // that was read last, or of another parser
+
+	only    Format         // "": any
+	scratch []byte         // texts of the present line that were written with escapes
+	hour    hour           // that a line has shown
+	layout  *layout        // nil: each line is as it says itself
+	zone    *time.Location // of HAProxy; nil: not known
+	local   struct {       // an hour of it, and how far that is ahead of UTC
+		hour  int64
+		ahead int
+	}
 }
 
-// NewParser makes a parser of lines of one format, or of any where it is "".
-func NewParser(only Format) *Parser { return &Parser{only: only} }
+// NewParser makes a parser of lines of one format, or of any where it is "". Check has said whether the
+// format is one.
+func NewParser(only Format) *Parser {
+	p, _ := newParser(only)
+	return p
+}
+
+func newParser(only Format) (p *Parser, err error) {
+	p = &Parser{only: only}
+	if strings.Contains(string(only), "$") {
+		p.only = LogFormat
+		p.layout, err = readLayout(string(only))
+		return p, err
+	}
+	name, zone, zoned := strings.Cut(string(only), "@")
+	if zoned && Format(name) == HAProxy {
+		p.only = HAProxy
+		if p.zone, err = time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" {
+			return p, fmt.Errorf("%.64q is not a time zone: write one like haproxy@Europe/Berlin or haproxy@UTC", zone)
+		}
+		return p, nil
+	}
+	if only == HAProxy {
+		return p, errNoZone
+	}
+	if only != "" && !slices.Contains(Formats, only) {
+		return p, fmt.Errorf("%.64q is not known: write one of %v, a log_format of nginx (with its $), or leave it out", only, Formats)
+	}
+	return p, nil
+}
 
 // Parse reads a line, which ends before its \n. Its error says what is wrong with the line; what time it
 // shows is read all the same, if that stands before what is wrong.
@@ -92,15 +137,15 @@ func (p *Parser) Parse(text []byte, l *Line) error {
 	return p.parse(text, l)
 }
 
-// Time reads of a line the time alone that Parse reads of it; false: it shows none. That takes a third
-// of the time, but for JSON, of which all is read.
+// Time reads of a line the time alone that Parse reads of it; false: it shows none. Where that
+// stands in brackets this takes a third of the time; of other lines all is read.
 func (p *Parser) Time(text []byte, l *Line) bool {
 	p.scratch = p.scratch[:0]
 	*l = Line{}
-	if text, err := bare(text); err == nil && text[0] == '{' {
-		_ = p.json(text, l)
-	} else if err == nil {
+	if text, err := bare(text); err == nil && p.reads(text) == nil {
 		_, _, _ = p.cutTime(text, l)
+	} else if err == nil {
+		_ = p.parse(text, l)
 	}
 	return !l.Time.IsZero()
 }
@@ -127,13 +172,30 @@ func (p *Parser) parse(text []byte, l *Line) error {
 	switch {
 	case err != nil:
 		return err
-	case text[0] == '{':
-		err = p.json(text, l)
 	default:
-		err = p.common(text, l)
+		if read := p.reads(text); read != nil {
+			err = read(p, text, l)
+		} else {
+			err = p.common(text, l)
+		}
 	}
 	if err == nil && p.only != "" && l.Format != p.only {
 		return errFormat
 	}
 	return err
+}
+
+// reads is what reads a line that does not show its time in brackets; nil: it may do so.
+func (p *Parser) reads(text []byte) func(*Parser, []byte, *Line) error {
+	switch {
+	case p.layout != nil:
+		return (*Parser).own
+	case text[0] == '{':
+		return (*Parser).json
+	case p.Head.columns != nil:
+		return (*Parser).columns
+	case isBalancers(text):
+		return (*Parser).balancer
+	}
+	return nil
 }

@@ -22,6 +22,27 @@ const (
 		`"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_Referer":"https://other.example/","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
 )
 
+const (
+	w3cHeader = "#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) cs-host " +
+		"sc-status sc-substatus sc-win32-status time-taken"
+	w3cLine = "2026-10-10 11:55:36 10.0.0.9 GET /a b=c 443 - 192.0.2.7 Mozilla/5.0+(X11;+Linux+x86_64) https://other.example/ blog.example " +
+		"200 0 0 15"
+	cloudFrontHeader = "#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) " +
+		"cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol cs-bytes time-taken"
+	cloudFrontLine = "2026-10-10\t11:55:36\tFRA2-C1\t326\t192.0.2.7\tGET\td111111abcdef8.cloudfront.net\t/a\t200\thttps://other.example/\t" +
+		"Mozilla/5.0%20(X11;%20Linux%20x86_64)\tb=c\t-\tHit\tk6WGMNkEzR5BEM==\tblog.example\thttps\t57\t0.086"
+	albLine = `https 2026-10-10T11:55:36.250000Z app/blog/50dc6c495c0c9188 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 ` +
+		`"GET https://blog.example:443/a?b=c HTTP/2.0" "Mozilla/5.0 (X11; Linux x86_64)" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 ` +
+		`arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/blog/73e2d6bc24d8a067 "Root=1-58337262-36d228ad5d99923122bbe354" ` +
+		`"blog.example" "-" 0 2026-10-10T11:55:36.100000Z "forward" "-" "-" "10.0.0.1:80" "200" "-" "-"`
+	haproxyLine = `Oct 10 13:55:36 web1 haproxy[14389]: 192.0.2.7:33317 [10/Oct/2026:13:55:36.250] http-in static/srv1 10/0/30/69/109 ` +
+		`200 2750 - - ---- 1/1/1/1/0 0/0 {blog.example} {} "GET /a?b=c HTTP/1.1"`
+	ownFormat = `$remote_addr - $remote_user [$time_local] ${scheme}://$host$request_uri "$request_method" $status "$http_user_agent" ` +
+		`rt=$request_time`
+	ownLine = `192.0.2.7 - a user [10/Oct/2026:13:55:36 +0200] https://blog.example/a?b=c "GET" 200 ` +
+		`"Mozilla/5.0 (X11; Linux x86_64)" rt=0.017`
+)
+
 // read is a line as a test writes it.
 type read struct {
 	format                                       Format
@@ -90,6 +111,87 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Lines of which something else says what their parts are.
+func TestParseByHeaderOrFormat(t *testing.T) {
+	const browser, before = "Mozilla/5.0 (X11; Linux x86_64)", "https://other.example/"
+	second := time.Date(2026, 10, 10, 11, 55, 36, 0, time.UTC)
+	quarter := second.Add(250 * time.Millisecond)
+	like := func(format Format, host, target, referer string, agent bool) read {
+		r := read{format, host, "192.0.2.7", "GET", target, "", referer, 200, agent}
+		if agent {
+			r.agent = browser
+		}
+		return r
+	}
+	for _, c := range []struct {
+		format       Format
+		header, text string
+		want         read
+		at           time.Time
+	}{
+		{"", w3cHeader, w3cLine, like(W3C, "blog.example", "/a?b=c", before, true), second},
+		{W3C, w3cHeader, strings.Replace(w3cLine, " b=c ", " - ", 1), like(W3C, "blog.example", "/a", before, true), second},
+		{"", "#Fields: time c-ip date cs-method sc-status cs-uri", "11:55:36.25 192.0.2.7 2026-10-10 GET 200 https://blog.example/a",
+			like(W3C, "", "https://blog.example/a", "", false), quarter},
+		{"", cloudFrontHeader, cloudFrontLine, like(CloudFront, "blog.example", "/a?b=c", before, true), second},
+		{CloudFront, cloudFrontHeader, strings.ReplaceAll(strings.Replace(cloudFrontLine, "/a", "/a%2520%C3%A9", 1), "%20", "%2520"),
+			like(CloudFront, "blog.example", "/a%20é?b=c", before, true), second},
+		{"", "", albLine, like(ALB, "", "https://blog.example:443/a?b=c", "", true), quarter},
+		{ALB, "", strings.Replace(albLine, "192.0.2.7:2817", "[2001:db8::1]:2817", 1), read{ALB, "", "2001:db8::1", "GET",
+			"https://blog.example:443/a?b=c", browser, "", 200, true}, quarter},
+		{"", "", strings.Replace(albLine, " 200 200 ", " - - ", 1), read{ALB, "", "192.0.2.7", "GET", "https://blog.example:443/a?b=c", browser,
+			"", 0, true}, quarter},
+		{"haproxy@Europe/Berlin", "", haproxyLine, like(HAProxy, "", "/a?b=c", "", false), quarter},
+		{"haproxy@UTC", "", haproxyLine[37:], like(HAProxy, "", "/a?b=c", "", false), quarter.Add(2 * time.Hour)},
+		{"haproxy@Europe/Berlin", "", strings.NewReplacer("192.0.2.7:", "2001:db8::1:", " 200 ", " -1 ", "10/Oct/2026:13", "10/Nov/2026:12",
+			"GET /", "<BADREQ>/").Replace(haproxyLine), read{HAProxy, "", "2001:db8::1", "", "", "", "", 0, false}, quarter.AddDate(0, 1, 0)},
+		{ownFormat, "", ownLine, like(LogFormat, "blog.example", "/a?b=c", "", true), second},
+		{`$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`, "", combinedLine,
+			like(LogFormat, "", "/a?b=c", before, true), second},
+		{`[$msec] $status $request_method $request_uri $remote_addr`, "", `[1791633336.250] 200 GET /\xd0\x9f 192.0.2.7`,
+			like(LogFormat, "", "/П", "", false), quarter},
+	} {
+		p, l := NewParser(c.format), Line{}
+		require.NoError(t, Check(c.format))
+		require.Equal(t, c.header != "", p.Header([]byte(c.header)))
+		require.False(t, p.Header([]byte(c.text)))
+		require.NoError(t, p.Parse([]byte(c.text), &l), c.text)
+		assert.Equal(t, c.want, l.read(), c.text)
+		assert.True(t, c.at.Equal(l.Time), "%s: %s", c.text, l.Time)
+		hour := l.Hour()
+		require.True(t, p.Time([]byte(c.text), &l))
+		require.True(t, c.at.Equal(l.Time) && hour == l.Hour(), c.text)
+		line := []byte(c.text)
+		assert.Zero(t, testing.AllocsPerRun(10, func() { _ = p.Parse(line, &l) }), "reading takes no memory: %s", c.text)
+		for end := range len(c.text) { // a beginning of it is an error or the same, and nothing panics
+			if p.Parse([]byte(c.text[:end]), &l) == nil {
+				require.Contains(t, c.want.client, string(l.Client), c.text[:end])
+			}
+		}
+	}
+	for format, wants := range map[Format]string{
+		"w3": "write one of", "haproxy": "--format haproxy@Europe/Berlin", "haproxy@Berlin": "is not a time zone", "haproxy@": "is not a time zone",
+		"$remote_addr$status": "two variables", "$remote_addr $status": "$time_local", "$request $status [$time_local]": "lacks $remote_addr",
+		"$remote_addr [$time_local] $status": "lacks $request", `$remote_addr [$msec] "$request"`: "lacks $status",
+	} {
+		require.ErrorContains(t, Check(format), wants, format)
+	}
+	headed := NewParser("")
+	headed.Header([]byte(w3cHeader))
+	for text, want := range map[string]error{
+		w3cLine[:90]: errEnds, strings.Replace(w3cLine, "192.0.2.7", "a", 1): errClient, strings.Replace(w3cLine, "11:55", "25:55", 1): errTime,
+		strings.Replace(w3cLine, " 200 ", " - ", 1): errStatus,
+	} {
+		require.ErrorIs(t, headed.Parse([]byte(text), &Line{}), want, text)
+	}
+	headed.Header([]byte("#Fields: date time c-ip"))
+	require.ErrorIs(t, headed.Parse([]byte("2026-10-10 11:55:36 192.0.2.7"), &Line{}), errNoTime)
+	require.NoError(t, headed.Parse([]byte(combinedLine), &Line{}))
+	require.ErrorIs(t, NewParser("").Parse([]byte(haproxyLine), &Line{}), errNoZone)
+	require.ErrorIs(t, NewParser("").Parse([]byte(w3cLine), &Line{}), errNoTime)
+	require.ErrorIs(t, NewParser(ownFormat).Parse([]byte(combinedLine), &Line{}), errLayout)
+}
+
 func before(line, part string) string {
 	head, _, _ := strings.Cut(line, part)
 	return head
@@ -132,6 +234,9 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 		require.ErrorIs(t, p.Parse([]byte(text), &l), want, "%.200s", text)
 	}
 	for _, format := range Formats {
+		if format == HAProxy {
+			format += "@UTC"
+		}
 		var l Line
 		err := NewParser(format).Parse([]byte(combinedLine), &l)
 		assert.Equal(t, format == Combined, err == nil, format)
@@ -206,6 +311,29 @@ func FuzzParseCommon(f *testing.F) {
 	})
 }
 
+// Whatever somebody says of lines, and whatever these are, nothing panics, the line is left as it is, and
+// the time alone is that of the whole line.
+func FuzzParseAs(f *testing.F) {
+	for _, one := range [][3]string{{"", w3cHeader, w3cLine}, {"", cloudFrontHeader, cloudFrontLine}, {"", "", albLine},
+		{"haproxy@Europe/Berlin", "", haproxyLine}, {ownFormat, "", ownLine}, {"$msec ${a}$uri$status", "#Fields:", "1 /2"}} {
+		f.Add(one[0], []byte(one[1]), []byte(one[2]))
+	}
+	f.Fuzz(func(t *testing.T, format string, header, text []byte) {
+		if Check(Format(format)) != nil {
+			return
+		}
+		p, before, whole, alone := NewParser(Format(format)), string(text), Line{}, Line{}
+		p.Header(header)
+		err := p.Parse(text, &whole)
+		require.Equal(t, before, string(text))
+		if err == nil {
+			require.False(t, whole.Time.IsZero() || len(whole.Client) == 0)
+		}
+		require.Equal(t, !whole.Time.IsZero(), p.Time(text, &alone))
+		require.True(t, whole.Time.Equal(alone.Time))
+	})
+}
+
 // What is read of a line of JSON is what encoding/json reads of it, and every line that that reads
 // can be read.
 func FuzzParseJSON(f *testing.F) {
@@ -257,10 +385,12 @@ func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct {
 		format Format
 		line   string
-	}{{Common, commonLine}, {Combined, combinedLine}, {CombinedHost, "blog.example:443 " + combinedLine}, {Nginx, nginxLine},
+	}{{ownFormat, ownLine}, {"haproxy@UTC", haproxyLine}, {ALB, albLine}, {W3C, w3cLine}, {CloudFront, cloudFrontLine},
+		{Common, commonLine}, {Combined, combinedLine}, {CombinedHost, "blog.example:443 " + combinedLine}, {Nginx, nginxLine},
 		{Caddy, caddyLine}, {Traefik, traefikLine}} {
-		b.Run(string(c.format), func(b *testing.B) {
-			p, l, line := NewParser(""), Line{}, []byte(c.line)
+		b.Run(before(string(c.format), " "), func(b *testing.B) {
+			p, l, line := NewParser(c.format), Line{}, []byte(c.line)
+			p.Header([]byte(map[Format]string{W3C: w3cHeader, CloudFront: cloudFrontHeader}[c.format]))
 			b.SetBytes(int64(len(line)))
 			for b.Loop() {
 				if err := p.Parse(line, &l); err != nil {

@@ -77,6 +77,19 @@ func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
+// parseDayAndClock reads 2000-10-10 and 13:55:36, of UTC.
+func parseDayAndClock(day, clock []byte) (time.Time, bool) {
+	if len(day) != 10 || day[4] != '-' || day[7] != '-' || len(clock) < 8 {
+		return time.Time{}, false
+	}
+	year, ok := digits(day[:4])
+	month, ok2 := digits(day[5:7])
+	of, ok3 := digits(day[8:])
+	seconds, ok4 := parseClock(clock[:8])
+	rest, nanos := cutFraction(clock[8:])
+	return moment(year, month, of, seconds, nanos, ok && ok2 && ok3 && ok4 && len(rest) == 0)
+}
+
 // parseUnixTime reads seconds since 1970, with a fraction or without. A number that would be too
 // far from now as seconds is one of milliseconds or nanoseconds.
 func parseUnixTime(text []byte) (time.Time, bool) {

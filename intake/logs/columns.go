@@ -1,0 +1,401 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// column is what a part of a line tells, where somebody has said which part that is: the header of a
+// W3C log, or a log_format of nginx.
+type column byte
+
+const (
+	nothing column = iota
+	client
+	host
+	hostHeader // which the visitor asked for, where host is what the server calls itself
+	method
+	target
+	query
+	request
+	status
+	day
+	clock
+	moments // a time of any of the ways in which JSON has it
+	agent
+	referrer
+)
+
+// w3c are the names in headers of W3C logs, CloudFront's among them.
+var w3c = map[string]column{
+	"c-ip": client, "cs-host": host, "cs(host)": host, "x-host-header": hostHeader, "cs-method": method, "cs-uri": target,
+	"cs-uri-stem": target, "cs-uri-query": query, "sc-status": status, "date": day, "time": clock, "cs(user-agent)": agent,
+	"cs(referer)": referrer,
+}
+
+// variables are those of nginx.
+var variables = map[string]column{
+	"remote_addr": client, "server_name": host, "host": hostHeader, "http_host": hostHeader, "request": request, "request_method": method,
+	"request_uri": target, "uri": target, "status": status, "time_local": moments, "time_iso8601": moments, "msec": moments,
+	"http_user_agent": agent, "http_referer": referrer,
+}
+
+// piece is a variable of a log_format, and the text behind it.
+type piece struct {
+	column column
+	behind []byte // "": the line ends there
+	stays  bool   // what is behind belongs to the next one
+}
+
+// layout is a log_format.
+type layout struct {
+	front  []byte
+	pieces []piece
+}
+
+// LogFormat is the format of lines whose log_format was given.
+const LogFormat Format = "log_format"
+
+// Check tells what is wrong with the format that is to be read.
+func Check(format Format) error {
+	_, err := newParser(format)
+	return err
+}
+
+// readLayout reads a log_format. What says nothing of a visit may be called anything.
+func readLayout(text string) (*layout, error) {
+	front, rest, _ := strings.Cut(text, "$")
+	l, has := layout{front: []byte(front)}, map[column]bool{}
+	for more := true; more; {
+		rest = strings.TrimPrefix(rest, "{")
+		end := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+		if end < 0 {
+			end = len(rest)
+		}
+		one := piece{column: variables[rest[:end]]}
+		var behind string
+		behind, rest, more = strings.Cut(strings.TrimPrefix(rest[end:], "}"), "$")
+		if behind == "" && more {
+			if one.stays = strings.HasPrefix(rest, "request_uri") || strings.HasPrefix(rest, "uri"); !one.stays {
+				return nil, fmt.Errorf("%.64q has two variables with nothing between them: nobody can tell where one ends", text)
+			}
+			behind = "/"
+		}
+		one.behind, has[one.column] = []byte(behind), true
+		l.pieces = append(l.pieces, one)
+	}
+	for _, needed := range []struct {
+		is   bool
+		what string
+	}{{has[client], "$remote_addr"}, {has[moments], "$time_local, $time_iso8601 or $msec"}, {has[status], "$status"},
+		{has[request] || has[target] && has[method], "$request, or $request_method and $request_uri"}} {
+		if !needed.is {
+			return nil, fmt.Errorf("%.64q lacks %s", text, needed.what)
+		}
+	}
+	return &l, nil
+}
+
+var errLayout = errors.New("it is not as the log_format says")
+
+// own reads a line as its log_format says.
+func (p *Parser) own(text []byte, l *Line) error {
+	l.Format = LogFormat
+	rest, ok := bytes.CutPrefix(text, p.layout.front)
+	if !ok {
+		return errLayout
+	}
+	for _, one := range p.layout.pieces {
+		end := len(rest)
+		if len(one.behind) > 0 {
+			end = bytes.Index(rest, one.behind)
+		}
+		if end < 0 {
+			return errLayout
+		}
+		value := rest[:end]
+		if bytes.IndexByte(value, '\\') >= 0 {
+			value = p.unescape(value)
+		}
+		if err := p.put(l, one.column, value); err != nil {
+			return err
+		}
+		if rest = rest[end:]; !one.stays {
+			rest = rest[len(one.behind):]
+		}
+	}
+	return nil
+}
+
+// put takes over what a column tells.
+func (p *Parser) put(l *Line, c column, value []byte) error {
+	var ok bool
+	switch c {
+	case client:
+		if l.Client = value; !likeAddress(value) {
+			return errClient
+		}
+	case host, hostHeader:
+		if string(value) != "-" && (c == hostHeader || len(l.Host) == 0) {
+			l.Host = value
+		}
+	case method:
+		l.Method = value
+	case target:
+		l.Target = value
+	case request:
+		l.setRequest(value)
+	case moments:
+		if l.Time, l.ahead, ok = parseTime(value); !ok {
+			return errTime
+		}
+	case status:
+		if l.Status, ok = parseStatus(value); !ok {
+			return errStatus
+		}
+	case agent:
+		l.Agent, l.TellsAgent = value, true
+	case referrer:
+		l.Referer = value
+	}
+	return nil
+}
+
+// Header says what the columns of the lines behind it are.
+type Header struct {
+	text       string
+	columns    []column
+	cloudFront bool
+}
+
+// Header reports whether a line only tells of those behind it, as W3C's do, and takes over what it
+// tells. Of one that lacks columns which every visit has, the lines are read as they say themselves.
+func (p *Parser) Header(text []byte) bool {
+	names, ok := bytes.CutPrefix(text, []byte("#Fields:"))
+	if ok && string(names) != p.Head.text {
+		p.Head = Header{text: string(names), cloudFront: bytes.Contains(names, []byte("x-edge-"))}
+		var columns []column
+		for _, name := range strings.Fields(strings.ToLower(p.Head.text)) {
+			columns = append(columns, w3c[name])
+		}
+		has := func(c column) bool { return slices.Contains(columns, c) }
+		if has(client) && has(method) && has(target) && has(status) && has(day) && has(clock) {
+			p.Head.columns = columns
+		}
+	}
+	return ok || IsHeader(text)
+}
+
+// columns reads a line of a W3C log, as its header says. Their clock is UTC.
+func (p *Parser) columns(text []byte, l *Line) error {
+	l.Format = W3C
+	parting := byte(' ')
+	if p.Head.cloudFront {
+		l.Format = CloudFront
+		if bytes.IndexByte(text, '\t') >= 0 {
+			parting = '\t'
+		}
+	}
+	var onDay, at, asked []byte
+	for _, c := range p.Head.columns {
+		if len(text) == 0 {
+			return errEnds
+		}
+		value := text
+		if end := bytes.IndexByte(text, parting); end >= 0 {
+			value, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		switch c {
+		case day:
+			onDay = value
+		case clock:
+			at = value
+		case query:
+			asked = value
+		case target, agent, referrer:
+			value = p.plain(value, c)
+			fallthrough
+		default:
+			if err := p.put(l, c, value); err != nil {
+				return err
+			}
+		}
+	}
+	if len(asked) > 0 && string(asked) != "-" {
+		from := len(p.scratch)
+		p.scratch = append(append(p.scratch, l.Target...), '?')
+		p.scratch = append(p.scratch, p.plain(asked, query)...)
+		l.Target = p.scratch[from:len(p.scratch):len(p.scratch)]
+	}
+	var ok bool
+	if l.Time, ok = parseDayAndClock(onDay, at); !ok {
+		return errTime
+	}
+	return nil
+}
+
+// plain is a value without what it is written with: CloudFront writes spaces and much else, % among
+// it, as %20; IIS writes spaces of a User-Agent as +.
+func (p *Parser) plain(value []byte, c column) []byte {
+	from := len(p.scratch)
+	switch {
+	case p.Head.cloudFront && bytes.IndexByte(value, '%') >= 0:
+		p.unpercent(value)
+		if again := p.scratch[from:]; c == agent && bytes.Contains(again, []byte("%20")) { // as it was until 2019
+			from = len(p.scratch)
+			p.unpercent(again)
+		}
+	case !p.Head.cloudFront && c == agent && bytes.IndexByte(value, '+') >= 0:
+		for _, one := range value {
+			if one == '+' {
+				one = ' '
+			}
+			p.scratch = append(p.scratch, one)
+		}
+	default:
+		return value
+	}
+	return p.scratch[from:len(p.scratch):len(p.scratch)]
+}
+
+// unpercent adds a text to scratch, with what its percent-escapes stand for.
+func (p *Parser) unpercent(text []byte) {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' {
+			if value, ok := hex(text[i+1:], 2); ok {
+				p.scratch = append(p.scratch, byte(value)) //nolint:gosec // two digits
+				i += 2
+				continue
+			}
+		}
+		p.scratch = append(p.scratch, text[i])
+	}
+}
+
+// balancer reads a line of an Application Load Balancer of AWS:
+//
+//	https 2018-07-02T22:23:00.186641Z app/name/50dc6c49 192.0.2.7:2817 10.0.0.1:80 0.0 0.0 0.0 200 200 0 57 "request" "agent" …
+func (p *Parser) balancer(text []byte, l *Line) (err error) {
+	l.Format = ALB
+	_, text, _ = bytes.Cut(text, space)
+	for at := range 11 {
+		value, rest, found := bytes.Cut(text, space)
+		if !found {
+			return errEnds
+		}
+		text = rest
+		switch at {
+		case 0:
+			err = p.put(l, moments, value)
+		case 2:
+			err = p.put(l, client, withoutPort(value))
+		case 7:
+			if string(value) != "-" {
+				err = p.put(l, status, value)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	asked, text, ok := p.quoted(text)
+	if !ok {
+		return errRequest
+	}
+	l.setRequest(asked)
+	if l.Agent, _, l.TellsAgent = p.quoted(text); !l.TellsAgent {
+		return errEnds
+	}
+	return nil
+}
+
+// isBalancers reports whether a line begins as those of a balancer do: with a protocol and a time.
+func isBalancers(text []byte) bool {
+	first := bytes.IndexByte(text, ' ')
+	if first < 2 || first > 5 || len(text) < first+12 || text[first+5] != '-' || text[first+11] != 'T' {
+		return false
+	}
+	switch string(text[:first]) {
+	case "http", "https", "h2", "grpcs", "ws", "wss":
+		return true
+	}
+	return false
+}
+
+// withoutPort is an address without the port behind it.
+func withoutPort(text []byte) []byte {
+	if at := bytes.LastIndexByte(text, ':'); at >= 0 {
+		text = text[:at]
+	}
+	return bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]"))
+}
+
+var errNoZone = errors.New("HAProxy writes times without a zone: name it, as --format haproxy@Europe/Berlin")
+
+// isHAProxys reports whether a time in brackets is written as HAProxy does: 06/Feb/2009:12:14:14.655.
+func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }
+
+// cutHAProxy reads what a line of HAProxy begins with, up to its time, and returns what follows. Syslog
+// may have put something in front.
+func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
+	if l.Format = HAProxy; p.zone == nil {
+		return nil, errNoZone
+	}
+	if err := p.put(l, client, withoutPort(head[bytes.LastIndexByte(head, ' ')+1:])); err != nil {
+		return nil, err
+	}
+	month := bytes.Index(months, rest[3:6])
+	onDay, ok := digits(rest[0:2])
+	year, ok2 := digits(rest[7:11])
+	seconds, ok3 := parseClock(rest[12:20])
+	milli, ok4 := digits(rest[21:24])
+	if month < 0 || month%3 != 0 {
+		return nil, errTime
+	}
+	local, ok := moment(year, month/3+1, onDay, seconds, 1_000_000*milli, ok && ok2 && ok3 && ok4)
+	if !ok {
+		return nil, errTime
+	}
+	if hour := local.Unix() / 3600; hour != p.local.hour || p.local.hour == 0 {
+		_, ahead := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), 0, 0, 0, p.zone).Zone()
+		p.local.hour, p.local.ahead = hour, ahead
+	}
+	l.ahead = p.local.ahead
+	l.Time = local.Add(-time.Duration(l.ahead) * time.Second)
+	return rest[25:], nil
+}
+
+// haproxy reads what follows the time:
+//
+//	frontend backend/server 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "request"
+func (p *Parser) haproxy(rest []byte, l *Line) error {
+	for range 4 {
+		_, behind, found := bytes.Cut(rest, space)
+		if !found {
+			return errEnds
+		}
+		rest = behind
+	}
+	code, rest, _ := bytes.Cut(rest, space)
+	if string(code) != "-1" { // it went before it had an answer
+		if err := p.put(l, status, code); err != nil {
+			return err
+		}
+	}
+	at := bytes.IndexByte(rest, '"')
+	if at < 0 {
+		return errRequest
+	}
+	asked, _, ok := p.quoted(rest[at:])
+	if !ok {
+		return errRequest
+	}
+	l.setRequest(asked)
+	return nil
+}
