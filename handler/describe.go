@@ -140,6 +140,15 @@ func describeChanges(paths object) {
 		"delete": describeChange("deleteApp", "Delete an app and all that was counted for it, without asking", nil,
 			object{"type": "object"}, "app"),
 	}
+	takes := func(field string) object {
+		return object{"type": "object", "properties": object{field: object{"type": "string"}}, "required": []any{field},
+			"additionalProperties": false}
+	}
+	paths["/api/apps/{app}/visitors/erase"] = object{"post": describeChange("eraseVisitor",
+		"Take a visitor, an address or an id, out of all that is stored, without asking; sums and the ranks of others stay",
+		takes("visitor"), object{"type": "object"}, "app")}
+	paths["/api/apps/{app}/pages/delete"] = object{"post": describeChange("deletePage",
+		"Move what was counted for a page to the page (deleted) of its site, without asking", takes("uri"), object{"type": "object"}, "app")}
 	for _, thing := range admin.Things {
 		describeThing(paths, thing, "/api/apps/{app}/", "an app", "app")
 	}

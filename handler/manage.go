@@ -35,6 +35,13 @@ func (m *manage) routes() []route {
 	table := []route{
 		{"/api/apps", getOrPostAlone, m.apps},
 		{"/api/apps/:app", ofOne, m.app},
+		{"/api/apps/:app/visitors/erase", postOnly, m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, visitor string) error {
+			_, err := a.EraseVisitor(ctx, app, visitor)
+			return err
+		})},
+		{"/api/apps/:app/pages/delete", postOnly, m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
+			return a.DeletePage(ctx, app, uri)
+		})},
 		{"/api/keys", getOrPostAlone, func(c echo.Context) error { return m.several(c, admin.ThingNamed("keys")) }},
 		{"/api/keys/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, admin.ThingNamed("keys")) }},
 	}
@@ -210,6 +217,26 @@ func (m *manage) remove(c echo.Context, thing *admin.Thing) error {
 	}
 	err = thing.Remove(c.Request().Context(), a, named(c, "app"), named(c, "one"))
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"removed": named(c, "one")}, nil })
+}
+
+// lose takes something out of an app without asking, as programs mean what they send. What it is stands in
+// no address.
+func (m *manage) lose(field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		name := named(c, "app")
+		a, _, err := m.changer(c, name)
+		if err != nil {
+			return err
+		}
+		given, err := readGiven(c)
+		if err == nil && (len(given) != 1 || len(given[field]) != 1) {
+			err = invalid(field, "give it, as one text, and nothing else")
+		}
+		if err != nil {
+			return err
+		}
+		return m.tell(c, http.StatusOK, lose(atLength(c), a, name, given[field][0]), func() (any, error) { return object{}, nil })
+	}
 }
 
 // tell answers with what there is now, unless it could not be made so. 202 says that it is, and that

@@ -105,6 +105,19 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(200, "GET", "/api/apps/blog/offsets", "", `"uri":"two.example/a%20b"`)
 	call(200, "DELETE", "/api/apps/blog/offsets/"+url.PathEscape("two.example/a%20b"), "")
 
+	// What cannot be undone is not asked once more, and noted.
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	e.counting(0, "192.0.2.2", "http://hhui.top/home")
+	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"nobody at all"}`, `"error":`)
+	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"192.0.2.1","sure":true}`, `visitor: give it`)
+	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":["192.0.2.1","192.0.2.2"]}`, `visitor: give it`)
+	call(200, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"192.0.2.1"}`)
+	assert.Equal(t, []string{"192.0.2.2"}, e.texts(`SELECT DISTINCT host(ip) FROM footfall.visitors WHERE host(ip) LIKE '192.0.2.%'`))
+	call(404, "POST", "/api/apps/demo/pages/delete", `{"uri":"hhui.top/never"}`, `has no page`)
+	call(200, "POST", "/api/apps/demo/pages/delete", `{"uri":"hhui.top/home"}`)
+	assert.Equal(t, []string{"visitor | erased", "page | deleted"}, e.texts(`SELECT what || ' | ' || is_now FROM changes
+		WHERE app = 'demo' AND who = 'key `+app.KeyName(all)+`' ORDER BY id`))
+
 	call(400, "POST", "/api/keys", `{"scope":["read"]}`, `scope: a key of all apps changes them`)
 	call(201, "POST", "/api/keys", `{"scope":["admin"]}`, `"secret":"footfall_`)
 	other, of := told["secret"].(string), told["key"].(string)
@@ -166,6 +179,8 @@ func TestRightsOfKeys(t *testing.T) {
 		{"PATCH", "/api/accounts/9", `{"owner":true}`, "all"}, {"POST", "/api/accounts/9/link", "", "all"},
 		{"GET", "/api/keys", "", "all"}, {"POST", "/api/keys", `{"scope":"admin"}`, "all"}, {"DELETE", "/api/keys/none", "", "all"},
 		{"GET", "/api/apps/shop", "", "its own, all"}, {"PATCH", "/api/apps/shop", `{"retain_days":60}`, "its own, all"},
+		{"POST", "/api/apps/shop/visitors/erase", `{"visitor":"192.0.2.1"}`, "its own, all"},
+		{"POST", "/api/apps/shop/pages/delete", `{"uri":"example.com/x"}`, "its own, all"},
 		{"POST", "/api/apps/shop/keys", `{"scope":"admin"}`, "all"}, {"POST", "/api/apps/shop/keys", `{"scope":"read"}`, "its own, all"},
 	}
 	for _, thing := range admin.Things {
