@@ -29,6 +29,8 @@ type Account struct {
 	Name    string
 	Owner   bool
 	Session int32 // by which they are signed in; 0: a proxy names them with each request
+	// Language is that in which they want pages; "": that of the browser.
+	Language string
 
 	looks, changes []string // names of apps
 }
@@ -115,7 +117,7 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
-	return &Account{row.ID, row.Name, row.Owner, row.Session, row.Looks, row.Changes}, err
+	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Session: row.Session, looks: row.Looks, changes: row.Changes}, err
 }
 
 // Named returns the account of a name that a trusted proxy says, and makes one without apps where

@@ -29,8 +29,8 @@ const homeOfPages = "home"
 func (d *dashboard) routes() []route {
 	table := []route{
 		{"/", getOnly, d.page(d.home)},
-		{"/dash", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "./") }},
-		{"/dash/", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "../") }},
+		{"/dash", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "./") }},
+		{"/dash/", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "../") }},
 		{"/dash/:app", getOnly, d.page(d.look)},
 		{"/dash/:app/:site", getOnly, d.page(d.look)},
 		{"/share/:token", getOnly, d.page(d.shared)},
@@ -41,7 +41,7 @@ func (d *dashboard) routes() []route {
 			if err != nil {
 				return err
 			}
-			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.root, readerOf(reader)) })
+			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.place(c), readerOf(reader)) })
 		})},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.page(d.leave)},
@@ -75,7 +75,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		reader, _ := c.Get(asAccount).(*account.Account) // if that was asked
-		return writePage(c, status, "no-store", web.Problem(d.root, readerOf(reader), http.StatusText(status), message, home))
+		return writePage(c, status, "no-store", web.Problem(d.place(c), readerOf(reader), http.StatusText(status), message, home))
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 		return false
 	}
 	reader, _ := s.signedIn(c) // or nobody, where that cannot be told
-	p := web.Problem(s.root, readerOf(reader), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
+	p := web.Problem(s.place(c), readerOf(reader), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
@@ -101,7 +101,7 @@ func (d *dashboard) home(c echo.Context) error {
 	}
 	apps := make([]web.App, len(readings))
 	for i, r := range readings {
-		apps[i] = d.appOf(r, reader)
+		apps[i] = d.appOf(c, r, reader)
 	}
 	only := ""
 	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
@@ -112,16 +112,16 @@ func (d *dashboard) home(c echo.Context) error {
 	}
 	switch {
 	case only != "":
-		return c.Redirect(http.StatusFound, only)
+		return d.lead(c, http.StatusFound, only)
 	case len(apps) == 1 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
-		return c.Redirect(http.StatusFound, d.root+"/new/"+apps[0].Name)
+		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Home(ctx, d.root, readerOf(reader), apps, d.origin(c.Request()))
+		return d.pages.Home(ctx, d.place(c), readerOf(reader), apps, d.origin(c.Request()))
 	})
 }
 
-func (d *dashboard) appOf(r *counter.Reading, reader *account.Account) web.App {
+func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Account) web.App {
 	sites := r.Sites()
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
 	looks := readerOf(reader)
@@ -129,7 +129,7 @@ func (d *dashboard) appOf(r *counter.Reading, reader *account.Account) web.App {
 		looks.Settings += "/" + r.App
 	}
 	return web.App{
-		Root: d.root, Name: r.App, Reader: looks, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
+		Place: d.place(c), Name: r.App, Reader: looks, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
 		CountriesBy: d.CountriesBy,
 		Goals:       r.Goals(), Public: r.Public(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}
@@ -171,7 +171,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, web.
 	if err != nil {
 		return nil, web.App{}, err
 	}
-	return reading, d.appOf(reading, reader), nil
+	return reading, d.appOf(c, reading, reader), nil
 }
 
 // refuse asks those to sign in who are not, and tells the others that they may not do what they ask
@@ -272,6 +272,10 @@ func describePage(c echo.Context, cache string, p web.Page) {
 	h.Set("X-Robots-Tag", "noindex")
 	h.Set(echo.HeaderCacheControl, cache)
 	h.Set(echo.HeaderVary, "Cookie, Accept-Encoding")
+	if p.Language != "" {
+		h.Set(echo.HeaderVary, "Cookie, Accept-Encoding, Accept-Language")
+		h.Set("Content-Language", p.Language)
+	}
 	h.Set(echo.HeaderContentType, p.Type)
 }
 
@@ -309,7 +313,7 @@ func (d *dashboard) shared(c echo.Context) error {
 		c.Set(homeOfPages, share.Base+"?embed")
 		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(in))
 	}
-	app := d.appOf(reading, nil)
+	app := d.appOf(c, reading, nil)
 	app.Closed, app.Shared = false, share
 	return d.showApp(c, reading, app, asked)
 }

@@ -73,7 +73,7 @@ func (d *dashboard) enter(c echo.Context) error {
 		return err
 	}
 	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
-	return c.Redirect(http.StatusSeeOther, d.root+ownPath(form.Get("to")))
+	return d.lead(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
 // ownPath is a path below which a reader is led after a form, unless it would lead elsewhere:
@@ -114,7 +114,7 @@ func (d *dashboard) leave(c echo.Context) error {
 		return err
 	}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Leave(d.root, readerOf(reader)))
+		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c), readerOf(reader)))
 	}
 	if _, err := d.form(c); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (d *dashboard) leave(c echo.Context) error {
 		}
 	}
 	d.setCookie(c, sessionCookie, "", -1)
-	return c.Redirect(http.StatusSeeOther, d.root+"/")
+	return d.lead(c, http.StatusSeeOther, d.root+"/")
 }
 
 // askToSignIn shows the page on which somebody signs in.
@@ -142,7 +142,7 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem st
 	if err != nil {
 		return err
 	}
-	return writePage(c, status, "no-store", web.SignIn(d.root, readerOf(reader), to, name, problem, first))
+	return writePage(c, status, "no-store", web.SignIn(d.place(c), readerOf(reader), to, name, problem, first))
 }
 
 // follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in
@@ -153,7 +153,7 @@ func (d *dashboard) follow(c echo.Context) error {
 		return err
 	}
 	d.setCookie(c, linkCookie, c.Param("token"), 0)
-	return c.Redirect(http.StatusSeeOther, d.root+"/begin")
+	return d.lead(c, http.StatusSeeOther, d.root+"/begin")
 }
 
 func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
@@ -173,7 +173,7 @@ func (d *dashboard) begin(c echo.Context) error {
 		return err
 	}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Begin(d.root, link.First, link.Name, "", ""))
+		return writePage(c, http.StatusOK, "no-store", web.Begin(d.place(c), link.First, link.Name, "", ""))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -181,7 +181,7 @@ func (d *dashboard) begin(c echo.Context) error {
 	}
 	session, err := d.Accounts.Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
 	if problem := problemOf(err); problem != "" {
-		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.root, link.First, link.Name, form.Get("name"), problem))
+		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.place(c), link.First, link.Name, form.Get("name"), problem))
 	}
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (d *dashboard) begin(c echo.Context) error {
 	if link.First && !d.counter.HasApps(c.Request().Context()) {
 		to = "/new"
 	}
-	return c.Redirect(http.StatusSeeOther, d.root+to)
+	return d.lead(c, http.StatusSeeOther, d.root+to)
 }
 
 // form reads what a form sends, if it comes from a page of this service: browsers say where from

@@ -38,7 +38,7 @@ func (d *dashboard) newSite(c echo.Context) error {
 	}
 	site := web.NewSite{Zone: d.Zone, Visitor: app.ByHash}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.New(d.root, readerOf(reader), site, ""))
+		return writePage(c, http.StatusOK, "no-store", web.New(d.place(c), readerOf(reader), site, ""))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -53,12 +53,12 @@ func (d *dashboard) newSite(c echo.Context) error {
 	name, err := addApp(c.Request().Context(), d.as(reader), site.Host,
 		app.Settings{Sites: []string{site.Host}, TZ: &site.Zone, Visitor: &site.Visitor, PublicCounts: &shows})
 	if problem := problemOf(err); problem != "" {
-		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.root, readerOf(reader), site, problem))
+		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.place(c), readerOf(reader), site, problem))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, d.root+"/new/"+name)
+	return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 }
 
 // as is an Admin whose changes are those of an account.
@@ -125,7 +125,7 @@ func (d *dashboard) waiting(c echo.Context) error {
 		if err != nil && !admin.IsBehind(err) {
 			return err
 		}
-		return c.Redirect(http.StatusSeeOther, d.root+"/new/"+name)
+		return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 	}
 	seen := web.Seen{Loaded: reading.Loaded()}
 	if refused, is := d.counter.Waiting(name); is {

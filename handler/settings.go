@@ -50,7 +50,7 @@ func (d *dashboard) settings(c echo.Context) error {
 		p.path += "/" + p.app
 		do, show = p.doInApp, p.showApp
 	}
-	p.page = web.Settings{Root: d.root, Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
+	p.page = web.Settings{Place: d.place(c), Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
 	if c.Request().Method == http.MethodPost {
 		if p.form, err = d.formUpTo(c, 4*mostGiven); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (d *dashboard) settings(c echo.Context) error {
 			p.page.Title, p.page.Sections = "Is this meant?", []web.Section{*p.asks}
 			return p.write(http.StatusOK)
 		case err == nil && done != "":
-			return c.Redirect(http.StatusSeeOther, done)
+			return d.lead(c, http.StatusSeeOther, done)
 		case admin.IsBehind(err):
 			p.page.Said, p.form = "Done. Some instance has not answered yet: it will know of it as soon as it can.", nil
 		case err == nil:

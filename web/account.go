@@ -18,20 +18,17 @@ type enterPage struct {
 	Named   bool   // the account has a name
 }
 
-const signInTitle = "Sign in"
-
 // SignIn makes the page on which a name and a password are typed, and which leads to another. first:
 // nobody has an account yet.
-func SignIn(root string, reader Reader, to, name, problem string, first bool) Page {
-	return render("enter", enterPage{frame: frame{Root: root, Title: signInTitle, Home: root + "/", Reader: reader}, To: to, Name: name,
-		Problem: sentence(problem),
-		First:   first})
+func SignIn(p Place, reader Reader, to, name, problem string, first bool) Page {
+	f := frame{Place: p, Title: p.say("layout.sign-in"), Home: p.Root + "/", Reader: reader, entering: true}
+	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
 }
 
 // Begin makes the page on which somebody who has followed a link chooses a password, and a name
 // where the account has none. first: it is the first account.
-func Begin(root string, first bool, account, typed, problem string) Page {
-	page := enterPage{frame: frame{Root: root, Title: "Your account"}, Name: typed, Problem: sentence(problem), First: first}
+func Begin(p Place, first bool, account, typed, problem string) Page {
+	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.fault(problem), First: first}
 	if page.Named = account != ""; page.Named {
 		page.Name = account
 	}
@@ -39,6 +36,6 @@ func Begin(root string, first bool, account, typed, problem string) Page {
 }
 
 // Leave makes the page on which a reader signs out.
-func Leave(root string, reader Reader) Page {
-	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/", Reader: reader}})
+func Leave(p Place, reader Reader) Page {
+	return render("leave", plainPage{frame: frame{Place: p, Title: p.say("layout.sign-out"), Home: p.Root + "/", Reader: reader}})
 }

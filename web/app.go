@@ -31,7 +31,7 @@ type column struct {
 	Label, Means, Link string
 	Chosen             bool
 	Class              string
-	sort               string // what is ordered by it; "": nothing is
+	Sort               string // what is ordered by it; "": nothing is
 }
 
 type siteRow struct {
@@ -65,7 +65,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		look.Names = v.panelTags()
 	}
 	reader, tagged, err := d.reader.AheadOfApp(ctx, look)
-	if page.Reason, err = reasonOf(err); err != nil {
+	if page.Reason, err = v.reasonOf(err); err != nil {
 		return err
 	}
 	now := report.Numbers{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}
@@ -89,9 +89,9 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 			return err
 		}
 	case visits > mostTagged:
-		page.NoTags = "With what they came is told of up to " + number(mostTagged) + " visits at once: choose fewer days."
+		page.NoTags = v.say("app.tagged", "count", mostTagged)
 	case page.Reason == "":
-		page.NoTags = "With what they came is not known of all of these days."
+		page.NoTags = v.say("app.not-tagged")
 	}
 	if err := d.chart(ctx, v, one); err != nil {
 		return err
@@ -132,14 +132,17 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
 	for _, c := range []struct{ sort, label, means, class string }{
-		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},
-		{"uniques", "Visitors", means["Visitors"], ""}, {"change", "Change", "of visitors", "change"},
-		{"pv", "Visits", means["Visits"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
+		{"site", "app.site", "", ""}, {"", "ranges.30d", "app.of-each-day", "wide"}, {"today", "ranges.today", "app.today", ""},
+		{"uniques", "numbers.visitors", "means.visitors", ""}, {"change", "numbers.change", "means.change", "change"},
+		{"pv", "numbers.visits", "means.visits", "wide"}, {"hot", "numbers.views", "means.views", "wide"},
 	} {
 		if c.sort == "change" && !page.Compared {
 			continue
 		}
-		to := column{Label: c.label, Means: c.means, Chosen: c.sort == v.sort, Class: c.class}
+		to := column{Label: v.say(c.label), Sort: c.sort, Chosen: c.sort == v.sort, Class: c.class}
+		if c.means != "" {
+			to.Means = v.say(c.means)
+		}
 		if c.sort != "" {
 			to.Link = first.with(func(o *view) { o.sort = c.sort }).link()
 		}
@@ -147,10 +150,11 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	}
 	for _, s := range sites.Rows {
 		c := countedFrom(s.FirstDay, v.app.Today)
-		row := siteRow{SiteBetween: s, Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Spark: c.spark(s.Last30Days, "visitors")}
+		row := siteRow{SiteBetween: s, Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link()}
+		row.Spark = c.spark(v.app.words(), s.Last30Days, "visitors")
 		row.compared = c.of(v.in, back).changes()
-		if row.Change = changeOf(s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {
-			row.Change = change{"same", "since " + c.shortly()}
+		if row.Change = changeOf(v.app.words(), s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {
+			row.Change = change{Way: "same", Text: v.say("app.since", "day", c.shortly(v.app.words()))}
 		}
 		page.Sites = append(page.Sites, row)
 	}

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
+	"html/template"
 
 	"footfall/visit"
 )
@@ -33,7 +35,7 @@ func (v view) rangeBar() rangeBar {
 		if i >= spansAtOnce {
 			offers = &bar.More
 		}
-		*offers = append(*offers, option{span.label, to.link(), span.name == v.span, keys[span.name]})
+		*offers = append(*offers, option{v.say("ranges." + span.name), to.link(), span.name == v.span, keys[span.name]})
 		bar.Chosen = bar.Chosen || i >= spansAtOnce && span.name == v.span
 	}
 	if earlier, found := v.beside(-1); found {
@@ -49,20 +51,19 @@ func (v view) rangeBar() rangeBar {
 	if v.compare == other {
 		other = compares[0]
 	}
-	weekdays := "the same weekdays before"
-	if v.in.Days()%7 == 0 {
-		weekdays = "the days before"
-	}
-	for i, label := range []string{weekdays, "the days right before", "the year before", "nothing"} {
-		chosen := v.compare == compares[i]
-		if compares[i] == "right" && v.in.Days()%7 == 0 && !chosen {
+	for i, compare := range compares {
+		chosen, label := v.compare == compare, "compare."+compare
+		if i == 0 && v.in.Days()%7 == 0 {
+			label = "compare.days-before"
+		}
+		if compare == "right" && v.in.Days()%7 == 0 && !chosen {
 			continue
 		}
 		key := ""
-		if compares[i] == other {
+		if compare == other {
 			key = "X"
 		}
-		bar.Compares = append(bar.Compares, option{label, v.with(func(o *view) { o.compare = compares[i] }).link(), chosen, key})
+		bar.Compares = append(bar.Compares, option{v.say(label), v.with(func(o *view) { o.compare = compare }).link(), chosen, key})
 	}
 	return bar
 }
@@ -72,7 +73,7 @@ var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
 	usual := v.with(func(o *view) { o.sort, o.who, o.after, o.all, o.skip, o.value = sorts[0], false, "", "", 0, "" })
-	f := frame{Root: v.app.Root, Title: v.app.Name, Reader: v.app.Reader, Live: v.in.To >= v.app.Today, Home: v.app.Root + "/"}
+	f := frame{Place: v.app.Place, Title: v.app.Name, Reader: v.app.Reader, Live: v.in.To >= v.app.Today, Home: v.app.Root + "/"}
 	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.chart, o.period, o.by = charts[0], "", orders[0] }).link()}}
 	if s := v.app.Shared; s != nil {
 		f.Home, f.Embed = s.Base, s.Embed
@@ -91,41 +92,56 @@ func (v view) frame() frame {
 }
 
 func (v view) heading() heading {
-	s, c := v.stretch(), v.counted()
-	h := heading{Name: v.app.Name, Range: rangeText(v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
+	s, c, l := v.stretch(), v.counted(), v.app.words()
+	h := heading{l: l, Name: v.app.Name, Range: rangeText(l, v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
 		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
 	}
 	switch {
 	case v.known > 0 && v.in.From < v.since && v.span != "all":
-		h.Since = ", of which filters are known since " + longDay(v.known)
+		h.Filtered = l.LongDay(v.known)
 	case v.since == v.began && v.in.From <= v.since && (v.span != "all" || s.In.Days() == 1) && v.since > 0:
-		h.Since = ", counted since " + v.beginning(s.In == visit.LastDays(1, v.since))
+		h.Since = v.beginning(s.In == visit.LastDays(1, v.since))
 	}
 	switch back := v.daysBefore(); {
 	case back == 0 || s.In == none || s.In.From < c.whole && h.Since != "":
 	case s.changes():
-		before := s.Over.Earlier(back)
-		h.Compared = "Compared with " + rangeText(before)
+		before, key := s.Over.Earlier(back), "compared.with"
 		if s.Over != s.In && s.Over.Days() == 1 {
-			h.Compared = "The first day is compared with " + rangeText(before)
+			key = "compared.first-day"
 		} else if s.Over != s.In {
-			h.Compared = fmt.Sprintf("The %d whole days are compared with %s", s.Over.Days(), rangeText(before))
+			key = "compared.whole-days"
 		}
+		compared := []any{"days", s.Over.Days(), "range", rangeText(l, before)}
 		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.in.Days() > fewDays && v.compare != "year" {
-			h.Compared += "; " + count(int64(between), "day") + " between them left out, so that a Sunday stands beside a Sunday"
+			key, compared = key+"-between", append(compared, "between", l.Say("counts.days", "count", between))
 		}
+		h.Compared = l.Say(key, compared...)
 	case s.Over != none:
-		h.Compared = "Not compared with " + rangeText(s.Over.Earlier(back)) + ": the first whole day that was counted is " + longDay(c.whole)
+		h.Compared = l.Say("compared.not", "range", rangeText(l, s.Over.Earlier(back)), "day", l.LongDay(c.whole))
 	case !v.byHour():
-		h.Compared = "Compared when it is over"
+		h.Compared = l.Say("compared.later")
 	}
 	return h
 }
 
+// When are the days, what is known of them, and who is here.
+func (h heading) When() template.HTML {
+	key, since := "parts.when", cmp.Or(h.Filtered, h.Since)
+	if h.Filtered != "" {
+		key += "-filtered"
+	} else if since != "" {
+		key += "-since"
+	}
+	if h.Here != "" {
+		key += "-here"
+	}
+	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
+}
+
 // beginning is when counting began: of its day alone, the hour.
 func (v view) beginning(alone bool) string {
-	day, hour := longDay(v.began), fmt.Sprintf("%02d:00", v.hour)
+	day, hour := v.app.words().LongDay(v.began), fmt.Sprintf("%02d:00", v.hour)
 	switch {
 	case v.hour < 0:
 		return day

@@ -10,6 +10,7 @@ import (
 	"footfall/embed"
 	"footfall/report"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 // zones are the time zones that can be chosen: those of the tz database that are named after places.
@@ -40,21 +41,30 @@ type zoneGroup struct {
 	Names  []string
 }
 
+// choice is a value, and what is said of it.
 type choice struct{ Value, Means string }
 
 // visitors are the ways to tell visitors apart that are offered, the usual one first.
 var visitors = []choice{
-	{"hashed", "by the address, of which a keyed hash is kept: the usual"},
-	{"browser", "by the address and by what its browser and system are called, hashed likewise, so that an office is not one visitor"},
-	{"daily", "the same, with a key that changes each day, so that nobody is known on the next"},
-	{"address", "by the address, which is kept as it is"},
+	{"hashed", "new.hashed"},
+	{"browser", "new.browser"},
+	{"daily", "new.daily"},
+	{"address", "new.address"},
+}
+
+// regionOf is a part of the world, as time zones are named after it; "": where the service is.
+func regionOf(l *words.Language, name string) string {
+	if name == "" {
+		return l.Say("regions.here")
+	}
+	return l.Say("regions." + strings.ToLower(name))
 }
 
 // New makes the page on which an owner says which site is counted. The problem is with what was typed;
 // "": nothing was yet.
-func New(root string, reader Reader, site NewSite, problem string) Page {
-	page := newPage{frame: frame{Root: root, Title: "Your site", Home: root + "/", Reader: reader}, NewSite: site, Visitors: visitors,
-		Problem: sentence(problem)}
+func New(p Place, reader Reader, site NewSite, problem string) Page {
+	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/", Reader: reader}, NewSite: site, Visitors: visitors,
+		Problem: p.fault(problem)}
 	for _, name := range Zones() {
 		region, _, _ := strings.Cut(name, "/")
 		if last := len(page.Zones) - 1; last < 0 || page.Zones[last].Region != region {
@@ -64,7 +74,7 @@ func New(root string, reader Reader, site NewSite, problem string) Page {
 		group.Names = append(group.Names, name)
 	}
 	if !slices.Contains(Zones(), site.Zone) {
-		page.Zones = append([]zoneGroup{{Region: "here", Names: []string{site.Zone}}}, page.Zones...)
+		page.Zones = append([]zoneGroup{{Region: "", Names: []string{site.Zone}}}, page.Zones...)
 	}
 	return render("new", page)
 }
@@ -89,25 +99,25 @@ type waitingPage struct {
 }
 
 // Sentence is one for a page to begin with.
-func (waitingPage) Sentence() string { return embed.Sentence }
+func (page waitingPage) Sentence() string { return rankSentence(page.words()) }
 
 // generators are where the line goes for those that people use.
 var generators = []choice{
-	{"Hugo", "layouts/partials/head.html of your theme, or, in many themes, layouts/partials/extend_head.html"},
-	{"Hexo", "the layout of your theme, themes/NAME/layout/_partial/head.ejs; in NexT: source/_data/head.njk, which custom_file_path names"},
-	{"Jekyll", "_includes/head.html, or _includes/head_custom.html of your theme"},
-	{"WordPress", "a block of a plugin for headers, as WPCode, or wp_head in functions.php of a child theme"},
-	{"Ghost", "Settings → Code injection → Site header"},
-	{"Astro", "<head> of src/layouts/Layout.astro, with is:inline behind <script"},
-	{"VitePress", "head in .vitepress/config: ['script', {src: '…', 'data-app': '…', defer: ''}]"},
-	{"Next.js", "app/layout.tsx: <Script src=\"…\" data-app=\"…\" /> of next/script"},
+	{"Hugo", "waiting.hugo"},
+	{"Hexo", "waiting.hexo"},
+	{"Jekyll", "waiting.jekyll"},
+	{"WordPress", "waiting.wordpress"},
+	{"Ghost", "waiting.ghost"},
+	{"Astro", "waiting.astro"},
+	{"VitePress", "waiting.vitepress"},
+	{"Next.js", "waiting.nextjs"},
 }
 
 // Waiting makes the page that has the line for the pages of an app, and waits for the first visit. origin
 // is where people reach the service.
 func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Seen, mayChange bool) (Page, error) {
 	page := waitingPage{
-		frame: frame{Root: app.Root, Title: "The first visit", Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
+		frame: frame{Place: app.Place, Title: app.say("waiting.title"), Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
 		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange, Tells: app.Tells(),
 	}
 	first, err := d.reader.FirstPage(ctx, app.Name)

@@ -7,6 +7,7 @@ import (
 	"footfall/report"
 	"footfall/report/draw"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 // counted are the days of a site, and of all of its pages, of which there are numbers: from the
@@ -61,39 +62,38 @@ func within(in, other visit.Range) visit.Range {
 }
 
 // shortly is the first day in a narrow column: with its year, unless it is this one.
-func (c counted) shortly() string {
+func (c counted) shortly(l *words.Language) string {
 	if c.since/10000 == c.today/10000 {
-		return shortDay(c.since)
+		return l.ShortDay(c.since)
 	}
-	return dated(c.since)
+	return l.Dated(c.since)
 }
 
 // before is how many visitors came in the days with which a bar of a chart is compared: of a period
 // that is not over, in as many whole days.
-func (c counted) before(p report.Period) string {
+func (c counted) before(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
 	switch over := c.of(in, 0).Over; {
 	case !p.Compared:
 		return "–"
 	case over != in:
-		return number(p.VisitorsBefore) + " in " + count(int64(over.Days()), "day")
+		return l.Say("chart.before-in", "visitors", number(l, p.VisitorsBefore), "days", l.Say("counts.days", "count", over.Days()))
 	}
-	return number(p.VisitorsBefore)
+	return number(l, p.VisitorsBefore)
 }
 
-// spark draws those of the numbers of the last days up to today that were counted. They are things
-// of each day.
-func (c counted) spark(last []int64, things string) template.HTML {
+// spark draws those of the numbers of the last days up to today that were counted: visitors, or views.
+func (c counted) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.of(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {
 		return ""
 	}
 	numbers := last[len(last)-s.In.Days():]
-	summary := "No whole day was counted yet."
+	summary := l.Say("spark.none")
 	if s.Over != none {
 		over := numbers[len(numbers)-1-s.Over.Days() : len(numbers)-1]
-		summary = count(int64(len(over)), "day") + " up to yesterday: from " +
-			number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
+		summary = l.Say("spark."+things, "days", l.Say("counts.days", "count", len(over)), "least", number(l, slices.Min(over)),
+			"most", number(l, slices.Max(over)))
 	}
 	return template.HTML(draw.Spark(summary, numbers, len(last))) //nolint:gosec // draw escapes what it is given
 }

@@ -12,6 +12,7 @@ import (
 
 	"footfall/report"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 // What is shown of a range, in two zones and over the nights in which their clocks are changed.
@@ -120,7 +121,8 @@ func TestWhatIsToldOfARange(t *testing.T) {
 			assert.Equal(t, [3]string{c.in, c.over, c.compared}, [3]string{days(s.In), days(s.Over), days(s.Compared)})
 			assert.Equal(t, strings.Contains(strings.ReplaceAll(c.heading, "Not compared", ""), "ompared with "), s.changes())
 			h := v.heading()
-			assert.Equal(t, c.heading, strings.TrimSuffix(h.Range+h.Since+"; "+h.Compared, "; "))
+			when := strings.NewReplacer("<strong>", "", "</strong>", "").Replace(string(h.When()))
+			assert.Equal(t, c.heading, strings.TrimRight(when+"; "+h.Compared, "; ."))
 		})
 	}
 }
@@ -135,7 +137,7 @@ func TestBarsAreComparedWithWholeDays(t *testing.T) {
 		"8 in 6 days":  {FirstDay: 20261116, LastDay: 20261122, Compared: true, VisitorsBefore: 8},
 		"9 in 21 days": {FirstDay: 20261101, LastDay: 20261122, Compared: true, VisitorsBefore: 9},
 	} {
-		assert.Equal(t, want, c.before(bar))
+		assert.Equal(t, want, c.before(words.English(), bar))
 	}
 }
 
@@ -147,9 +149,9 @@ func TestSparksBeginWithTheFirstDay(t *testing.T) {
 		20261001: "29 days up to yesterday: from 0 to 5 visitors a day", 20261119: "2 days up to yesterday: from 3 to 5 visitors a day",
 		20261121: "No whole day was counted yet.",
 	} {
-		assert.Contains(t, string(countedFrom(since, 20261122).spark(last, "visitors")), `aria-label="`+want+`"`)
+		assert.Contains(t, string(countedFrom(since, 20261122).spark(words.English(), last, "visitors")), `aria-label="`+want+`"`)
 	}
-	assert.Empty(t, countedFrom(0, 20261122).spark(last, "visitors"))
+	assert.Empty(t, countedFrom(0, 20261122).spark(words.English(), last, "visitors"))
 }
 
 // What nobody did is not told twice.
@@ -158,8 +160,8 @@ func TestHoursSummary(t *testing.T) {
 	page := &targetPage{Tiles: make([]tile, 1)}
 	page.Chart.Bars = make([]barRow, hoursOfDay)
 	page.Chart.Bars[11].Visitors = 1
-	assert.Equal(t, "Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(11, 0))
+	assert.Equal(t, "Most came first in 11:00 – 12:00: 1 visitor.", page.hoursSummary(words.English(), 11, 0))
 	page.Chart.Bars[3].VisitorsBefore, page.Chart.Before = 2, "a week earlier"
 	assert.Equal(t, "So far, up to 11:00, 0 visitors; a week earlier 2. Most came first in 11:00 – 12:00: 1 visitor.",
-		page.hoursSummary(11, 0))
+		page.hoursSummary(words.English(), 11, 0))
 }

@@ -1,6 +1,7 @@
 // Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where
 // they are, numbers that stay new, texts that are copied. Nothing here is needed to see or to reach anything.
 
+const say = JSON.parse(document.body.dataset.words) // what this script says, in the language of the page
 const all = (selector, within = document) => [...within.querySelectorAll(selector)]
 
 // ---- what this reader does with the page, which a refresh keeps ----
@@ -23,13 +24,13 @@ const dress = doc => {
   all('pre[data-copy]', doc).forEach(text => {
     const button = doc.createElement('button')
     button.className = 'copy'
-    button.append('Copy')
+    button.append(say.copy)
     text.after(button)
   })
   all('.plot-room', doc).forEach(room => {
     room.tabIndex = 0
     room.setAttribute('role', 'application')
-    room.setAttribute('aria-label', 'Chart. The arrow keys tell its bars one by one.')
+    room.setAttribute('aria-label', say.chart)
     const bars = all('.bar', room)
     const bar = at === null ? null : bars[Math.min(at, bars.length - 1)]
     bar?.classList.add('at')
@@ -43,7 +44,7 @@ const dress = doc => {
 const valueOf = cell => {
   if (cell.dataset.n) return +cell.dataset.n
   const text = cell.textContent.trim()
-  return cell.classList.contains('n') ? parseFloat(text.replaceAll(',', '')) || 0 : text
+  return cell.classList.contains('n') ? parseFloat(text.replace(/\D(?=\d{3}(\D|$))/g, '')) || 0 : text
 }
 
 const sort = (body, {column, down}) => {
@@ -72,7 +73,7 @@ addEventListener('click', event => {
   const button = event.target.closest?.('button.copy')
   if (!button) return
   getSelection().selectAllChildren(button.previousElementSibling)
-  if (document.execCommand('copy')) button.textContent = 'Copied'
+  if (document.execCommand('copy')) button.textContent = say.copied
 })
 
 // ---- the cursor on a chart ----
@@ -141,11 +142,11 @@ const help = () => {
     const leads = e.title || e.labels?.[0].textContent || e.querySelector('.sr')?.textContent || e.textContent
     list.append(element('div', '', element('dt', '', element('kbd', key)), element('dd', leads.trim())))
   }
-  list.append(element('div', '', element('dt', '', element('kbd', '?')), element('dd', 'this list')))
+  list.append(element('div', '', element('dt', '', element('kbd', '?')), element('dd', say['this-list'])))
   const works = Object.assign(element('input', ''), {type: 'checkbox', checked: !off, onchange: () => turn(works.checked)})
-  const close = element('button', 'Close')
-  const title = Object.assign(element('h2', 'Keyboard'), {id: 'keys'})
-  const dialog = element('dialog', '', title, list, element('label', works, ' Shortcuts work'), close)
+  const close = element('button', say.close)
+  const title = Object.assign(element('h2', say.keyboard), {id: 'keys'})
+  const dialog = element('dialog', '', title, list, element('label', works, ' ' + say['keys-work']), close)
   dialog.setAttribute('aria-labelledby', 'keys')
   close.onclick = dialog.onclose = () => dialog.remove() // which leaves the focus to nobody in it
   document.body.append(dialog)
@@ -199,7 +200,7 @@ const refresh = async () => {
 addEventListener('visibilitychange', () => document.hidden || refresh())
 
 dress(document)
-document.querySelector('footer p')?.append(' ', Object.assign(element('button', 'Keyboard'), {className: 'plain', onclick: help}))
+document.querySelector('footer p')?.append(' ', Object.assign(element('button', say.keyboard), {className: 'plain', onclick: help}))
 due = setTimeout(refresh, pause)
 
 // A new site is offered the time zone of this browser.

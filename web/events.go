@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"html/template"
 	"slices"
 	"strings"
@@ -48,13 +47,13 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	look.N = firstEvents + 1
 	read, err := d.reader.Events(ctx, look)
 	made := didPanel{Anywhere: v.app.Several, Cut: len(read.Rows) > firstEvents, From: v.source("events", read.SQL)}
-	if made.Reason, err = reasonOf(err); err != nil || made.Reason == "" && len(read.Rows) == 0 {
+	if made.Reason, err = v.reasonOf(err); err != nil || made.Reason == "" && len(read.Rows) == 0 {
 		return err
 	}
 	for _, e := range read.Rows[:min(firstEvents, len(read.Rows))] {
 		condition := "event:" + writtenValue(e.Event)
 		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, read.Rows[0].Visitors),
-			Visitors: e.Visitors, Share: rate(e.Visitors, e.OfVisitors)}
+			Visitors: e.Visitors, Share: v.rate(e.Visitors, e.OfVisitors)}
 		if v.app.Shared == nil {
 			row.Link = v.toggled(condition).link()
 		}
@@ -84,9 +83,9 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 	}
 	read, err := d.reader.OnePage(ctx, v.look())
 	made := onePage{From: v.source("one-page", read.SQL)}
-	if made.Reason, err = reasonOf(err); err == nil && made.Reason == "" {
+	if made.Reason, err = v.reasonOf(err); err == nil && made.Reason == "" {
 		made.OnePage = read.Rows[0]
-		made.Share = rate(made.OnePage.OnePage, made.Visits)
+		made.Share = v.rate(made.OnePage.OnePage, made.Visits)
 	}
 	page.OnePage = &made
 	return err
@@ -95,17 +94,17 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 const firstEvents = 8
 
 // reasonOf is what an error says of numbers that cannot be known; others stay errors.
-func reasonOf(err error) (string, error) {
+func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
-		return sentence(strings.TrimPrefix(fault.Message, "where: ")), nil
+		return v.app.fault(strings.TrimPrefix(fault.Message, "where: ")), nil
 	}
 	return "", err
 }
 
 // rate is a part of a whole in percent, with a tenth.
-func rate(part, whole int64) string {
+func (v view) rate(part, whole int64) string {
 	if whole == 0 {
-		return number(report.Unknown)
+		return v.number(report.Unknown)
 	}
-	return fmt.Sprintf("%.1f"+thin+"%%", 100*float64(part)/float64(whole))
+	return v.app.words().Percent(100*float64(part)/float64(whole), 1)
 }

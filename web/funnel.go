@@ -98,12 +98,12 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	}
 	read, err := d.reader.Goals(ctx, v.look())
 	made := didPanel{From: v.source("goals", read.SQL)}
-	if made.Reason, err = reasonOf(err); err != nil {
+	if made.Reason, err = v.reasonOf(err); err != nil {
 		return err
 	}
 	for _, g := range read.Rows {
 		row := didRow{Name: goalName(g.Goal), Bar: bar("rank", g.Visitors, g.OfVisitors), Visitors: g.Visitors,
-			Share: rate(g.Visitors, g.OfVisitors), Chosen: slices.Contains(v.where, g.Goal)}
+			Share: v.rate(g.Visitors, g.OfVisitors), Chosen: slices.Contains(v.where, g.Goal)}
 		if v.app.Shared == nil || v.sharesCondition(g.Goal) {
 			row.Link = v.with(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
 		}
@@ -123,19 +123,19 @@ func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
 	} else {
 		err = d.funnel(ctx, v, &page)
 	}
-	if page.Reason, err = reasonOf(err); err != nil {
+	if page.Reason, err = v.reasonOf(err); err != nil {
 		return Page{}, err
 	}
 	return render("reached", page), nil
 }
 
 func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
-	page.Goal, page.Column = goalName(v.goal), strings.ToUpper(v.goalBy[:1])+v.goalBy[1:]
+	page.Goal, page.Column = goalName(v.goal), sentenceCase(v.tagLabel(v.goalBy))
 	if page.Only = v.with(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
 		page.Only = ""
 	}
 	for _, by := range v.goalsBy() {
-		page.By = append(page.By, option{by, v.with(func(o *view) { o.goalBy = by }).link(), by == v.goalBy, ""})
+		page.By = append(page.By, option{v.tagLabel(by), v.with(func(o *view) { o.goalBy = by }).link(), by == v.goalBy, ""})
 	}
 	_, look := v.asks("goal")
 	read, err := d.reader.Goals(ctx, look)
@@ -145,12 +145,12 @@ func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
 		most = max(most, g.Visitors)
 	}
 	for _, g := range read.Rows[:min(len(read.Rows), goalRows)] {
-		name := tagName(v.goalBy, g.Value)
+		name := tagName(v.app.words(), v.goalBy, g.Value)
 		if at, is := visit.ParseDay(g.Value, v.app.Today); v.goalBy == byDay && is == nil {
-			name = day(at)
+			name = v.app.words().Day(at)
 		}
 		page.Rows = append(page.Rows, reachedRow{Name: name, Bar: bar("rank", g.Visitors, most), Visitors: g.Visitors, Of: g.OfVisitors,
-			Share: rate(g.Visitors, g.OfVisitors)})
+			Share: v.rate(g.Visitors, g.OfVisitors)})
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	for i, f := range read.Rows {
 		before := read.Rows[max(i-1, 0)].Visitors
 		page.Rows = append(page.Rows, reachedRow{Name: f.Step, Bar: bar("rank", f.Visitors, read.Rows[0].Visitors), Visitors: f.Visitors,
-			Of: before - f.Visitors, Share: rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
+			Of: before - f.Visitors, Share: v.rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
 	}
 	return err
 }

@@ -26,12 +26,12 @@ type appRow struct {
 }
 
 // Sentence is one for a page to begin with.
-func (homePage) Sentence() string { return embed.Sentence }
+func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
-// Home makes the first page, of the apps that a reader may look at. root is the path below which
+// Home makes the first page, of the apps that a reader may look at.
 // all pages are.
-func (d *Dashboard) Home(ctx context.Context, root string, reader Reader, apps []App, origin string) (Page, error) {
-	page := homePage{frame: frame{Root: root, Reader: reader, Title: "Footfall", Home: root + "/", Live: true}, Origin: origin}
+func (d *Dashboard) Home(ctx context.Context, p Place, reader Reader, apps []App, origin string) (Page, error) {
+	page := homePage{frame: frame{Place: p, Reader: reader, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
 	names, today := make([]string, len(apps)), map[string]int32{}
 	for i, app := range apps {
 		names[i], today[app.Name] = app.Name, app.Today
@@ -42,8 +42,8 @@ func (d *Dashboard) Home(ctx context.Context, root string, reader Reader, apps [
 	}
 	page.Source = rows.SQL
 	for _, app := range rows.Rows {
-		page.Apps = append(page.Apps, appRow{app, usualView(App{Root: root, Name: app.App}, "").link(),
-			countedFrom(app.FirstDay, today[app.App]).spark(app.Last30Days, "page views")})
+		page.Apps = append(page.Apps, appRow{app, usualView(App{Place: p, Name: app.App}, "").link(),
+			countedFrom(app.FirstDay, today[app.App]).spark(p.words(), app.Last30Days, "views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
 	if len(page.Apps) > 0 && !counted {

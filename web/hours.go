@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"footfall/report"
+	"footfall/web/words"
 )
 
 const hoursOfDay = 24
@@ -33,7 +34,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		}
 		earlier := in.Earlier(v.daysBefore()).From
 		if earlier < in.From && value.Since > 0 && value.Since <= earlier && v.counted().whole <= earlier && in.From >= v.counted().whole {
-			c.Before = count(int64(v.daysBefore()), "day") + " earlier"
+			c.Before = v.earlier()
 		}
 	}
 	if known == 0 && unknown > 0 && v.period == "" {
@@ -45,7 +46,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 			Compared: c.Before != "" && hour < over, VisitorsBefore: value.PvBefore,
 		}}
 		if row.Compared {
-			row.Before = number(value.PvBefore)
+			row.Before = v.number(value.PvBefore)
 		}
 		if row.Visitors > 0 {
 			row.Link = v.toggled(conditionOf(hourly, value.Value)).link()
@@ -63,16 +64,19 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 			return err
 		}
 	}
-	c.Title, c.Source = "Visitors by hour", v.source("hours", read.SQL)
-	c.Summary = page.hoursSummary(over, unknown)
+	c.Title, c.Source = v.say("chart.visitors-by-hour"), v.source("hours", read.SQL)
+	c.Summary = page.hoursSummary(v.app.words(), over, unknown)
 	return err
 }
+
+// earlier is the days with which bars are compared.
+func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBefore()) }
 
 func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
 // hoursSummary says how many came in the hours that are over, and in which most. How many came by the same
 // hour of the day before is the change of today.
-func (page *targetPage) hoursSummary(over int, unknown int64) (text string) {
+func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64) (text string) {
 	c := &page.Chart
 	most, now, then := 0, int64(0), int64(0)
 	for hour, b := range c.Bars {
@@ -83,32 +87,33 @@ func (page *targetPage) hoursSummary(over int, unknown int64) (text string) {
 			now, then = now+b.Visitors, then+b.VisitorsBefore
 		}
 	}
+	up, key := fmt.Sprintf("%02d:00", over), ""
 	switch {
 	case c.Bars[most].Visitors == 0 && unknown > 0:
-		return "Of nobody the hour is known."
+		return l.Say("hours.unknown")
 	case c.Bars[most].Visitors == 0 && over < hoursOfDay:
-		return "Nobody has come so far."
+		return l.Say("hours.nobody-so-far")
 	case c.Bars[most].Visitors == 0:
-		return "Nobody came."
+		return l.Say("chart.nobody")
 	case over == 0, over < hoursOfDay && now == 0 && then == 0:
 	case over < hoursOfDay:
-		text = fmt.Sprintf("So far, up to %02d:00, %s", over, count(now, "visitor"))
+		key = "hours.so-far"
 	case c.Before != "":
-		text = "In all " + count(now, "visitor")
+		key = "hours.in-all"
 	}
-	if c.Before != "" && text != "" {
-		text += fmt.Sprintf("; %s %s", c.Before, number(then))
+	if c.Before != "" && key != "" {
+		key += "-before"
 		if first := &page.Tiles[0]; over < hoursOfDay && then > 0 {
-			first.Change, first.Before = changeOf(now, then, true), fmt.Sprintf("by %02d:00", over)
-			first.Full = "from " + number(then) + " to " + number(now)
+			first.Change, first.Before = changeOf(l, now, then, true), l.Say("hours.by", "hour", up)
+			first.Full = l.Say("numbers.from-to", "was", number(l, then), "is", number(l, now))
 		}
 	}
-	if text != "" {
-		text += ". "
+	if key != "" {
+		text = l.Say(key, "hour", up, "visitors", visitorsIn(l, now), "earlier", c.Before, "before", number(l, then)) + " "
 	}
-	text += fmt.Sprintf("Most came first in %s: %s.", hours(most), count(c.Bars[most].Visitors, "visitor"))
+	text += l.Say("hours.most", "hours", hours(most), "visitors", visitorsIn(l, c.Bars[most].Visitors))
 	if unknown > 0 {
-		text += " Of " + number(unknown) + " more the hour is not known."
+		text += " " + l.Say("hours.unknown-of", "count", unknown)
 	}
 	return text
 }

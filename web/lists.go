@@ -28,8 +28,8 @@ func (v view) part(rows int) (p part) {
 	}
 	p.Cut = rows > report.DeepestTop
 	rows = min(rows, report.DeepestTop)
-	if p.Label = "No more of " + number(int64(rows)); v.skip < rows {
-		p.Label = number(int64(v.skip+1)) + " – " + number(int64(min(v.skip+listedRows, rows))) + " of " + number(int64(rows))
+	if p.Label = v.say("parts.no-more", "count", rows); v.skip < rows {
+		p.Label = v.say("parts.of", "first", v.skip+1, "last", min(v.skip+listedRows, rows), "count", rows)
 	}
 	if v.skip > 0 {
 		p.First = v.with(func(o *view) { o.skip = 0 }).link()

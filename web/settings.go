@@ -4,14 +4,15 @@ import "strings"
 
 // Settings is a page on which something is changed: sections, each with a table and forms.
 type Settings struct {
-	Root, Title string
-	Reader      Reader
-	Crumbs      [][2]string // the way to it: names and links
-	Path        string      // where its forms are sent
-	When        string      // what the page is about
-	Said        string      // what was done; "": nothing
-	Secret      string      // told this once; "": nothing
-	Sections    []Section
+	Place
+	Title    string
+	Reader   Reader
+	Crumbs   [][2]string // the way to it: names and links
+	Path     string      // where its forms are sent
+	When     string      // what the page is about
+	Said     string      // what was done; "": nothing
+	Secret   string      // told this once; "": nothing
+	Sections []Section
 }
 
 // Section is a part of such a page.
@@ -86,7 +87,7 @@ type settingsPage struct {
 
 // Change makes the page.
 func Change(s Settings) Page {
-	page := settingsPage{frame: frame{Root: s.Root, Title: s.Title, Home: s.Root + "/", Reader: s.Reader}, S: s}
+	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/", Reader: s.Reader}, S: s}
 	for _, c := range s.Crumbs {
 		page.Crumbs = append(page.Crumbs, crumb{Name: c[0], Link: c[1]})
 	}

@@ -12,18 +12,18 @@ const usualSpan = "30d"
 
 // spans are the ranges that have a name, in the order in which they are offered: the first few at once.
 var spans = []struct {
-	name, label string
-	upTo        func(today int32) visit.Range
+	name string
+	upTo func(today int32) visit.Range
 }{
-	{"today", "Today", lastDays(1)},
-	{"7d", "7 days", lastDays(7)},
-	{"30d", "30 days", lastDays(30)},
-	{"all", "All", func(today int32) visit.Range { return visit.Range{From: visit.AllDays.From, To: today} }},
-	{"yesterday", "Yesterday", func(today int32) visit.Range { return visit.LastDays(1, today).Earlier(1) }},
-	{"90d", "90 days", lastDays(90)},
-	{"month", "This month", func(today int32) visit.Range { return visit.Range{From: monthOf(today).From, To: today} }},
-	{"last-month", "Last month", func(today int32) visit.Range { return monthOf(visit.LastDays(2, monthOf(today).From).From) }},
-	{"year", "This year", func(today int32) visit.Range { return visit.Range{From: yearOf(today).From, To: today} }},
+	{"today", lastDays(1)},
+	{"7d", lastDays(7)},
+	{"30d", lastDays(30)},
+	{"all", func(today int32) visit.Range { return visit.Range{From: visit.AllDays.From, To: today} }},
+	{"yesterday", func(today int32) visit.Range { return visit.LastDays(1, today).Earlier(1) }},
+	{"90d", lastDays(90)},
+	{"month", func(today int32) visit.Range { return visit.Range{From: monthOf(today).From, To: today} }},
+	{"last-month", func(today int32) visit.Range { return monthOf(visit.LastDays(2, monthOf(today).From).From) }},
+	{"year", func(today int32) visit.Range { return visit.Range{From: yearOf(today).From, To: today} }},
 }
 
 const spansAtOnce = 4

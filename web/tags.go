@@ -6,12 +6,10 @@ import (
 	"html/template"
 	"slices"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/language/display"
-
 	"footfall/report"
 	"footfall/visit"
 	"footfall/visit/tag"
+	"footfall/web/words"
 )
 
 const firstTags = 8 // values of a panel beside the others
@@ -47,12 +45,23 @@ type tagRow struct {
 }
 
 // titles are those of panels; one of an app's own tag has its name.
-var titles = map[string]string{
-	tag.Source: "Sources", tag.Campaign: "Campaigns", tag.Country: "Countries", tag.Language: "Languages", tag.Device: "Devices",
-	tag.System: "Systems", tag.Browser: "Browsers",
+func (v view) titleOf(name string) string {
+	if slices.Contains(tag.Names, name) && name != hourly {
+		return v.say("tags." + name + "-title")
+	}
+	return sentenceCase(name)
 }
 
-func titleOf(name string) string { return cmp.Or(titles[name], sentenceCase(name)) }
+// tagLabel is what is said of a tag, a condition, or how something is told, in a sentence or beside a value.
+func (v view) tagLabel(name string) string {
+	if slices.Contains(tag.Names, name) || slices.Contains(named, name) {
+		return v.say("tags." + name)
+	}
+	return name
+}
+
+// named have names besides built-in tags.
+var named = []string{byDay, "page", "event", "new", "returning"}
 
 // readTags reads which tags the panels of the app are of.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
@@ -140,12 +149,12 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 
 func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some report.Panel[report.TagUnderFilter]) (err error) {
 	chosen, look := v.tag(p.Panel), v.look()
-	p.Tag, p.Title = sentenceCase(chosen), titleOf(chosen)
+	p.Tag, p.Title = sentenceCase(v.tagLabel(chosen)), v.titleOf(chosen)
 	first := v.with(func(o *view) { o.skip = 0 })
 	for _, tag := range v.tags(p.Panel) {
 		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.Panel], o.value = tag, "" }).link()
 		if tag != chosen {
-			p.By = append(p.By, option{titleOf(tag), link + "#" + p.Panel, false, ""})
+			p.By = append(p.By, option{v.titleOf(tag), link + "#" + p.Panel, false, ""})
 		}
 	}
 	look.Name, look.N = chosen, report.DeepestTop
@@ -181,9 +190,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 	if v.all != "" {
 		p.Part = v.part(len(values))
 	} else if shown = values[:min(firstTags, len(values))]; len(values) > firstTags && v.site != "" {
-		p.All, p.AllTags = "All "+number(int64(len(values))), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
+		p.All, p.AllTags = v.say("parts.all", "count", len(values)), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
 		if len(values) == report.DeepestTop {
-			p.All = "All, " + number(report.DeepestTop) + " or more"
+			p.All = v.say("parts.all-or-more", "count", report.DeepestTop)
 		}
 	}
 	p.Columns, p.Columned = v.tagColumns(), v.columned(p.Panel)
@@ -208,12 +217,12 @@ func (v view) withNone(name string, values []report.TagValue, none report.TagVal
 }
 
 func (v view) tagRow(name string, value report.TagValue, columns []column, most int64, compared bool) tagRow {
-	row := tagRow{TagValue: value, Name: tagName(name, value.Value), Bar: bar("rank", value.Pv, most)}
+	row := tagRow{TagValue: value, Name: tagName(v.app.words(), name, value.Value), Bar: bar("rank", value.Pv, most)}
 	row.None = value.Value == report.WithoutTag && name != tag.Source
-	row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
+	row.Change = changeOf(v.app.words(), value.PvCompared, value.PvBefore, compared)
 	for _, c := range columns {
-		n := map[string]int64{"": value.Pv, "uv": value.Newcomers}[c.sort]
-		row.Numbers = append(row.Numbers, cell{c.Class, n, c.sort == byChange})
+		n := map[string]int64{"": value.Pv, "uv": value.Newcomers}[c.Sort]
+		row.Numbers = append(row.Numbers, cell{c.Class, n, c.Sort == byChange})
 	}
 	row.Condition = conditionOf(name, value.Value)
 	if row.Chosen = slices.Contains(v.where, row.Condition); v.site != "" && (v.app.Shared == nil || v.sharesCondition(row.Condition)) {
@@ -241,24 +250,20 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 }
 
 // tagName is a value as people read it.
-func tagName(name, value string) string {
+func tagName(l *words.Language, name, value string) string {
 	switch {
 	case value == report.WithoutTag && name == tag.Source:
-		return "Direct"
+		return l.Say("tags.direct")
 	case value == report.WithoutTag:
-		return "unknown"
+		return l.Say("tags.unknown")
 	}
 	switch name {
 	case tag.Source:
 		return visit.Shown(value)
 	case tag.Country:
-		if region, err := language.ParseRegion(value); err == nil {
-			return cmp.Or(display.English.Regions().Name(region), value)
-		}
+		return cmp.Or(l.Country(value), value)
 	case tag.Language:
-		if base, err := language.ParseBase(value); err == nil {
-			return cmp.Or(display.English.Languages().Name(base), value)
-		}
+		return cmp.Or(l.Tongue(value), value)
 	}
 	return value
 }

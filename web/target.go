@@ -2,16 +2,14 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"html/template"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"footfall/report"
 	"footfall/report/draw"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 type targetPage struct {
@@ -61,12 +59,14 @@ type targetPage struct {
 }
 
 type heading struct {
+	l            *words.Language
 	Here         string // how many visitors are on the site now, in words; "": nothing is told of it
 	Name, Stored string
 	Title        string // what the page calls itself; "": it is not known
 	Open         string // where it can be opened; "": nowhere
 	Range        string // the days, in words
-	Since        string // since when they were counted, as the sentence goes on; "": all were
+	Since        string // since when they were counted; "": all were
+	Filtered     string // since when filters are known of them; "": of all
 	Compared     string // with what they are compared, or why not; "": with nothing
 	Zone         string
 	Today        bool // they include today
@@ -140,9 +140,9 @@ func (v view) outside() string {
 	case v.since == 0 || v.stretch().In != none:
 		return ""
 	case v.in.From > v.app.Today:
-		return "these days have not come yet"
+		return v.say("target.not-yet")
 	}
-	return "counting began on " + longDay(v.since) + ", after these days"
+	return v.say("target.began", "day", v.app.words().LongDay(v.since))
 }
 
 // chartLook is what the chart shows, in which each bar is compared that can be.
@@ -163,10 +163,10 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	asked := v.with(func(o *view) { o.skip = 0 })
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		Nobody: true, Never: v.since == 0, Outside: sentence(v.outside()),
+		Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()),
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.keepMore()), v.erased, v.onlySums()
+	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), v.app.fault(v.keepMore()), v.erased, v.onlySums()
 	page.Brings, page.NoteAt = v.brings(), v.noteAt()
 	if v.path != "" {
 		page.Only = v.toggled(pageCondition(v.path)).link()
@@ -222,7 +222,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	_, by, may := v.charted()
 	c := &page.Chart
 	for _, period := range may {
-		c.By = append(c.By, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
+		c.By = append(c.By, option{v.say("chart.by-" + period), v.with(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
 	if c.ByHour = by == hourly; c.ByHour {
 		err = d.hours(ctx, v, page)
@@ -236,22 +236,23 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		*c = chart{}
 		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
 	}
-	plot := draw.Plot{}
+	l := v.app.words()
+	plot := draw.Plot{Number: l.Number}
 	for _, b := range c.Bars {
 		notes := notesOf(b.Period) // hours have none
 		c.Notes = append(c.Notes, notes...)
-		full := fmt.Sprintf("%s: %s, %s of them new", b.Label, count(b.Visitors, "visitor"), number(b.NewVisitors))
+		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
 		if !c.ByHour && b.Hot >= 0 {
-			full += "; " + count(b.Hot, "page view")
+			full += l.Say("chart.bar-views", "views", l.Say("counts.page-views", "count", b.Hot))
 		}
 		if b.Compared {
-			full += fmt.Sprintf("; %s: %s", c.Before, b.Before)
+			full += l.Say("chart.bar-before", "when", c.Before, "visitors", b.Before)
 		}
 		for _, n := range notes {
 			full += "; " + n.Text
 		}
 		bar := draw.PlotBar{
-			Name: barName(b.Period, by), Label: full, Link: b.Link, Visitors: b.Visitors, New: b.NewVisitors,
+			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: b.Visitors, New: b.NewVisitors,
 			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
@@ -270,25 +271,26 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 	rows, err := d.reader.Chart(ctx, v.chartLook())
 	in, by, _ := v.charted()
+	l := v.app.words()
 	asked := slices.DeleteFunc(slices.Clone(rows.Rows), func(p report.Period) bool { return p.LastDay < v.stretch().In.From })
-	c.Summary, c.Title, c.Source = chartSummary(asked, by, v.counted()), "Visitors by "+by, v.source("chart", rows.SQL)
+	c.Summary, c.Title, c.Source = chartSummary(l, asked, by, v.counted()), "chart.visitors-by-"+by, v.source("chart", rows.SQL)
 	if c.Views = v.chart == charts[1]; c.Views {
-		c.Summary, c.Title = viewsSummary(asked, by), "Page views by "+by
+		c.Summary, c.Title = viewsSummary(l, asked, by), "chart.views-by-"+by
 	}
-	for i, label := range []string{"visitors", "page views"} {
+	for i, label := range []string{"chart.visitors", "chart.views"} {
 		if len(v.where) > 0 {
 			break
 		}
-		c.Shows = append(c.Shows, option{label, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+		c.Shows = append(c.Shows, option{v.say(label), v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
 	}
-	if in != v.stretch().In {
-		c.Title += ", and the days before"
+	if c.Title = v.say(c.Title); in != v.stretch().In {
+		c.Title = v.say("chart.and-before", "title", c.Title)
 	}
 	for _, b := range rows.Rows {
 		if b.Compared {
-			c.Before = count(int64(v.daysBefore()), "day") + " earlier"
+			c.Before = v.earlier()
 		}
-		row := barRow{Label: periodText(b, by), Period: b, Before: v.counted().before(b), Noted: strings.Join(b.Notes, "; ")}
+		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b), Noted: strings.Join(b.Notes, "; ")}
 		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in {
 			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
 		}
@@ -310,7 +312,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	panel := "pages"
 	switch {
 	case v.value != "":
-		panel, page.Brought = "tag-pages", tagName(v.fromBy, v.value)
+		panel, page.Brought = "tag-pages", tagName(v.app.words(), v.fromBy, v.value)
 	case v.find != "":
 		panel = "search"
 	}
@@ -324,9 +326,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	case v.all != "":
 		page.Part = v.part(found)
 	case found > report.DeepestTop:
-		page.All, page.AllPages = "All, more than "+number(report.DeepestTop), v.with(func(o *view) { o.all = "pages" }).link()
+		page.All, page.AllPages = v.say("parts.all-more", "count", report.DeepestTop), v.with(func(o *view) { o.all = "pages" }).link()
 	case found > firstPages:
-		page.All, page.AllPages = "All "+number(int64(found)), v.with(func(o *view) { o.all = "pages" }).link()
+		page.All, page.AllPages = v.say("parts.all", "count", found), v.with(func(o *view) { o.all = "pages" }).link()
 	}
 	most := int64(0) // the bar of the first page of the list is full
 	for _, p := range listed.Rows {
@@ -348,12 +350,12 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 			Chosen: slices.Contains(v.where, pageCondition(path)),
 			Page:   p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: link.link(),
 			Bar:    bar("rank", v.ordered(p), most),
-			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
+			Change: changeOf(v.app.words(), p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
 		row := &page.Pages[len(page.Pages)-1]
 		for _, c := range page.Columns {
-			row.Numbers = append(row.Numbers, cell{c.Class, map[string]int64{"": p.Uniques, "hot": p.Hot, "pv": p.PV, "uv": p.NewVisitors}[c.sort],
-				c.sort == byChange})
+			row.Numbers = append(row.Numbers, cell{c.Class, map[string]int64{"": p.Uniques, "hot": p.Hot, "pv": p.PV, "uv": p.NewVisitors}[c.Sort],
+				c.Sort == byChange})
 		}
 	}
 	return nil
@@ -392,28 +394,6 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 type latest struct {
 	From, To int64
 	FirstDay int32
-}
-
-type note struct {
-	Day  int32
-	Text string
-}
-
-// noteAt is where a note is added of the one day that is looked at, by a reader who may change the app.
-func (v view) noteAt() string {
-	if of := v.app.Reader.Settings; v.in.From == v.in.To && strings.HasPrefix(of, "/settings/") {
-		return v.app.Root + of + "?day=" + visit.DayText(v.in.From) + "&site=" + url.QueryEscape(v.site) + "#notes"
-	}
-	return ""
-}
-
-func notesOf(p report.Period) (notes []note) {
-	for _, text := range p.Notes {
-		if date, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))]); err == nil {
-			notes = append(notes, note{Day: visit.DayOf(date, time.UTC), Text: text[min(len(text), len(time.DateOnly)+1):]})
-		}
-	}
-	return notes
 }
 
 // bar and mix draw numbers alone, which need no escaping.

@@ -24,39 +24,39 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
-		t := tile{Name: name, Means: means[name], Number: number(of(now))}
+		t := tile{Name: v.say("numbers." + name), Means: v.say("means." + name), Number: v.number(of(now))}
 		if len(rows) == 1 {
 			return t
 		}
 		compared, was := of(rows[len(rows)-2]), of(rows[len(rows)-1])
-		if t.Change = changeOf(compared, was, true); t.Change.Text == fromNothing {
+		if t.Change = changeOf(v.app.words(), compared, was, true); t.Change.FromNothing {
 			return t
 		}
-		t.Before = "from " + number(was)
+		t.Before = v.say("numbers.from", "was", v.number(was))
 		if len(rows) > 2 {
-			t.Before, t.Full = "without today", "from "+number(was)+" to "+number(compared)
+			t.Before, t.Full = v.say("numbers.without-today"), v.say("numbers.from-to", "was", v.number(was), "is", v.number(compared))
 		}
 		return t
 	}
 	tiles := []tile{
-		one("Visitors", func(n report.Numbers) int64 { return n.Uniques }),
-		one("New", func(n report.Numbers) int64 { return n.NewVisitors }),
-		one("Page views", func(n report.Numbers) int64 { return n.Hot }),
+		one("visitors", func(n report.Numbers) int64 { return n.Uniques }),
+		one("new", func(n report.Numbers) int64 { return n.NewVisitors }),
+		one("views", func(n report.Numbers) int64 { return n.Hot }),
 	}
 	if v.path != "" {
-		tiles[1].Means = "new to this page"
+		tiles[1].Means = v.say("means.new-page")
 	}
 	if now.Uniques < 0 {
-		tiles[0].Means = "not known of all of these days"
+		tiles[0].Means = v.say("means.unknown")
 	}
 	if now.Hot < 0 {
-		tiles[2].Means = "how often somebody came on a day is not kept"
+		tiles[2].Means = v.say("means.views-unknown")
 	}
 	if !now.Exact {
-		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
+		tiles[0].Means = v.say("means.estimated", "percent", v.app.words().Percent(2, 0))
 	}
 	if v.stretch().In.Days() > 1 {
-		tiles = slices.Insert(tiles, 2, one("Visits", func(n report.Numbers) int64 { return n.Pv }))
+		tiles = slices.Insert(tiles, 2, one("visits", func(n report.Numbers) int64 { return n.Pv }))
 	}
 	return tiles
 }
@@ -70,7 +70,7 @@ func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 	if len(v.where) == 0 && h.Today {
 		var here report.Panel[report.Here]
 		if here, err = d.reader.Here(ctx, v.look()); err == nil {
-			h.Here = count(here.Rows[0].Visitors, "visitor")
+			h.Here = visitorsIn(v.app.words(), here.Rows[0].Visitors)
 		}
 	}
 	return err

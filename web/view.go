@@ -16,7 +16,7 @@ import (
 
 // App is an app that a reader may look at.
 type App struct {
-	Root    string // the path below which the pages are; "": they begin at /
+	Place
 	Name    string
 	Today   int32          // in its time zone
 	Hour    int            // of today that it is there
@@ -125,6 +125,11 @@ func (v *view) readWho(q url.Values) error {
 	}
 	return nil
 }
+
+// say is a text in the language of the page, and number a number.
+func (v view) say(key string, places ...any) string { return v.app.words().Say(key, places...) }
+
+func (v view) number(n int64) string { return number(v.app.words(), n) }
 
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
 // knows are ignored.

@@ -12,6 +12,7 @@ import (
 
 	"footfall/report"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 // a Sunday
@@ -111,9 +112,9 @@ func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
 
 func TestWordsForNumbers(t *testing.T) {
 	t.Parallel()
-	plain := func(s string) string { return strings.ReplaceAll(s, thin, " ") }
+	plain := func(s string) string { return strings.ReplaceAll(s, "\u202f", " ") }
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
-		assert.Equal(t, want, plain(number(n)))
+		assert.Equal(t, want, plain(number(words.English(), n)))
 	}
 	for _, c := range []struct {
 		now, before int64
@@ -122,10 +123,10 @@ func TestWordsForNumbers(t *testing.T) {
 		{0, 0, "same", "0 %"}, {5, 0, "up", "from 0"}, {0, 5, "down", "100 %"}, {110, 100, "up", "10 %"}, {1011, 1000, "up", "1.1 %"},
 		{9999, 10000, "same", "0 %"}, {12, 1, "up", "× 12"}, {1, 2, "down", "50 %"},
 	} {
-		got := changeOf(c.now, c.before, true)
-		assert.Equal(t, change{c.way, c.text}, change{got.Way, plain(got.Text)})
+		got := changeOf(words.English(), c.now, c.before, true)
+		assert.Equal(t, []string{c.way, c.text}, []string{got.Way, plain(got.Text)})
 	}
-	assert.Equal(t, change{}, changeOf(1, 2, false))
+	assert.Equal(t, change{}, changeOf(words.English(), 1, 2, false))
 	v := viewOf(t, "blog.example", "")
 	tiles := v.tiles([]report.Numbers{{Uniques: 5}, {}})
 	assert.Empty(t, tiles[0].Before, "the change says it")
@@ -147,7 +148,7 @@ func TestWordsForNumbers(t *testing.T) {
 		"Page views: each page opened"}, names("range=7d"))
 	assert.Equal(t, []string{"Visitors: each counted once", "New: new to this page", "Page views: each page opened"},
 		names("range=today&page=/x"), "no number twice")
-	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
+	assert.Equal(t, "Range: it is none.", sentence(words.English(), "range: it is none"))
 	for _, c := range []struct {
 		from, to int32
 		want     string
@@ -157,7 +158,7 @@ func TestWordsForNumbers(t *testing.T) {
 		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"},
 		{0, 20261122, "all days up to 22 November 2026"},
 	} {
-		assert.Equal(t, c.want, rangeText(visit.Range{From: c.from, To: c.to}))
+		assert.Equal(t, c.want, rangeText(words.English(), visit.Range{From: c.from, To: c.to}))
 	}
 }
 
@@ -216,7 +217,7 @@ func TestChartsAreSummedUp(t *testing.T) {
 		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the " +
 			"first half.": bars(0, 4),
 	} {
-		assert.Equal(t, want, strings.ReplaceAll(chartSummary(of, "day", counted{today: 20261122}), thin, " "))
+		assert.Equal(t, want, strings.ReplaceAll(chartSummary(words.English(), of, "day", counted{today: 20261122}), "\u202f", " "))
 	}
 	for want, of := range map[string][]report.Period{
 		"1 visitor so far.":                               bars(1),
@@ -226,6 +227,6 @@ func TestChartsAreSummedUp(t *testing.T) {
 			1),
 	} {
 		last := of[len(of)-1].LastDay
-		assert.Equal(t, want, chartSummary(of, "day", counted{today: last}), "today is in no average")
+		assert.Equal(t, want, chartSummary(words.English(), of, "day", counted{today: last}), "today is in no average")
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"footfall/report"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 var (
@@ -56,8 +57,9 @@ var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
 // Page is a page, or what is made with pages.
 type Page struct {
-	Type string // of the body, as HTTP says it
-	Body []byte
+	Type     string // of the body, as HTTP says it
+	Body     []byte
+	Language string // "": it is in none
 }
 
 // Files are what pages are made with, and what keeps crawlers away, by where they are.
@@ -78,48 +80,82 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // templates are the pages, read when the first is made: commands that make none start without them.
 // One that does not parse ends the program, and every test.
 var templates = sync.OnceValue(func() map[string]*template.Template {
-	pages := map[string]*template.Template{}
+	pages, english := map[string]*template.Template{}, functions(words.English())
 	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting",
 		"settings", "proof",
 		"problem"} {
-		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
+		pages[name] = template.Must(template.New("layout.html").Funcs(english).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
 	}
 	return pages
 })
 
-var functions = template.FuncMap{
-	"number": number, "means": func(name string) string { return means[name] }, "sum": func(a, b int64) int64 { return a + b },
-	"sum1": func(i int) int { return i + 1 },
-	"day":  day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "spanOfDays": spanOfDays,
-	"shown": visit.Shown, "share": share, "bar": bar, "mix": mix, "dict": dict,
+// functions are what templates call, in a language.
+func functions(l *words.Language) template.FuncMap {
+	return template.FuncMap{
+		"t": l.Say, "th": l.HTML, "day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
+		"number":     func(n int64) string { return number(l, n) },
+		"count":      func(things string, n int64) string { return l.Say("counts."+things, "count", n) },
+		"share":      func(part, whole int64) string { return share(l, part, whole) },
+		"spanOfDays": func(r report.Returned) string { return spanOfDays(l, r) },
+		"sum":        func(a, b int64) int64 { return a + b },
+		"sum1":       func(i int) int { return i + 1 },
+		"bold":       func(n int64) words.Bold { return words.Bold(n) },
+		"bdi":        isolated,
+		"region":     func(name string) string { return regionOf(l, name) },
+		"sentence":   func() string { return siteSentence(l) },
+		"views":      func() string { return viewsSentence(l) },
+	}
+}
+
+// isolated is what visits and people call something, whose letters may run the other way.
+func isolated(name string) template.HTML {
+	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // it is escaped
 }
 
 type frame struct {
-	Root   string // the path below which all of them are
+	Place
 	Title  string
 	Crumbs []crumb
 	Home   string // where all begins; "": nowhere
 	Reader Reader // who looks at it
 	Live   bool   // what it shows changes with the next visit
 	Embed  bool   // the page stands in a frame of another one
+
+	entering bool // it is the one where somebody signs in
 }
 
 // SignIn reports whether the page leads to the one where somebody signs in.
 func (f frame) SignIn() bool {
-	return f.Reader.Name == "" && f.Home == f.Root+"/" && f.Title != signInTitle
+	return f.Reader.Name == "" && f.Home == f.Root+"/" && !f.entering
 }
 
 type crumb struct{ Name, Stored, Link string }
 
 // render panics where a template does not fit its data, as no test would let pass.
-func render(name string, data any) Page {
+func render(name string, data interface{ place() Place }) Page {
 	var out bytes.Buffer
-	if err := templates()[name].Execute(&out, data); err != nil {
+	p := data.place()
+	if err := in(p.words())[name].Execute(&out, data); err != nil {
 		panic(err)
 	}
-	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}
+	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
 }
+
+// in are the templates in a language.
+func in(l *words.Language) map[string]*template.Template {
+	if made, is := translated.Load(l); is {
+		return made.(map[string]*template.Template)
+	}
+	pages := map[string]*template.Template{}
+	for name, page := range templates() {
+		pages[name] = template.Must(page.Clone()).Funcs(functions(l))
+	}
+	translated.Store(l, pages)
+	return pages
+}
+
+var translated sync.Map // pages by language
 
 type plainPage struct {
 	frame
@@ -129,21 +165,26 @@ type plainPage struct {
 type proofPage struct {
 	frame
 	Proved *time.Time // nil: it is not known when
+	Last   template.HTML
 }
 
 // Proof makes the page that says how numbers are proved, and when that was done last.
-func (d *Dashboard) Proof(ctx context.Context, root string, reader Reader) (Page, error) {
-	page := proofPage{frame: frame{Root: root, Title: "Every number can be recomputed", Home: root + "/", Reader: reader}}
+func (d *Dashboard) Proof(ctx context.Context, p Place, reader Reader) (Page, error) {
+	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/", Reader: reader}}
 	at, err := d.reader.ProvedLast(ctx)
 	if !at.IsZero() {
+		text := p.say("days.moment", "day", p.words().LongDay(visit.DayOf(at, time.UTC)), "time", at.UTC().Format("15:04"))
 		page.Proved = &at
+		moment := at.UTC().Format("2006-01-02T15:04:05Z")
+		page.Last = template.HTML(`<time datetime="` + moment + `">` + text + `</time>`) //nolint:gosec // of numbers
 	}
 	return render("proof", page), err
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(root string, reader Reader, title, text, home string) Page {
-	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home, Reader: reader}, Problem: sentence(text)})
+func Problem(p Place, reader Reader, title, text, home string) Page {
+	f := frame{Place: p, Title: p.words().Of(title), Home: home, Reader: reader}
+	return render("problem", plainPage{frame: f, Problem: p.fault(text)})
 }
 
 // Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where

@@ -109,10 +109,13 @@ func (v view) chips() (chips []chip) {
 			if name == "page" {
 				values = append(values, visit.Shown(v.site + shownValue(value))[len(visit.Shown(v.site)):])
 			} else if value != "" {
-				values = append(values, tagName(name, shownValue(value)))
+				values = append(values, tagName(v.app.words(), name, shownValue(value)))
 			}
 		}
-		made.Value = strings.Join(values, " or ")
+		made.Value = strings.Join(values, v.say("where.or"))
+		if made.Name = v.tagLabel(made.Name); not {
+			made.Name = v.say("where.not", "name", made.Name)
+		}
 		opposite := "!" + c
 		if not {
 			opposite = rest
@@ -181,8 +184,7 @@ func (v view) keepMore() string {
 	if v.known == 0 {
 		return ""
 	}
-	return "who came, and with what, is known from " + longDay(v.known) + " on: rows of visits are kept for as many days as " +
-		"footfall app set --retain-days says"
+	return v.say("where.known-since", "day", v.app.words().LongDay(v.known))
 }
 
 // onlySums reports whether nothing but the days of a single tag can be told of the range.

@@ -16,8 +16,9 @@ type whoPage struct {
 	Range   rangeBar
 	Back    string
 	Rows    []whoRow
-	Gone    bool // of the first of the days it is kept no longer who came
-	Hashes  bool // some are hashes of addresses
+	Nobody  string // which says so, where there are no rows
+	Gone    bool   // of the first of the days it is kept no longer who came
+	Hashes  bool   // some are hashes of addresses
 	First   string
 	More    string // links; "": there is none
 	Source  source
@@ -57,6 +58,12 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	page := whoPage{frame: v.frame(), Heading: v.heading(), Range: first.rangeBar(), Source: source, Gone: !began.Kept,
 		Back: v.with(func(o *view) { o.who, o.after = false, "" }).link()}
 	page.Heading.Compared, page.Range.Compares = "", nil
+	if page.Nobody = "who.nobody"; v.after != "" {
+		page.Nobody += "-more"
+	}
+	if page.Gone {
+		page.Nobody += "-kept"
+	}
 	for i, c := range came.Rows {
 		page.Hashes = page.Hashes || visit.IsHash(c.Visitor)
 		page.Rows = append(page.Rows, whoRow{c, i == 0 || c.Day != came.Rows[i-1].Day, c.FirstDay == c.Day})

@@ -9,48 +9,33 @@ import (
 	"unicode/utf8"
 
 	"footfall/report"
-	"footfall/report/draw"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
-// thin is the space before a percent sign: narrow, and no line ends at it.
-const thin = "\u202f"
-
-// Numbers, and numbers of things, are written as all of Footfall does: 1,204 visits.
-var count = draw.Count
-
 // number is a dash where one is not known.
-func number(n int64) string {
+func number(l *words.Language, n int64) string {
 	if n == report.Unknown {
 		return "–"
 	}
-	return draw.Number(n)
-}
-
-// means is the legend of the numbers. In files, SQL and the API visits are pv, and page views hot.
-var means = map[string]string{
-	"Visitors":   "each counted once",
-	"New":        "here for the first time",
-	"Visits":     "one a visitor and day",
-	"Page views": "each page opened",
+	return l.Number(n)
 }
 
 type change struct {
 	Way  string // up, down or same; "": there is nothing to compare with
 	Text string
+	// FromNothing: there was nothing before.
+	FromNothing bool
 }
 
-// fromNothing stands for a change where there was nothing, which has no percentage.
-const fromNothing = "from 0"
-
-func changeOf(now, before int64, compared bool) change {
+func changeOf(l *words.Language, now, before int64, compared bool) change {
 	switch {
 	case !compared:
 		return change{}
 	case before == 0 && now == 0:
-		return change{"same", "0" + thin + "%"}
-	case before == 0:
-		return change{"up", fromNothing}
+		return change{Way: "same", Text: l.Percent(0, 0)}
+	case before == 0: // which has no percentage
+		return change{"up", l.Say("numbers.from-nothing"), true}
 	}
 	percent := 100 * float64(now-before) / float64(before)
 	way := "up"
@@ -59,74 +44,60 @@ func changeOf(now, before int64, compared bool) change {
 	}
 	switch {
 	case percent >= 1000:
-		return change{way, "× " + number(now/before)}
+		return change{Way: way, Text: "× " + number(l, now/before)}
 	case percent >= 9.95:
-		return change{way, fmt.Sprintf("%.0f"+thin+"%%", percent)}
+		return change{Way: way, Text: l.Percent(percent, 0)}
 	case percent >= 0.05:
-		return change{way, fmt.Sprintf("%.1f"+thin+"%%", percent)}
+		return change{Way: way, Text: l.Percent(percent, 1)}
 	}
-	return change{"same", "0" + thin + "%"}
+	return change{Way: "same", Text: l.Percent(0, 0)}
 }
 
 // share is a part of a whole in percent.
-func share(part, whole int64) string {
+func share(l *words.Language, part, whole int64) string {
 	if whole == 0 {
-		return "0" + thin + "%"
+		return l.Percent(0, 0)
 	}
 	percent := 100 * float64(part) / float64(whole)
 	if percent > 0 && percent < 0.5 {
-		return "< 1" + thin + "%"
+		return "< " + l.Percent(1, 0)
 	}
-	return fmt.Sprintf("%.0f"+thin+"%%", percent)
+	return l.Percent(percent, 0)
 }
 
-func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
-
-func shortDay(d int32) string { return visit.DateOf(d).Format("2 Jan") }
-
-func longDay(d int32) string { return visit.DateOf(d).Format("2 January 2006") }
-
-// dated is a day in a column of others.
-func dated(d int32) string { return visit.DateOf(d).Format("2 Jan 2006") }
-
 // rangeText is a range as people write it: 24 October – 22 November 2026.
-func rangeText(in visit.Range) string {
-	from, to := visit.DateOf(in.From), visit.DateOf(in.To)
+func rangeText(l *words.Language, in visit.Range) string {
 	switch {
 	case in.From == visit.AllDays.From:
-		return "all days up to " + to.Format("2 January 2006")
+		return l.Say("days.all", "day", l.LongDay(in.To))
 	case in.From == in.To:
-		return day(in.To)
+		return l.Day(in.To)
 	case in == monthOf(in.From):
-		return to.Format("January 2006")
-	case from.Year() != to.Year():
-		return from.Format("2 January 2006") + " – " + to.Format("2 January 2006")
-	case from.Month() != to.Month():
-		return from.Format("2 January") + " – " + to.Format("2 January 2006")
+		return l.Month(in.From)
 	}
-	return from.Format("2") + " – " + to.Format("2 January 2006")
+	return l.Days(in)
 }
 
 // periodText is what a bar of a chart is of.
-func periodText(p report.Period, by string) string {
+func periodText(l *words.Language, p report.Period, by string) string {
 	switch {
 	case by == periods[0]:
-		return day(p.FirstDay)
+		return l.Day(p.FirstDay)
 	case by == periods[2] && p.FirstDay%100 == 1:
-		return visit.DateOf(p.FirstDay).Format("January 2006")
+		return l.Month(p.FirstDay)
 	}
-	return rangeText(visit.Range{From: p.FirstDay, To: p.LastDay})
+	return rangeText(l, visit.Range{From: p.FirstDay, To: p.LastDay})
 }
 
 // barName is what stands below a bar.
-func barName(p report.Period, by string) string {
+func barName(l *words.Language, p report.Period, by string) string {
 	switch by {
 	case periods[2]:
-		return visit.DateOf(p.FirstDay).Format("Jan 06")
+		return l.ShortMonth(p.FirstDay)
 	case hourly:
 		return fmt.Sprintf("%02d", p.FirstDay)
 	}
-	return shortDay(p.FirstDay)
+	return l.ShortDay(p.FirstDay)
 }
 
 // wholeOnes are the periods of a chart by which it is judged: those that are over, of which the first
@@ -144,19 +115,19 @@ func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
 }
 
 // chartSummary says what a chart shows: its highest and lowest, and where it goes.
-func chartSummary(all []report.Period, by string, c counted) string {
+func chartSummary(l *words.Language, all []report.Period, by string, c counted) string {
 	if len(all) == 0 {
-		return "Nothing was counted."
+		return l.Say("chart.nothing")
 	}
 	last := all[len(all)-1]
 	bars := wholeOnes(all, by, c)
 	switch {
 	case len(bars) == 0 && last.LastDay < c.today:
-		return count(last.Visitors, "visitor") + " on the first day, which was not counted as a whole."
+		return l.Say("chart.first-day", "count", last.Visitors)
 	case len(bars) == 0 && len(all) > 1:
-		return count(last.Visitors, "visitor") + " so far: no whole " + by + " is over yet."
+		return l.Say("chart.no-whole-"+by, "count", last.Visitors)
 	case len(bars) == 0:
-		return count(last.Visitors, "visitor") + " so far."
+		return l.Say("chart.so-far", "count", last.Visitors)
 	}
 	most, least, sum := bars[0], bars[0], int64(0)
 	var halves [2]int64
@@ -175,38 +146,39 @@ func chartSummary(all []report.Period, by string, c counted) string {
 		}
 	}
 	if sum == 0 && last.Visitors > 0 && last.LastDay >= c.today {
-		return "Nobody came before this " + by + ", which is not over."
+		return l.Say("chart.nobody-before-this-" + by)
 	}
 	if sum == 0 {
-		return "Nobody came."
+		return l.Say("chart.nobody")
 	}
 	if len(bars) == 1 {
-		return fmt.Sprintf("%s on %s.", count(most.Visitors, "visitor"), periodText(most, by))
+		return l.Say("chart.on-one", "visitors", visitorsIn(l, most.Visitors), "days", periodText(l, most, by))
 	}
-	text := fmt.Sprintf("%s a %s on average: most %s (%s), fewest %s (%s).",
-		average(sum, int64(len(bars))), by, periodText(most, by), number(most.Visitors), periodText(least, by), number(least.Visitors))
-	switch c := changeOf(halves[1], halves[0], true); c.Way {
-	case "up":
-		if halves[0] == 0 {
-			return text + " Nobody came in the first half."
-		}
-		return text + trend(halves, " Rising") + ": the second half has " + c.Text + " more than the first."
-	case "down":
-		return text + trend(halves, " Falling") + ": the second half has " + c.Text + " fewer than the first."
-	}
-	return text + " Level: both halves have as many."
+	text := l.Say("chart.average-"+by, "visitors", average(l, sum, int64(len(bars))), "most-days", periodText(l, most, by),
+		"most", l.Number(most.Visitors), "least-days", periodText(l, least, by), "least", l.Number(least.Visitors))
+	return text + " " + trend(l, halves)
 }
 
-// trend is where a chart goes, unless its halves differ by less than a twentieth.
-func trend(halves [2]int64, way string) string {
-	if 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0] {
-		return " Level"
+// trend is where a chart goes: it is level where its halves differ by less than a twentieth.
+func trend(l *words.Language, halves [2]int64) string {
+	level := 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0]
+	switch c := changeOf(l, halves[1], halves[0], true); {
+	case c.FromNothing:
+		return l.Say("chart.rising-from-nothing")
+	case c.Way == "up" && level:
+		return l.Say("chart.level-more", "change", c.Text)
+	case c.Way == "up":
+		return l.Say("chart.rising", "change", c.Text)
+	case c.Way == "down" && level:
+		return l.Say("chart.level-fewer", "change", c.Text)
+	case c.Way == "down":
+		return l.Say("chart.falling", "change", c.Text)
 	}
-	return way
+	return l.Say("chart.level")
 }
 
 // viewsSummary is the same of a chart of page views.
-func viewsSummary(bars []report.Period, by string) string {
+func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 	most := report.Period{}
 	for _, b := range bars {
 		if b.Hot > most.Hot {
@@ -214,43 +186,44 @@ func viewsSummary(bars []report.Period, by string) string {
 		}
 	}
 	if most.Hot == 0 {
-		return "Nobody came."
+		return l.Say("chart.nobody")
 	}
-	return fmt.Sprintf("Most page views: %s (%s).", periodText(most, by), number(most.Hot))
+	return l.Say("chart.most-views", "days", periodText(l, most, by), "views", l.Number(most.Hot))
 }
+
+// visitorsIn is a number of them.
+func visitorsIn(l *words.Language, n int64) string { return l.Say("counts.visitors", "count", n) }
 
 // average is how many visitors that is for each of some days: to the next whole one, unless they
 // are few.
-func average(visitors, days int64) string {
-	if whole := (visitors + days/2) / days; whole >= 10 {
-		return count(whole, "visitor")
+func average(l *words.Language, visited, days int64) string {
+	if whole := (visited + days/2) / days; whole >= 10 {
+		return visitorsIn(l, whole)
 	}
-	few := strconv.FormatFloat(float64(visitors)/float64(days), 'g', 2, 64)
-	if few == "1" {
-		return "1 visitor"
-	}
-	return few + " visitors"
+	few, _ := strconv.ParseFloat(strconv.FormatFloat(float64(visited)/float64(days), 'g', 2, 64), 64)
+	return l.Say("counts.visitors", "count", few)
 }
 
 // spanOfDays is after how many days somebody came back.
-func spanOfDays(r report.Returned) string {
+func spanOfDays(l *words.Language, r report.Returned) string {
 	switch {
 	case r.FromDays == 1:
-		return "the next day"
+		return l.Say("days.next")
 	case r.ToDays == report.OrMore:
-		return fmt.Sprintf("%d days or more", r.FromDays)
+		return l.Say("days.or-more", "count", int64(r.FromDays))
 	case r.FromDays == r.ToDays:
-		return fmt.Sprintf("%d days", r.FromDays)
+		return l.Say("counts.days", "count", int64(r.FromDays))
 	}
-	return fmt.Sprintf("%d – %d days", r.FromDays, r.ToDays)
+	return l.Say("days.span", "first", fmt.Sprint(r.FromDays), "last", fmt.Sprint(r.ToDays))
 }
 
 // sentence is what an error says, as a page has it.
-func sentence(text string) string {
+func sentence(l *words.Language, text string) string {
 	if text == "" {
 		return ""
 	}
-	return strings.TrimSuffix(sentenceCase(text), ".") + "."
+	stop := l.Say("sentences.stop")
+	return strings.TrimSuffix(strings.TrimSuffix(sentenceCase(text), "."), stop) + stop
 }
 
 // sentenceCase is a text that begins with a capital.

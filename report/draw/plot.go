@@ -16,6 +16,7 @@ import (
 type Plot struct {
 	Summary string // what the chart shows, in a sentence
 	Bars    []PlotBar
+	Number  func(int64) string // writes those of the axis; nil: Number
 }
 
 // PlotBar is a bar: the visitors of a period, the new ones among them.
@@ -47,11 +48,14 @@ func WritePlot(w io.Writer, p Plot) error {
 
 func (p Plot) axis() string {
 	var out strings.Builder
-	ticks := p.ticks()
+	ticks, write := p.ticks(), p.Number
+	if write == nil {
+		write = Number
+	}
 	fmt.Fprintf(&out, `<svg class="axis" width="%d" height="%d" aria-hidden="true">`, plotAxis, plotHigh)
 	for _, tick := range ticks {
 		y := p.y(tick, ticks[len(ticks)-1]) + 4
-		fmt.Fprintf(&out, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`, plotAxis-8, y, safe(Number(tick)))
+		fmt.Fprintf(&out, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`, plotAxis-8, y, safe(write(tick)))
 	}
 	return out.String() + "</svg>"
 }

@@ -1,0 +1,32 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+type note struct {
+	Day  int32
+	Text string
+}
+
+// noteAt is where a note is added of the one day that is looked at, by a reader who may change the app.
+func (v view) noteAt() string {
+	if of := v.app.Reader.Settings; v.in.From == v.in.To && strings.HasPrefix(of, "/settings/") {
+		return v.app.Root + of + "?day=" + visit.DayText(v.in.From) + "&site=" + url.QueryEscape(v.site) + "#notes"
+	}
+	return ""
+}
+
+func notesOf(p report.Period) (notes []note) {
+	for _, text := range p.Notes {
+		if date, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))]); err == nil {
+			notes = append(notes, note{Day: visit.DayOf(date, time.UTC), Text: text[min(len(text), len(time.DateOnly)+1):]})
+		}
+	}
+	return notes
+}

@@ -1,0 +1,92 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"footfall/web/words"
+)
+
+// Place is where the pages of a service are for a reader, and in which language.
+type Place struct {
+	Root  string          // the path below which they are; "": they begin at /
+	Words *words.Language // nil: English
+	At    *url.URL        // the address of the page; nil: none that can be opened again
+	Kept  bool            // the address says the language, and so do those to which the page leads
+}
+
+func (p Place) place() Place { return p }
+
+func (p Place) words() *words.Language {
+	if p.Words == nil {
+		return words.English()
+	}
+	return p.Words
+}
+
+func (p Place) say(key string, places ...any) string { return p.words().Say(key, places...) }
+
+// Lang is the language, as HTML says it.
+func (p Place) Lang() string { return p.words().Tag }
+
+// fault is what an error says, as a page has it.
+func (p Place) fault(text string) string { return sentence(p.words(), p.words().Of(text)) }
+
+// Scripts are the texts of dash.js.
+func (p Place) Scripts() string {
+	texts := map[string]string{}
+	for _, key := range []string{"copy", "copied", "chart", "keyboard", "keys-work", "this-list", "close"} {
+		texts[key] = p.say("scripts." + key)
+	}
+	body, _ := json.Marshal(texts) // cannot fail for strings
+	return string(body)
+}
+
+// Offered is a language in which the page can be read, and where.
+type Offered struct {
+	Tag, Name, Link string
+	Chosen          bool
+}
+
+// Languages lead to the page in others.
+func (p Place) Languages() (all []Offered) {
+	if p.At == nil || len(words.All()) == 1 {
+		return nil
+	}
+	for _, l := range words.All() {
+		query := p.At.Query()
+		query.Set("lang", l.Tag)
+		at := url.URL{Path: p.At.Path, RawPath: p.At.RawPath, RawQuery: query.Encode()}
+		all = append(all, Offered{l.Tag, l.Name, at.String(), l == p.words()})
+	}
+	return all
+}
+
+// leads are where a page leads by links and forms; GET forms have fields in place of what their address asks.
+var leads = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
+
+// keep has all that a page leads to say its language, where its address does.
+func (p Place) keep(body []byte) []byte {
+	if !p.Kept {
+		return body
+	}
+	return leads.ReplaceAllFunc(body, func(found []byte) []byte {
+		lead := string(found)
+		if strings.HasPrefix(lead, "<form") {
+			return []byte(lead + `<input type="hidden" name="lang" value="` + p.Lang() + `">`)
+		}
+		_, to, _ := strings.Cut(lead, `"`)
+		if to = strings.TrimPrefix(to, p.Root); strings.HasPrefix(to, "/api/") || strings.HasPrefix(to, "/dash/icon") ||
+			strings.HasPrefix(to, "/dash/style") || strings.Contains(to, "lang=") {
+			return found
+		}
+		sign := "?"
+		if strings.Contains(lead, "?") {
+			sign = "&amp;"
+		}
+		return fmt.Appendf(found, "%slang=%s", sign, p.Lang())
+	})
+}

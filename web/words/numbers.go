@@ -1,0 +1,84 @@
+package words
+
+import (
+	"strconv"
+	"strings"
+
+	"footfall/visit"
+)
+
+// Number writes a number: 1,234,567.
+func (l *Language) Number(n int64) string {
+	digits, sign := strconv.FormatInt(n, 10), ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	if len(digits) <= l.few {
+		return sign + digits
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + l.group + digits[i:]
+	}
+	return sign + digits
+}
+
+// Percent writes a number of percent with so many digits behind the point.
+func (l *Language) Percent(n float64, digits int) string {
+	return strings.Replace(l.texts["numbers.percent"], "{n}", l.decimal(strconv.FormatFloat(n, 'f', digits, 64)), 1)
+}
+
+func (l *Language) decimal(number string) string {
+	return strings.Replace(number, ".", l.texts["numbers.point"], 1)
+}
+
+const (
+	weekdays = iota
+	months
+	shortMonths
+)
+
+// day writes days, by the pattern of a key: {day}, {month} … are of the first, {last-day} … of the last.
+func (l *Language) day(key string, first, last int32) string {
+	var places []any
+	for i, day := range []int32{first, last} {
+		date, before := visit.DateOf(day), []string{"", "last-"}[i]
+		number := strconv.Itoa(date.Day())
+		if one := l.texts["days.first"]; date.Day() == 1 && one != "" {
+			number = one
+		}
+		month := int(date.Month())
+		places = append(places, before+"day", number, before+"weekday", l.names[weekdays][date.Weekday()],
+			before+"month", l.names[months][month-1], before+"short-month", l.names[shortMonths][month-1], before+"n", strconv.Itoa(month),
+			before+"year", strconv.Itoa(date.Year()), before+"short-year", date.Format("06"))
+	}
+	return l.Say(key, places...)
+}
+
+// Day is a day with its weekday, as titles have it.
+func (l *Language) Day(d int32) string { return l.day("days.full", d, d) }
+
+// LongDay is one in a sentence.
+func (l *Language) LongDay(d int32) string { return l.day("days.long", d, d) }
+
+// ShortDay is one below a bar, of a year that is told elsewhere.
+func (l *Language) ShortDay(d int32) string { return l.day("days.short", d, d) }
+
+// Dated is a day in a column of others.
+func (l *Language) Dated(d int32) string { return l.day("days.dated", d, d) }
+
+// Month is the month of a day.
+func (l *Language) Month(d int32) string { return l.day("days.month", d, d) }
+
+// ShortMonth is that below a bar.
+func (l *Language) ShortMonth(d int32) string { return l.day("days.month-short", d, d) }
+
+// Days is a range as people write it: 24 October – 22 November 2026.
+func (l *Language) Days(in visit.Range) string {
+	switch {
+	case in.From/10000 != in.To/10000:
+		return l.day("days.of-years", in.From, in.To)
+	case in.From/100 != in.To/100:
+		return l.day("days.of-a-year", in.From, in.To)
+	}
+	return l.day("days.of-a-month", in.From, in.To)
+}

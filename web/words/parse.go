@@ -1,0 +1,30 @@
+package words
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// parse reads the part of TOML that the files of words need: sections, and keys with a text in one
+// line. A text is called by its section and key.
+func parse(file string) (map[string]string, error) {
+	texts, section, n := map[string]string{}, "", 0
+	for line := range strings.Lines(file) {
+		n++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		if name, is := strings.CutPrefix(line, "["); is && strings.HasSuffix(name, "]") {
+			section = strings.TrimSuffix(name, "]") + "."
+			continue
+		}
+		key, value, is := strings.Cut(line, " = ")
+		text, err := strconv.Unquote(value)
+		if _, twice := texts[section+key]; !is || err != nil || twice || strings.ContainsAny(key, `" `) {
+			return nil, fmt.Errorf("line %d is no key of its own with a text: %.80s", n, line)
+		}
+		texts[section+key] = text
+	}
+	return texts, nil
+}

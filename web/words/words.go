@@ -1,0 +1,281 @@
+// Package words has what pages say, in each language that people read: texts, numbers, days, and
+// names of countries and languages. The texts are in files, one a language, of which English is one;
+// texts that the shell and the API have as well are made elsewhere, in English, and recognised here.
+package words
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"html"
+	"html/template"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+)
+
+//go:embed *.toml
+var files embed.FS
+
+// Language is one in which pages are written.
+type Language struct {
+	Tag  string // as HTML says it
+	Name string // in itself
+
+	texts  map[string]string
+	plural func(n int64, whole bool) string
+	names  [3][]string // of days of the week and months, as the file has them
+	group  string      // between thousands
+	few    int         // numbers of so few digits are written without
+}
+
+// tags are those of all languages, the usual one first.
+var tags = []string{"en"}
+
+var all = sync.OnceValue(func() (made []*Language) {
+	for _, tag := range tags {
+		text, err := files.ReadFile(tag + ".toml")
+		if err != nil {
+			panic(err)
+		}
+		made = append(made, newLanguage(tag, string(text)))
+	}
+	return made
+})
+
+func newLanguage(tag, file string) *Language {
+	texts, err := parse(file)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", tag, err)) // as no test lets pass
+	}
+	base, _, _ := strings.Cut(tag, "-")
+	l := &Language{Tag: tag, Name: texts["language.name"], texts: texts, plural: plurals[base]}
+	for i, name := range []string{"weekdays", "months", "short-months"} {
+		l.names[i] = strings.Split(texts["days."+name], " ")
+	}
+	l.group = texts["numbers.group"]
+	l.few, _ = strconv.Atoi(texts["numbers.digits-without-group"])
+	return l
+}
+
+// All are the languages that are offered.
+func All() []*Language { return all() }
+
+// English is the one that all know of.
+func English() *Language { return all()[0] }
+
+// Named is the language of a tag; nil: there is none.
+func Named(tag string) *Language {
+	for _, l := range all() {
+		if strings.EqualFold(l.Tag, tag) {
+			return l
+		}
+	}
+	return nil
+}
+
+var matcher = sync.OnceValue(func() language.Matcher {
+	var offered []language.Tag
+	for _, tag := range tags {
+		offered = append(offered, language.MustParse(tag))
+	}
+	return language.NewMatcher(offered)
+})
+
+// For is the language for a reader whose browser asks for some (Accept-Language).
+func For(accepted string) *Language {
+	asked, _, err := language.ParseAcceptLanguage(accepted[:min(len(accepted), longest)])
+	if err != nil || len(asked) == 0 {
+		return English()
+	}
+	_, i, _ := matcher().Match(asked...)
+	return all()[i]
+}
+
+const longest = 500 // bytes of a header that is read
+
+// Say is a text, with values at its named places: names and values take turns. Numbers are written as
+// the language does; by the first of them the form of the text is chosen, where it has several.
+func (l *Language) Say(key string, places ...any) string {
+	return l.fill(l.text(key, places), places, func(s string) string { return s }, func(v any) string { return l.value(v) })
+}
+
+// HTML is a text with marks: `code`, *strong* and [link](place), the place having its address.
+func (l *Language) HTML(key string, places ...any) template.HTML {
+	return template.HTML(l.fill(l.text(key, places), places, marked, func(v any) string { //nolint:gosec // both are escaped
+		switch v := v.(type) {
+		case template.HTML:
+			return string(v)
+		case Bold:
+			return "<b>" + l.value(v) + "</b>"
+		}
+		return html.EscapeString(l.value(v))
+	}))
+}
+
+var (
+	quoting = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	strong  = regexp.MustCompile(`\*([^*]+)\*`)
+	leaning = regexp.MustCompile(`_([^_]+)_`)
+	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
+)
+
+func marked(text string) string {
+	parts := strings.Split(quoting.Replace(text), "`")
+	for i, part := range parts {
+		if i%2 == 1 {
+			parts[i] = "<code>" + part + "</code>"
+			continue
+		}
+		part = link.ReplaceAllString(part, `<a href="{$2}">$1</a>`)
+		parts[i] = leaning.ReplaceAllString(strong.ReplaceAllString(part, "<strong>$1</strong>"), "<em>$1</em>")
+	}
+	return strings.Join(parts, "")
+}
+
+// Bold is a number that stands out where a text has marks.
+type Bold int64
+
+func (l *Language) value(v any) string {
+	switch v := v.(type) {
+	case int64:
+		return l.Number(v)
+	case Bold:
+		return l.Number(int64(v))
+	case int:
+		return l.Number(int64(v))
+	case float64:
+		return l.decimal(strconv.FormatFloat(v, 'g', 2, 64))
+	}
+	return fmt.Sprint(v)
+}
+
+// text is that of a key, in the form that goes with the first number.
+func (l *Language) text(key string, places []any) string {
+	for i := 1; i < len(places); i += 2 {
+		form := ""
+		switch n := places[i].(type) {
+		case int64:
+			form = l.plural(n, true)
+		case Bold:
+			form = l.plural(int64(n), true)
+		case int:
+			form = l.plural(int64(n), true)
+		case float64:
+			form = l.plural(int64(n), n == float64(int64(n)))
+		default:
+			continue
+		}
+		if text, is := l.texts[key+"."+form]; is {
+			return text
+		}
+		if text, is := l.texts[key+".other"]; is {
+			return text
+		}
+		break
+	}
+	text, is := l.texts[key]
+	if !is {
+		panic("no text is called " + key) // as no test lets pass
+	}
+	return text
+}
+
+func (l *Language) fill(text string, places []any, mark func(string) string, write func(any) string) string {
+	text = mark(text)
+	if !strings.Contains(text, "{") {
+		return text
+	}
+	var out strings.Builder
+	for {
+		before, rest, open := strings.Cut(text, "{")
+		name, after, closed := strings.Cut(rest, "}")
+		out.WriteString(before)
+		if !open || !closed {
+			return out.String()
+		}
+		for i := 0; i+1 < len(places); i += 2 {
+			if places[i] == name {
+				out.WriteString(write(places[i+1]))
+			}
+		}
+		text = after
+	}
+}
+
+// Country is the name of a country by its code, and Tongue that of a language; "": it has none.
+func (l *Language) Country(code string) string {
+	if region, err := language.ParseRegion(code); err == nil {
+		return display.Regions(language.Make(l.Tag)).Name(region)
+	}
+	return ""
+}
+
+// Tongue is the name of a language that visitors speak.
+func (l *Language) Tongue(code string) string {
+	if base, err := language.ParseBase(code); err == nil {
+		return display.Languages(language.Make(l.Tag)).Name(base)
+	}
+	return ""
+}
+
+// madeElsewhere are texts that other packages make, in English, with the shell and the API in mind.
+type madeElsewhere struct {
+	keys     map[string]string // by text
+	patterns []pattern
+}
+
+type pattern struct {
+	key   string
+	reads *regexp.Regexp
+}
+
+// elsewhere is the section of the files for them; their places are {1}, {2} …
+const elsewhere = "elsewhere."
+
+var place = regexp.MustCompile(`\\\{\d\\\}`)
+
+var recognised = sync.OnceValue(func() madeElsewhere {
+	english, made := English().texts, madeElsewhere{keys: map[string]string{}}
+	for _, key := range slices.Sorted(maps.Keys(english)) {
+		text := english[key]
+		switch {
+		case !strings.HasPrefix(key, elsewhere):
+		case strings.Contains(text, "{1}"):
+			made.patterns = append(made.patterns, pattern{key, regexp.MustCompile(
+				`(?s)^` + place.ReplaceAllString(regexp.QuoteMeta(text), `(.+?)`) + `$`)})
+		default:
+			made.keys[text] = key
+		}
+	}
+	// What says more is tried before what says less.
+	slices.SortStableFunc(made.patterns, func(a, b pattern) int { return cmp.Compare(len(b.reads.String()), len(a.reads.String())) })
+	return made
+})
+
+// Of is a text that was made elsewhere in this language; where it is not recognised, as it was made.
+func (l *Language) Of(text string) string {
+	if l == English() || text == "" {
+		return text
+	}
+	made := recognised()
+	if key, is := made.keys[text]; is {
+		return l.texts[key]
+	}
+	for _, p := range made.patterns {
+		if found := p.reads.FindStringSubmatch(text); found != nil {
+			var places []any
+			for i, value := range found[1:] {
+				places = append(places, strconv.Itoa(i+1), value)
+			}
+			return l.Say(p.key, places...)
+		}
+	}
+	return text
+}
