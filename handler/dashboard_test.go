@@ -478,7 +478,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	for path, status := range map[string]int{"/proof": 200, "/enter": 200, "/nowhere": 404, "/dash/nowhere": 403} {
 		a := owner.do(http.MethodGet, path, nil, "Accept", "text/html")
 		assert.Equal(t, status, a.status, path)
-		assert.Regexp(t, `href="/settings">Settings</a>.*>Sign out</a>`, a.body, path)
+		assert.Regexp(t, `<bdi>Olga</bdi>.*href="/settings">Settings</a>.*>Sign out</a>`, a.body, path)
 		assert.NotContains(t, a.body, `href="/enter"`, path)
 	}
 }

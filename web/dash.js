@@ -21,16 +21,9 @@ const dress = doc => {
     })
     if (state) sort(table.tBodies[0], state)
   })
-  all('pre[data-copy]', doc).forEach(text => {
-    const button = doc.createElement('button')
-    button.className = 'copy'
-    button.append(say.copy)
-    text.after(button)
-  })
+  for (const text of all('pre[data-copy]', doc)) text.after(Object.assign(doc.createElement('button'), {className: 'copy', textContent: say.copy}))
   all('.plot-room', doc).forEach(room => {
-    room.tabIndex = 0
-    room.setAttribute('role', 'application')
-    room.setAttribute('aria-label', say.chart)
+    Object.assign(room, {tabIndex: 0, role: 'application', ariaLabel: say.chart})
     const bars = all('.bar', room)
     const bar = at === null ? null : bars[Math.min(at, bars.length - 1)]
     bar?.classList.add('at')
@@ -85,10 +78,7 @@ const point = bar => {
   document.querySelector('.cursor').textContent = bar?.querySelector('title').textContent ?? ''
 }
 
-addEventListener('pointerover', event => {
-  const bar = event.target.closest?.('.plot .bar')
-  if (bar) point(bar)
-})
+addEventListener('pointerover', ({target}) => target.closest?.('.plot .bar') && point(target.closest('.plot .bar')))
 
 addEventListener('keydown', event => {
   const room = event.target.closest?.('.plot-room')
@@ -129,24 +119,23 @@ addEventListener('keydown', event => {
   else found.click()
 })
 
-const element = (name, text, ...children) => {
+const element = (name, ...children) => {
   const made = document.createElement(name)
-  made.append(text, ...children)
+  made.append(...children)
   return made
 }
 
 const help = () => {
-  const list = element('dl', '')
+  const list = element('dl')
   for (const e of all('[aria-keyshortcuts]')) {
     const key = e.getAttribute('aria-keyshortcuts').replace('ArrowLeft', '←').replace('ArrowRight', '→')
     const leads = e.title || e.labels?.[0].textContent || e.querySelector('.sr')?.textContent || e.textContent
-    list.append(element('div', '', element('dt', '', element('kbd', key)), element('dd', leads.trim())))
+    list.append(element('div', element('dt', element('kbd', key)), element('dd', leads.trim())))
   }
-  list.append(element('div', '', element('dt', '', element('kbd', '?')), element('dd', say['this-list'])))
-  const works = Object.assign(element('input', ''), {type: 'checkbox', checked: !off, onchange: () => turn(works.checked)})
-  const close = element('button', say.close)
-  const title = Object.assign(element('h2', say.keyboard), {id: 'keys'})
-  const dialog = element('dialog', '', title, list, element('label', works, ' ' + say['keys-work']), close)
+  list.append(element('div', element('dt', element('kbd', '?')), element('dd', say['this-list'])))
+  const works = Object.assign(element('input'), {type: 'checkbox', checked: !off, onchange: () => turn(works.checked)})
+  const close = element('button', say.close), title = Object.assign(element('h2', say.keyboard), {id: 'keys'})
+  const dialog = element('dialog', title, list, element('label', works, ' ' + say['keys-work']), close)
   dialog.setAttribute('aria-labelledby', 'keys')
   close.onclick = dialog.onclose = () => dialog.remove() // which leaves the focus to nobody in it
   document.body.append(dialog)
