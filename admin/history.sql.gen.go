@@ -7,7 +7,102 @@ package admin
 
 import (
 	"context"
+	"time"
 )
+
+const HistoryFirst = `-- name: HistoryFirst :many
+SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -1)::bigint AS page_views, coalesce(h.visits, -1)::bigint AS visits,
+       coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
+FROM first_history(20) AS h
+`
+
+type HistoryFirstRow struct {
+	Uri         string
+	DayID       int32
+	PageViews   int64
+	Visits      int64
+	Visitors    int64
+	NewVisitors int64
+}
+
+// What was put away, of its first days. -1 is not known.
+func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
+	rows, err := q.db.Query(ctx, HistoryFirst)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistoryFirstRow
+	for rows.Next() {
+		var i HistoryFirstRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.DayID,
+			&i.PageViews,
+			&i.Visits,
+			&i.Visitors,
+			&i.NewVisitors,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HistoryList = `-- name: HistoryList :many
+SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_day, max(d.day_id)::integer AS last_day, count(*) AS days,
+       string_agg(DISTINCT d.site, ', ' ORDER BY d.site)::text AS sites
+FROM history_imports AS i
+JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
+WHERE i.app_id = $1
+GROUP BY i.app_id, i.id
+ORDER BY i.id DESC
+`
+
+type HistoryListRow struct {
+	ID         int32
+	ImportedAt time.Time
+	Source     string
+	Files      []string
+	FirstDay   int32
+	LastDay    int32
+	Days       int64
+	Sites      string
+}
+
+// The imports of an app, the last one first.
+func (q *Queries) HistoryList(ctx context.Context, appID int32) ([]HistoryListRow, error) {
+	rows, err := q.db.Query(ctx, HistoryList, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistoryListRow
+	for rows.Next() {
+		var i HistoryListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ImportedAt,
+			&i.Source,
+			&i.Files,
+			&i.FirstDay,
+			&i.LastDay,
+			&i.Days,
+			&i.Sites,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
 
 const HistoryOfPage = `-- name: HistoryOfPage :one
 SELECT count(*) AS days
@@ -53,4 +148,173 @@ func (q *Queries) HistoryOfPageDelete(ctx context.Context, arg HistoryOfPageDele
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const HistoryPut = `-- name: HistoryPut :one
+SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigint AS rows, coalesce(h.added, 0)::bigint AS added,
+       coalesce(h.replaced, 0)::bigint AS replaced, coalesce(h.same, 0)::bigint AS same,
+       coalesce(h.first_day, 0)::integer AS first_day, coalesce(h.last_day, 0)::integer AS last_day, coalesce(h.hidden, 0)::bigint AS hidden,
+       coalesce(h.others, 0)::bigint AS others, coalesce(h.other, '')::text AS other, coalesce(h.other_site, '')::text AS other_site,
+       coalesce(h.other_first, 0)::integer AS other_first, coalesce(h.other_last, 0)::integer AS other_last
+FROM put_history($1::integer, $2::text, $3::text[], $4::boolean) AS h
+`
+
+type HistoryPutParams struct {
+	AppID    int32
+	Source   string
+	Files    []string
+	AreParts bool
+}
+
+type HistoryPutRow struct {
+	ImportID   int32
+	Rows       int64
+	Added      int64
+	Replaced   int64
+	Same       int64
+	FirstDay   int32
+	LastDay    int32
+	Hidden     int64
+	Others     int64
+	Other      string
+	OtherSite  string
+	OtherFirst int32
+	OtherLast  int32
+}
+
+// Puts away what was gathered.
+func (q *Queries) HistoryPut(ctx context.Context, arg HistoryPutParams) (HistoryPutRow, error) {
+	row := q.db.QueryRow(ctx, HistoryPut,
+		arg.AppID,
+		arg.Source,
+		arg.Files,
+		arg.AreParts,
+	)
+	var i HistoryPutRow
+	err := row.Scan(
+		&i.ImportID,
+		&i.Rows,
+		&i.Added,
+		&i.Replaced,
+		&i.Same,
+		&i.FirstDay,
+		&i.LastDay,
+		&i.Hidden,
+		&i.Others,
+		&i.Other,
+		&i.OtherSite,
+		&i.OtherFirst,
+		&i.OtherLast,
+	)
+	return i, err
+}
+
+const HistoryRead = `-- name: HistoryRead :exec
+SELECT read_history($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[],
+                    $7::bigint[], $8::bigint[], $9::bigint[])
+`
+
+type HistoryReadParams struct {
+	Sites       []string
+	Uris        []string
+	Days        []int32
+	PageViews   []int64
+	Visits      []int64
+	Visitors    []int64
+	NewVisitors []int64
+	ByVisit     []int64
+	ByVisitor   []int64
+}
+
+// Gathers lines of an import.
+func (q *Queries) HistoryRead(ctx context.Context, arg HistoryReadParams) error {
+	_, err := q.db.Exec(ctx, HistoryRead,
+		arg.Sites,
+		arg.Uris,
+		arg.Days,
+		arg.PageViews,
+		arg.Visits,
+		arg.Visitors,
+		arg.NewVisitors,
+		arg.ByVisit,
+		arg.ByVisitor,
+	)
+	return err
+}
+
+const HistoryRemove = `-- name: HistoryRemove :one
+DELETE FROM history_imports AS i
+WHERE i.app_id = $1
+  AND i.id = $2
+RETURNING i.source, (SELECT count(*) FROM history_days AS d WHERE d.app_id = i.app_id AND d.import_id = i.id) AS days
+`
+
+type HistoryRemoveParams struct {
+	AppID int32
+	ID    int32
+}
+
+type HistoryRemoveRow struct {
+	Source string
+	Days   int64
+}
+
+// Removes an import, and returns how many days it had; no row if there is none.
+func (q *Queries) HistoryRemove(ctx context.Context, arg HistoryRemoveParams) (HistoryRemoveRow, error) {
+	row := q.db.QueryRow(ctx, HistoryRemove, arg.AppID, arg.ID)
+	var i HistoryRemoveRow
+	err := row.Scan(&i.Source, &i.Days)
+	return i, err
+}
+
+const HistorySums = `-- name: HistorySums :many
+SELECT h.uri::text AS uri, h.hot::bigint AS hot, h.pv::bigint AS pv, h.uv::bigint AS uv
+FROM history_sums($1::integer) AS h
+`
+
+type HistorySumsRow struct {
+	Uri string
+	Hot int64
+	Pv  int64
+	Uv  int64
+}
+
+// What was put away, as offsets.
+func (q *Queries) HistorySums(ctx context.Context, appID int32) ([]HistorySumsRow, error) {
+	rows, err := q.db.Query(ctx, HistorySums, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistorySumsRow
+	for rows.Next() {
+		var i HistorySumsRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Hot,
+			&i.Pv,
+			&i.Uv,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HistoryToday = `-- name: HistoryToday :one
+SELECT today(tz) AS today
+FROM apps
+WHERE id = $1
+`
+
+// The day that it is for an app.
+func (q *Queries) HistoryToday(ctx context.Context, appID int32) (int32, error) {
+	row := q.db.QueryRow(ctx, HistoryToday, appID)
+	var today int32
+	err := row.Scan(&today)
+	return today, err
 }

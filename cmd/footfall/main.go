@@ -100,6 +100,11 @@ type commandLine struct {
 		List   offsetListCmd   `cmd:""`
 		Remove offsetRemoveCmd `cmd:""`
 	} `cmd:""`
+	History struct {
+		Import historyImportCmd `cmd:""`
+		List   historyListCmd   `cmd:""`
+		Remove historyRemoveCmd `cmd:""`
+	} `cmd:""`
 	Report struct {
 		Top      reportTopCmd      `cmd:""`
 		Days     reportDaysCmd     `cmd:""`

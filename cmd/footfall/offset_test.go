@@ -23,6 +23,36 @@ import (
 	"footfall/db/dbtest"
 )
 
+// Days that others have counted, as an operator brings them along.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	first := writeFile(t, "day,page,page_views,visits,visitors,new\n2024-05-03,/a,9,5,4,1\n2024-05-04,http://a.example/a,3,,,\n")
+	do := func(args ...string) result { return footfall(t, append(args, database)...) }
+	assert.Contains(t, do("history", "import", "--app=demo", "--from=csv", first).stderr,
+		"line 2: it names no host: say of which site it is (--site)")
+	trial := do("history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", "--dry-run", first)
+	assert.Equal(t, "DAY         PAGE OR SITE  PAGE VIEWS  VISITS  VISITORS  NEW\n"+
+		"2024-05-03  a.example     9           –       –         –\n2024-05-03  a.example/a   9           5       4         1\n"+
+		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
+		"it would be: 2 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
+		"offsets: 2 added, 0 changed; 0 as they were\n", trial.stdout, trial.stderr)
+	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
+	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
+	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV\na.example     12   0   0\na.example/a   12   4   0\n", well(t, "offset", "list", "demo",
+		database))
+	assert.Contains(t, well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database),
+		"0 added, 0 replaced, 2 as they were, from 2024-05-03 to 2024-05-04\noffsets: 0 added, 0 changed; 2 as they were\n")
+	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
+	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")
+	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
+	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
+	totals := writeFile(t, "uri,hot\na.example,7\n")
+	assert.Equal(t, "offsets: 0 added, 1 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
+		database))
+	assert.Contains(t, well(t, "changes", database), "history")
+}
+
 // Numbers that came before, as an operator brings them along, beside a running service.
 func TestOffset(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,278 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/visit"
+)
+
+// History is an import of days that others have counted.
+type History struct {
+	App, Source string
+	Site        string   // of which pages without a host are; "": the only one that the app lists
+	Files       []string // their names
+	AreParts    bool     // several lines of a page on a day are added up, visitors too
+	Offsets     bool     // what it tells in all becomes the offsets of its pages and sites
+	Try         bool
+}
+
+// Unknown is a number that is not told.
+const Unknown = -1
+
+// Told is what others tell of a page, or a site, on a day, or of one page view.
+type Told struct {
+	Host, Page                       string // Host "": that of the import; Page: a path or a URI, "": the site
+	Day                              int32
+	PageViews, Visits, Visitors, New int64 // or Unknown
+	ByVisit, ByVisitor               int64 // hashes that tell whose a page view is; 0: not known
+}
+
+// HistoryDone is what became of an import.
+type HistoryDone struct {
+	HistoryPutRow
+	First   []HistoryFirstRow
+	Offsets OffsetsDone
+}
+
+// HistoryTo is where an import puts what it reads.
+type HistoryTo struct {
+	q       queries
+	app     *db.App
+	zone    *time.Location
+	site    string
+	only    bool // the import is of that site alone
+	today   int32
+	lines   HistoryReadParams
+	targets map[[2]string]visit.Target
+}
+
+// historyAtOnce is how many lines are sent at once, and mostTargets how many pages are remembered.
+const (
+	historyAtOnce = 5000
+	mostTargets   = 10000
+)
+
+// ImportHistory puts what read reads into the history of an app: all of it or, where read or anything else
+// fails, nothing. A day of a site that the same source has told before is replaced; of another one it is
+// refused.
+func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
+	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
+		done = HistoryDone{}
+		to, err := historyTo(ctx, q, row, h.Site)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(read(to), to.send(ctx)); err != nil {
+			return err
+		}
+		if h.Offsets { // those who change offsets have the app first
+			if _, err := q.AppLock(ctx, h.App); err != nil {
+				return err
+			}
+		}
+		done.HistoryPutRow, err = q.HistoryPut(ctx, HistoryPutParams{AppID: row.ID, Source: h.Source, Files: h.Files, AreParts: h.AreParts})
+		if err != nil {
+			return err
+		}
+		if n := done.Others; n > 0 {
+			return visit.Errorf(visit.Invalid, "", "%s has %s from %s, %s, already: a day is of one source. "+
+				"Remove that import (`footfall history list` has its number), or leave these days out of the file", visit.Shown(done.OtherSite),
+				days(n),
+				visit.CountedBy(done.Other), visit.Range{From: done.OtherFirst, To: done.OtherLast})
+		}
+		if done.First, err = q.HistoryFirst(ctx); err != nil {
+			return err
+		}
+		if h.Offsets {
+			if err := historyOffsets(ctx, q, row, &done.Offsets); err != nil {
+				return err
+			}
+		}
+		if h.Try {
+			return errTried
+		}
+		if done.ImportID == 0 {
+			return nil
+		}
+		return q.note(ctx, h.App, "history", "", fmt.Sprintf("%s, %s added, %s replaced", strings.Join(h.Files, ", "), days(done.Added),
+			days(done.Replaced)))
+	})
+	if errors.Is(err, errTried) {
+		return done, nil
+	}
+	if h.Offsets {
+		err = a.changed(ctx, "import history of app "+h.App, err)
+	}
+	return done, wrap("import history of app "+h.App, err)
+}
+
+func days(n int64) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%d days", n)
+}
+
+func historyTo(ctx context.Context, q queries, row *db.App, site string) (*HistoryTo, error) {
+	if row.DeletedAt != nil {
+		return nil, errBeingDeleted
+	}
+	to := &HistoryTo{q: q, app: row, site: site, only: site != "", targets: map[[2]string]visit.Target{}}
+	if to.site == "" && len(row.Sites) == 1 && !strings.ContainsAny(row.Sites[0], "*") {
+		to.site = row.Sites[0]
+	}
+	var err error
+	if site != "" {
+		if to.site, err = visit.ParseSite(site); err != nil {
+			return nil, err
+		}
+		if !app.CountsSite(row, to.site) {
+			return nil, notCounted(row, to.site)
+		}
+	}
+	if to.zone, err = time.LoadLocation(row.Tz); err != nil {
+		return nil, err
+	}
+	to.today, err = q.HistoryToday(ctx, row.ID)
+	return to, err
+}
+
+func notCounted(row *db.App, site string) error {
+	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
+}
+
+// historyOffsets sets the offsets that an import tells.
+func historyOffsets(ctx context.Context, q queries, row *db.App, done *OffsetsDone) error {
+	sums, err := q.HistorySums(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	list := make([]Offset, len(sums))
+	for i, o := range sums {
+		list[i] = Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}
+	}
+	p, err := checkOffsets(row, list)
+	if err != nil {
+		return err
+	}
+	set, err := q.OffsetsSet(ctx, p)
+	*done = OffsetsDone{set.Added, set.Changed, int64(len(list)) - set.Added - set.Changed}
+	if err != nil || set.Added+set.Changed == 0 {
+		return err
+	}
+	return q.note(ctx, row.Name, "offset", "", offsetsSaid(list, *done))
+}
+
+// Day is the day of a moment, in the time zone of the app.
+func (to *HistoryTo) Day(at time.Time) int32 { return visit.DayOf(at, to.zone) }
+
+// Add adds what was told of a target on a day. What is wrong with that is a *visit.Error; any other error
+// ends the import.
+func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
+	const firstDay = 19910101 // before it there was no page
+	if t.Day < firstDay || t.Day > to.today {
+		return visit.Errorf(visit.Invalid, "", "%s lies before 1991, or in the future", visit.DayText(t.Day))
+	}
+	for _, n := range []int64{t.PageViews, t.Visits, t.Visitors, t.New} {
+		if n > mostOffset/1000 {
+			return visit.Errorf(visit.Invalid, "", "%d is more than %d", n, int64(mostOffset/1000))
+		}
+	}
+	target, err := to.target(t.Host, t.Page)
+	if err != nil {
+		return err
+	}
+	l := &to.lines
+	l.Sites, l.Uris, l.Days = append(l.Sites, target.Site), append(l.Uris, target.Page), append(l.Days, t.Day)
+	l.PageViews, l.Visits = append(l.PageViews, t.PageViews), append(l.Visits, t.Visits)
+	l.Visitors, l.NewVisitors = append(l.Visitors, t.Visitors), append(l.NewVisitors, t.New)
+	l.ByVisit, l.ByVisitor = append(l.ByVisit, t.ByVisit), append(l.ByVisitor, t.ByVisitor)
+	if len(l.Days) < historyAtOnce {
+		return nil
+	}
+	return to.send(ctx)
+}
+
+func (to *HistoryTo) send(ctx context.Context) error {
+	err := to.q.HistoryRead(ctx, to.lines)
+	l := &to.lines
+	*l = HistoryReadParams{Sites: l.Sites[:0], Uris: l.Uris[:0], Days: l.Days[:0], PageViews: l.PageViews[:0], Visits: l.Visits[:0],
+		Visitors: l.Visitors[:0], NewVisitors: l.NewVisitors[:0], ByVisit: l.ByVisit[:0], ByVisitor: l.ByVisitor[:0]}
+	return err
+}
+
+// target is the page that is named: a path, or a URI as in reports; "": the site.
+func (to *HistoryTo) target(host, page string) (target visit.Target, err error) {
+	key := [2]string{host, page}
+	if known, is := to.targets[key]; is {
+		return known, nil
+	}
+	switch {
+	case page != "" && page[0] != '/':
+		var uri string
+		uri, err = visit.ParseTarget(page, to.app.KeepQuery)
+		site, path, _ := strings.Cut(uri, "/")
+		if site == visit.OtherSite || site == visit.EventSite || "/"+path == visit.OtherPage || "/"+path == visit.DeletedPage {
+			return target, visit.Errorf(visit.Invalid, "", "it is no page")
+		}
+		target = visit.Target{Site: site, Page: uri}
+	case host == "" && to.site == "":
+		return target, visit.Errorf(visit.Invalid, "", "it names no host: say of which site it is (--site)")
+	case page == "":
+		target.Site, err = visit.ParseSite(cmp.Or(host, to.site))
+		target.Page = target.Site
+	default:
+		target, err = visit.Normalize("http://"+cmp.Or(host, to.site)+page, to.app.KeepQuery)
+	}
+	if err != nil {
+		return target, visit.Errorf(visit.Invalid, "", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+	}
+	if to.only && target.Site != to.site {
+		return target, visit.Errorf(visit.Invalid, "", "it is of another host, %s", visit.Shown(target.Site))
+	}
+	if !app.CountsSite(to.app, target.Site) {
+		return target, notCounted(to.app, target.Site)
+	}
+	if len(to.targets) >= mostTargets {
+		clear(to.targets)
+	}
+	to.targets[[2]string{strings.Clone(host), strings.Clone(page)}] = target
+	return target, nil
+}
+
+// HistoryImports lists those of an app, the last one first.
+func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRow, error) {
+	return list(ctx, a, "history", app, queries.HistoryList)
+}
+
+// RemoveHistory takes imports back, by their numbers, and returns how many days they had.
+func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32) (removed int64, err error) {
+	slices.Sort(numbers)
+	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
+		removed = 0
+		for _, id := range slices.Compact(numbers) {
+			had, err := q.HistoryRemove(ctx, HistoryRemoveParams{AppID: row.ID, ID: id})
+			if errors.Is(err, db.ErrNoRows) {
+				return visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them", app, id)
+			}
+			if err != nil {
+				return err
+			}
+			removed += had.Days
+			if err := q.note(ctx, app, "history", fmt.Sprintf("import %d of %s, %s", id, visit.CountedBy(had.Source), days(had.Days)),
+				""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return removed, wrap("remove history of app "+app, err)
+}

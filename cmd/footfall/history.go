@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"footfall/admin"
+	"footfall/intake/moves"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+type historyImportCmd struct {
+	App     string   `required:"" placeholder:"NAME"`
+	From    string   `required:"" placeholder:"SOURCE"`
+	File    []string `arg:"" name:"file"`
+	Site    string   `placeholder:"HOST"`
+	Offsets bool
+	Skip    bool
+	DryRun  bool
+}
+
+type historyListCmd struct {
+	App string `required:"" placeholder:"NAME"`
+}
+
+type historyRemoveCmd struct {
+	App    string  `required:"" placeholder:"NAME"`
+	Number []int32 `arg:"" name:"number"`
+}
+
+func (c *historyImportCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.when(!moves.IsOfTotals(c.From) && !slices.Contains(moves.Sources(), c.From),
+		"--from: %q is not known: write one of %s, busuanzi, vercount", c.From, strings.Join(moves.Sources(), ", "))
+	f.when(moves.IsOfTotals(c.From) && (c.Site != "" || c.Skip || c.Offsets || len(c.File) > 1),
+		"--from: %s tells totals, which become offsets: give one file, without --site, --skip and --offsets", c.From)
+	return f
+}
+
+// run opens all files before a database is opened.
+func (c *historyImportCmd) run(ctx context.Context, p *program) error {
+	if moves.IsOfTotals(c.From) {
+		return (&offsetImportCmd{ofApp{c.App}, c.File[0], c.DryRun}).run(ctx, p)
+	}
+	h := &moves.History{Source: c.From, Skip: c.Skip}
+	var done atomic.Int64
+	var total int64
+	for _, name := range c.File {
+		if name == standardOutput {
+			h.Files = append(h.Files, moves.File{Name: "standard input", From: struct{ io.Reader }{p.stdin}, Done: &done})
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() //nolint:gocritic // they stay open until the end
+		if about, err := file.Stat(); err == nil {
+			total += about.Size()
+		}
+		h.Files = append(h.Files, moves.File{Name: filepath.Base(name), From: file, Done: &done})
+	}
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
+		shown := showProgress(p, func(time.Time) string {
+			return fmt.Sprintf("%s of %s", units.HumanSize(float64(done.Load())), units.HumanSize(float64(total)))
+		})
+		into := admin.History{App: c.App, Source: c.From, Site: c.Site, AreParts: moves.AreParts(c.From), Offsets: c.Offsets, Try: c.DryRun}
+		for _, f := range h.Files {
+			into.Files = append(into.Files, f.Name)
+		}
+		imported, err := a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.Read(ctx, to) })
+		shown()
+		if err != nil {
+			return err
+		}
+		return c.print(p, h, &imported)
+	})
+}
+
+// print says what became of an import.
+func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryDone) error {
+	for _, fault := range h.Faults {
+		fmt.Fprintln(p.stdout, "left out: "+fault)
+	}
+	said := h.Said(done)
+	if c.DryRun {
+		if err := printRows(p.stdout, nil, "DAY\tPAGE OR SITE\tPAGE VIEWS\tVISITS\tVISITORS\tNEW", done.First,
+			func(r admin.HistoryFirstRow) []any {
+				return []any{visit.DayText(r.DayID), visit.Shown(r.Uri), shownOr(r.PageViews), shownOr(r.Visits), shownOr(r.Visitors),
+					shownOr(r.NewVisitors)}
+			}); err != nil {
+			return err
+		}
+		said = "it would be: " + said
+	}
+	if c.Offsets {
+		o := done.Offsets
+		said += fmt.Sprintf("\noffsets: %s added, %s changed; %s as they were", draw.Number(o.Added), draw.Number(o.Changed), draw.Number(o.Same))
+	}
+	return p.done(nil, "%s", said)
+}
+
+// shownOr is a number that may not be known.
+func shownOr(n int64) string {
+	if n == admin.Unknown {
+		return "–"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func (c *historyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	list, err := a.HistoryImports(ctx, c.App)
+	return printRows(p.stdout, err, "NUMBER\tIMPORTED\tCOUNTED BY\tSITES\tDAYS\tFROM\tTO\tFILES", list, func(i admin.HistoryListRow) []any {
+		return []any{i.ID, i.ImportedAt.Format(time.DateOnly), visit.CountedBy(i.Source), i.Sites, i.Days, visit.DayText(i.FirstDay),
+			visit.DayText(i.LastDay),
+			strings.Join(i.Files, ", ")}
+	})
+}
+
+func (c *historyRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	days, err := a.RemoveHistory(ctx, c.App, c.Number...)
+	return p.done(err, "removed %s", draw.Count(days, "day"))
+}

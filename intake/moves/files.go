@@ -1,0 +1,279 @@
+package moves
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
+	"footfall/admin"
+)
+
+// File is a file of an import: a table, by itself or packed by gzip, or a zip of tables.
+type File struct {
+	Name string
+	From io.Reader
+	Done *atomic.Int64 // how many bytes of it, and of others, were read; nil: nobody asks
+}
+
+const (
+	peeked    = 4096
+	longest   = 1 << 20  // bytes of a line
+	mostRatio = 200      // times as large as it is packed may a file be
+	alwaysMay = 16 << 20 // or so many bytes
+)
+
+// seekable is a file that can be read again.
+type seekable interface {
+	io.ReaderAt
+	io.Seeker
+}
+
+// file reads a file from its beginning.
+func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
+	again, isFile := f.From.(seekable)
+	var size int64
+	var err error
+	if isFile {
+		if size, err = again.Seek(0, io.SeekEnd); err == nil {
+			_, err = again.Seek(0, io.SeekStart)
+		}
+		isFile = err == nil
+	}
+	counted := &counter{from: f.From, all: f.Done}
+	from := bufio.NewReaderSize(counted, peeked)
+	begins, err := from.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return unreadFile(f.Name, err)
+	}
+	switch {
+	case bytes.HasPrefix(begins, []byte("PK")) && !isFile:
+		return fault("%s: a zip cannot be read from standard input: name the file", f.Name)
+	case bytes.HasPrefix(begins, []byte("PK")):
+		return h.archive(ctx, f, again, size, to)
+	case bytes.HasPrefix(begins, []byte{0x1f, 0x8b}):
+		unpacked, err := gzip.NewReader(from)
+		if err != nil {
+			return unreadFile(f.Name, err)
+		}
+		return h.table(ctx, f.Name, &unpacking{from: unpacked, packed: counted.read.Load}, to)
+	}
+	return h.table(ctx, f.Name, from, to)
+}
+
+func unreadFile(name string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fault("%s: it ends early: fetch it again", name)
+	case errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
+		errors.Is(err, zip.ErrAlgorithm):
+		return fault("%s: it is damaged, or ends early (%v): fetch it again", name, err)
+	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong):
+		return fault("%s: %v", name, err)
+	}
+	return err
+}
+
+// archive reads the tables that a zip has, in the order of the form; and what GoatCounter writes as JSON.
+func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size int64, to *admin.HistoryTo) error {
+	archive, err := zip.NewReader(from, size)
+	if err != nil {
+		return unreadFile(f.Name, err)
+	}
+	budget := int64(0)
+	found := false
+	each := func(pattern string, read func(name string, from io.Reader) error) error {
+		for _, entry := range archive.File {
+			if is, _ := path.Match(pattern, strings.ToLower(path.Base(entry.Name))); !is {
+				continue
+			}
+			found = true
+			name := f.Name + ": " + entry.Name
+			unpacked, err := entry.Open()
+			if err != nil {
+				return unreadFile(name, err)
+			}
+			bounded := &unpacking{from: unpacked, out: budget, packed: func() int64 { return size }}
+			err = read(name, bounded)
+			budget = bounded.out
+			if err = errors.Join(err, unpacked.Close()); err != nil {
+				return unreadFile(name, err)
+			}
+			if f.Done != nil {
+				f.Done.Add(int64(min(entry.CompressedSize64, uint64(size)))) //nolint:gosec // no more than size
+			}
+		}
+		return nil
+	}
+	for _, pattern := range h.form.files {
+		if err := each(pattern, func(name string, from io.Reader) error { return h.table(ctx, name, from, to) }); err != nil {
+			return err
+		}
+	}
+	if h.Source == "goatcounter" && !found {
+		paths := map[int64]string{}
+		if err := each("paths.jsonl", func(name string, from io.Reader) error { return h.goatPaths(name, from, paths) }); err != nil {
+			return err
+		}
+		if err := each("hit_stats.jsonl", func(name string, from io.Reader) error { return h.goatHits(ctx, name, from, paths, to) }); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fault("%s: the zip has none of the files that it should: %s", f.Name, strings.Join(h.form.files, ", "))
+	}
+	return nil
+}
+
+// goatPaths reads which number stands for which page; events have none here.
+func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string) error {
+	var p struct {
+		ID    int64
+		Path  string
+		Event bool
+	}
+	return h.json(name, from, func() any { p.Event = false; return &p }, func(int) error {
+		paths[p.ID] = p.Path
+		if p.Event {
+			paths[p.ID] = ""
+		}
+		return nil
+	})
+}
+
+// goatHits reads how many came to a page in an hour. GoatCounter counts each once a visit, so that it is
+// its visitors, and all that it tells of page views.
+func (h *History) goatHits(ctx context.Context, name string, from io.Reader, paths map[int64]string, to *admin.HistoryTo) error {
+	var hit struct {
+		Hour  string
+		Path  int64 `json:"path_id"`
+		Count int64
+	}
+	return h.json(name, from, func() any { hit.Hour, hit.Path, hit.Count = "", 0, 0; return &hit }, func(line int) error {
+		h.Lines++
+		page, is := paths[hit.Path]
+		at, err := parseMoment(hit.Hour)
+		switch {
+		case err != nil:
+			return h.wrong(name, line, "hour", err)
+		case !is:
+			return h.wrong(name, line, "path_id", fault("%d is not in paths.jsonl", hit.Path))
+		case hit.Count < 0:
+			return h.wrong(name, line, "count", fault("%d is less than 0", hit.Count))
+		case page == "":
+			h.LeftOut["events"]++
+			return nil
+		}
+		err = to.Add(ctx, &admin.Told{Page: page, Day: to.Day(at), PageViews: hit.Count, Visits: admin.Unknown, Visitors: hit.Count,
+			New: admin.Unknown})
+		if err != nil {
+			return h.wrong(name, line, "", err)
+		}
+		return nil
+	})
+}
+
+// json reads lines of JSON, each into what into returns, before then is called.
+func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, longest)
+	for line := 1; lines.Scan(); line++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		err := json.Unmarshal(lines.Bytes(), into())
+		if err != nil {
+			err = h.wrong(name, line, "", fault("it is no JSON of GoatCounter: %v", err))
+		} else {
+			err = then(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return errTooLong
+	}
+	return lines.Err()
+}
+
+// decoded is text as UTF-8, if its beginning says that it is UTF-16, as Matomo and spreadsheets write it.
+func decoded(from io.Reader) (*bufio.Reader, error) {
+	text := bufio.NewReaderSize(from, peeked)
+	begins, err := text.Peek(3)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(begins, []byte{0xff, 0xfe}), bytes.HasPrefix(begins, []byte{0xfe, 0xff}):
+		utf16 := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
+		return bufio.NewReaderSize(transform.NewReader(text, utf16), peeked), nil
+	case bytes.HasPrefix(begins, []byte("\ufeff")):
+		_, _ = text.Discard(len("\ufeff"))
+	case bytes.IndexByte(begins, 0) >= 0:
+		return nil, errors.New("it is no text: save it as CSV, as UTF-8")
+	}
+	return text, nil
+}
+
+var (
+	errTooLong  = errors.New("a line is longer than 1 MB: is a quote not closed?")
+	errTooLarge = errors.New("unpacked it would be more than 200 times as large: unpack it by hand, if that is right")
+)
+
+// leash ends a line that has no end. used is how much of it was read.
+type leash struct {
+	from *bufio.Reader
+	used int
+}
+
+func (l *leash) Read(into []byte) (int, error) {
+	if l.used > longest {
+		return 0, errTooLong
+	}
+	n, err := l.from.Read(into)
+	l.used += n
+	return n, err
+}
+
+// unpacking ends a file that is made to fill the disk.
+type unpacking struct {
+	from   io.Reader
+	out    int64
+	packed func() int64 // how many bytes it is made of
+}
+
+func (u *unpacking) Read(into []byte) (int, error) {
+	if u.out > alwaysMay && u.out > mostRatio*u.packed() {
+		return 0, errTooLarge
+	}
+	n, err := u.from.Read(into)
+	u.out += int64(n)
+	return n, err
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	from io.Reader
+	read atomic.Int64
+	all  *atomic.Int64
+}
+
+func (c *counter) Read(into []byte) (int, error) {
+	n, err := c.from.Read(into)
+	c.read.Add(int64(n))
+	if c.all != nil {
+		c.all.Add(int64(n))
+	}
+	return n, err
+}

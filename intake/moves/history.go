@@ -1,0 +1,317 @@
+package moves
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"footfall/admin"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// History reads what others have counted by day.
+type History struct {
+	Source string
+	Files  []File
+	Skip   bool // lines that are not understood are left out
+
+	Lines   int64            // that were read
+	LeftOut map[string]int64 // of those, by what they are
+	Faults  []string         // the first of what was not understood
+	Wrong   int64            // how many lines those are
+
+	form form
+}
+
+// mostFaults bounds the faults that are told.
+const mostFaults = 100
+
+// Read reads all files, and gives what they tell to an import. Lines that are not understood are told in
+// Faults; unless they are left out, it fails where there is one.
+func (h *History) Read(ctx context.Context, to *admin.HistoryTo) error {
+	h.Lines, h.LeftOut, h.Faults, h.Wrong = 0, map[string]int64{}, nil, 0
+	for i, f := range h.Files {
+		h.form = forms[slices.IndexFunc(forms, func(f form) bool { return f.source == h.Source })]
+		for _, other := range h.Files[:i] {
+			if other.Name == f.Name {
+				return fault("%s: it is named twice", f.Name)
+			}
+		}
+		if err := h.file(ctx, f, to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.Wrong > 0 && !h.Skip:
+		text := strings.Join(h.Faults, "\n")
+		if more := h.Wrong - int64(len(h.Faults)); more > 0 {
+			text += fmt.Sprintf("\nand %d more", more)
+		}
+		return fault("%s\nNothing was imported. --skip imports the rest", text)
+	case h.Lines == h.Wrong:
+		return fault("there is no line of numbers: is it an export of %s?", visit.CountedBy(h.Source))
+	}
+	return nil
+}
+
+// wrong notes what is wrong with a line. Any error but one of the line is returned.
+func (h *History) wrong(file string, line int, column string, err error) error {
+	if _, ofLine := errors.AsType[*visit.Error](err); !ofLine {
+		return err
+	}
+	h.Wrong++
+	if len(h.Faults) < mostFaults {
+		if column != "" {
+			column = ", column " + column
+		}
+		h.Faults = append(h.Faults, fmt.Sprintf("%s, line %d%s: %v", file, line, column, err))
+	}
+	return nil
+}
+
+// table reads a table.
+func (h *History) table(ctx context.Context, name string, from io.Reader, to *admin.HistoryTo) error {
+	text, err := decoded(from)
+	if err != nil {
+		return fault("%s: %v", name, err)
+	}
+	bound := &leash{from: text}
+	r, comma := csv.NewReader(bound), separator(bound)
+	r.Comma, r.LazyQuotes = comma, comma == '\t' // as MySQL writes, which quotes nothing
+	r.FieldsPerRecord, r.ReuseRecord, r.Comment = -1, true, '#'
+	header, err := r.Read()
+	if err != nil {
+		return unreadTable(name, err)
+	}
+	places, err := h.places(name, header)
+	if places == nil || err != nil {
+		return err
+	}
+	for {
+		bound.used = 0
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return unreadTable(name, err)
+		}
+		h.Lines++
+		line, _ := r.FieldPos(0)
+		if err := h.line(ctx, name, line, record, places, to); err != nil {
+			return err
+		}
+	}
+}
+
+func unreadTable(name string, err error) error {
+	var wrong *csv.ParseError
+	switch {
+	case errors.Is(err, io.EOF):
+		return fault("%s: it is empty: its first line names the columns", name)
+	case errors.As(err, &wrong):
+		return fault("%s, line %d, character %d: it is no CSV: %v", name, wrong.Line, wrong.Column, wrong.Err)
+	}
+	return unreadFile(name, err)
+}
+
+// places is where the columns stand; -1: nowhere.
+type places struct {
+	wide                  int
+	day, page, query      int
+	host, visit, visitor  int
+	numbers               [4]int
+	kept                  []int
+	isMoment, isOfSession bool
+}
+
+// places finds the columns. A table that is split by something else than pages is left out: nil.
+func (h *History) places(name string, header []string) (*places, error) {
+	f := &h.form
+	columns := make([]string, len(header))
+	for i, column := range header {
+		columns[i] = strings.ToLower(strings.TrimSpace(column))
+	}
+	find := func(names ...string) int {
+		for _, name := range names {
+			if i := slices.Index(columns, name); i >= 0 && name != "" {
+				return i
+			}
+		}
+		return -1
+	}
+	p := &places{wide: len(header), day: find(append(f.day, f.at...)...), page: find(f.page...), query: find(f.query), host: find(f.host...),
+		visit: find(f.visit), visitor: find(f.visitor), isMoment: f.at != nil, isOfSession: f.visitor != ""}
+	some := p.isOfSession
+	for i, names := range f.numbers {
+		p.numbers[i] = find(names...)
+		some = some || p.numbers[i] >= 0
+	}
+	for _, k := range f.keep {
+		p.kept = append(p.kept, find(k.column))
+	}
+	missing := ""
+	switch {
+	case p.page < 0 && find(f.not...) >= 0:
+		h.LeftOut["tables that tell no pages"]++
+		return nil, nil //nolint:nilnil // as it says
+	case p.day < 0:
+		missing = append(f.day, f.at...)[0]
+	case p.page < 0 && find(f.sites) < 0:
+		missing = f.page[0]
+	case !some:
+		missing = f.numbers[0][0]
+	default:
+		return p, nil
+	}
+	return nil, fault("%s, line 1: column %s is missing, which an export of %s has", name, missing, visit.CountedBy(h.Source))
+}
+
+// line reads a line of a table.
+func (h *History) line(ctx context.Context, name string, line int, record []string, p *places, to *admin.HistoryTo) error {
+	at := func(place int) string {
+		if place < 0 || place >= len(record) {
+			return ""
+		}
+		return strings.TrimSpace(record[place])
+	}
+	for i, k := range h.form.keep {
+		if p.kept[i] >= 0 && !slices.Contains(k.values, at(p.kept[i])) {
+			h.LeftOut[k.others]++
+			return nil
+		}
+	}
+	if h.Source == "ga4" && (at(p.day) == "" || at(p.page) == "(not set)" || at(p.page) == "(other)") {
+		h.LeftOut["sums and pages without a name"]++
+		return nil
+	}
+	if len(record) != p.wide {
+		return h.wrong(name, line, "", fault("it has %d columns, and the first line names %d", len(record), p.wide))
+	}
+	if h.Source != "csv" && p.page >= 0 && at(p.page) == "" {
+		h.LeftOut["lines without a page"]++
+		return nil
+	}
+	for i, text := range record {
+		if !utf8.ValidString(text) {
+			return h.wrong(name, line, strconv.Itoa(i+1), fault("it is not UTF-8: save the file as UTF-8"))
+		}
+	}
+	t := admin.Told{Host: at(p.host), Page: at(p.page), PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown, New: admin.Unknown}
+	if query := at(p.query); query != "" {
+		t.Page += "?" + strings.TrimPrefix(query, "?")
+	}
+	var err error
+	if p.isMoment {
+		var moment time.Time
+		moment, err = parseMoment(at(p.day))
+		t.Day = to.Day(moment)
+	} else {
+		t.Day, err = parseDay(at(p.day))
+	}
+	if err != nil {
+		return h.wrong(name, line, "of the day", err)
+	}
+	if p.isOfSession {
+		t.ByVisit, t.ByVisitor = hash(at(p.visit)), hash(at(p.visitor))
+	} else {
+		for i, number := range []*int64{&t.PageViews, &t.Visits, &t.Visitors, &t.New} {
+			if *number, err = parseNumber(at(p.numbers[i])); err != nil {
+				return h.wrong(name, line, columnNames[i], err)
+			}
+		}
+	}
+	if err := to.Add(ctx, &t); err != nil {
+		return h.wrong(name, line, "", err)
+	}
+	return nil
+}
+
+func parseNumber(text string) (int64, error) {
+	if text == "" {
+		return admin.Unknown, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, fault("%.64q is not a number: write digits alone, like 1204", text)
+	}
+	return int64(n), nil //nolint:gosec // of 63 bits
+}
+
+func parseDay(text string) (int32, error) {
+	for _, layout := range []string{time.DateOnly, "20060102"} {
+		if date, err := time.Parse(layout, text); err == nil {
+			return visit.DayOf(date, time.UTC), nil
+		}
+	}
+	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, since 03/05/2024 may be two days", text)
+}
+
+// moments are how exports write a moment; without a zone it is of UTC.
+var moments = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 UTC", time.DateTime}
+
+func parseMoment(text string) (time.Time, error) {
+	for _, layout := range moments {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fault("%.64q is not a time: it is written like 2024-05-03T12:00:00Z", text)
+}
+
+// hash is never 0, unless there is nothing.
+func hash(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(text))
+	return int64(binary.LittleEndian.Uint64(sum[:])>>1) + 1 //nolint:gosec // of 63 bits
+}
+
+// separator is what stands between the columns of the first line that is no remark.
+func separator(from *leash) rune {
+	begins, _ := from.from.Peek(peeked)
+	for line := range bytes.Lines(begins) {
+		if line[0] != '#' && len(bytes.TrimSpace(line)) > 0 {
+			best := ','
+			for _, r := range ";\t" {
+				if bytes.Count(line, []byte(string(r))) > bytes.Count(line, []byte(string(best))) {
+					best = r
+				}
+			}
+			return best
+		}
+	}
+	return ','
+}
+
+// Said tells what became of an import.
+func (h *History) Said(done *admin.HistoryDone) string {
+	said := fmt.Sprintf("%s read; days of sites: %s added, %s replaced, %s as they were", draw.Count(h.Lines, "line"), draw.Number(done.Added),
+		draw.Number(done.Replaced), draw.Number(done.Same))
+	if done.FirstDay > 0 {
+		said += ", " + visit.Range{From: done.FirstDay, To: done.LastDay}.String()
+	}
+	if done.Hidden > 0 {
+		said += fmt.Sprintf("\n%s were counted here, too: that is what is shown", draw.Count(done.Hidden, "day"))
+	}
+	for _, what := range slices.Sorted(maps.Keys(h.LeftOut)) {
+		said += fmt.Sprintf("\nleft out, %s: %s", what, draw.Number(h.LeftOut[what]))
+	}
+	if h.Wrong > 0 {
+		said += "\nleft out, not understood: " + draw.Number(h.Wrong)
+	}
+	return said
+}

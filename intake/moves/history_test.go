@@ -1,0 +1,327 @@
+package moves_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/counter/desk"
+	"footfall/db/dbtest"
+	"footfall/intake/moves"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// imports imports files into the app blog, which counts blog.example, or open, which counts any.
+type imports struct {
+	*desk.Desk
+	t *testing.T
+	h moves.History
+}
+
+func newImports(t *testing.T) *imports {
+	t.Helper()
+	t.Parallel()
+	open, tz := app.AccessOpen, "Europe/Berlin"
+	o := desk.Options{Real: true, Apps: map[string]app.Settings{"open": {Access: &open}, "blog": {Sites: []string{"blog.example"}, TZ: &tz}}}
+	d := desk.Idle(t, desk.Database(t, o), o)
+	d.Admin = admin.NewAdmin(d.DB, nil)
+	return &imports{Desk: d, t: t}
+}
+
+// file is one of a name; a zip where its content is of several.
+type file struct{ name, text string }
+
+func (i *imports) read(to admin.History, files ...file) (admin.HistoryDone, error) {
+	i.t.Helper()
+	i.h = moves.History{Source: to.Source, Skip: i.h.Skip}
+	to.Files = nil
+	for _, f := range files {
+		i.h.Files = append(i.h.Files, moves.File{Name: f.name, From: strings.NewReader(f.text)})
+		to.Files = append(to.Files, f.name)
+	}
+	if to.App == "" {
+		to.App = "blog"
+	}
+	to.AreParts = moves.AreParts(to.Source)
+	return i.Admin.ImportHistory(i.t.Context(), to, func(s *admin.HistoryTo) error { return i.h.Read(i.t.Context(), s) })
+}
+
+func (i *imports) well(source string, files ...file) admin.HistoryDone {
+	i.t.Helper()
+	done, err := i.read(admin.History{Source: source}, files...)
+	require.NoError(i.t, err)
+	return done
+}
+
+// rows are all that history has, a line each.
+func (i *imports) rows() string {
+	i.t.Helper()
+	return strings.Join(i.Column(`
+		SELECT concat_ws(' ', d.day_id, h.uri, coalesce(h.page_views::text, '-'), coalesce(h.visits::text, '-'), coalesce(h.visitors::text, '-'),
+			coalesce(h.new_visitors::text, '-'))
+		FROM history AS h JOIN history_days AS d ON d.id = h.day ORDER BY d.day_id, d.site, h.uri <> d.site, h.uri`), "\n")
+}
+
+func (i *imports) Column(sql string) []string {
+	i.t.Helper()
+	return dbtest.Column[string](i.t, i.Conn(i.t), sql)
+}
+
+func zipped(files ...file) string {
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for _, f := range files {
+		w, _ := z.Create(f.name)
+		_, _ = w.Write([]byte(f.text))
+	}
+	_ = z.Close()
+	return out.String()
+}
+
+func gzipped(text string) string {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, _ = z.Write([]byte(text))
+	_ = z.Close()
+	return out.String()
+}
+
+func inUTF16(text string) string {
+	out := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = binary.LittleEndian.AppendUint16(out, unit)
+	}
+	return string(out)
+}
+
+const plain = "day,page,page_views,visits,visitors,new\n2024-05-03,/a,9,5,4,1\n2024-05-03,/b,3,,,\n2024-05-04,/a,1,1,1,0\n"
+
+// What the exports of others tell of each day; "-" is not known. The files are ours, in their forms.
+func TestFormats(t *testing.T) {
+	i := newImports(t)
+	goat := "2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,Location,FirstVisit,Date\n" +
+		"/a,\"A, \"\"quoted\"\"\nin two lines\",false,,Firefox 126,Linux,s1,0,,o,\"1920,1080,1\",DE,true,2024-05-03T10:00:00Z\n" +
+		"/a?utm_source=x,A,false,,,,s1,0,,o,,DE,false,2024-05-03T10:01:00Z\n" +
+		"/b,B,false,,,,s1,0,,o,,DE,true,2024-05-03T21:59:59Z\n" + // in Berlin, a second before the next day
+		"/b,B,false,,,,s2,0,,o,,DE,true,2024-05-03T22:00:00Z\n" +
+		"click,Click,true,,,,s2,0,,o,,DE,true,2024-05-03T22:00:00Z\n" +
+		"/b,B,false,,,,s3,5,,o,,DE,true,2024-05-03T22:00:00Z\n"
+	umami := "website_id,session_id,visit_id,event_id,hostname,url_path,url_query,page_title,event_type,event_name,created_at\n" +
+		"w,s1,v1,e1,blog.example,/a,utm_source=x,A,1,,2024-05-03 10:00:00\nw,s1,v2,e2,blog.example,/a,,A,1,,2024-05-03T18:00:00.000Z\n" +
+		"w,s2,v3,e3,blog.example,/b,,B,1,,2024-05-03 18:00:00.123+00\nw,s2,v3,e4,blog.example,/b,,B,2,click,2024-05-03 18:00:00\n"
+	for _, c := range []struct {
+		name, source string
+		files        []file
+		want         string
+		leftOut      map[string]int64
+	}{
+		{"plain", "csv", []file{{"a.csv", plain}},
+			"20240503 blog.example 12 - - -\n20240503 blog.example/a 9 5 4 1\n20240503 blog.example/b 3 - - -\n" +
+				"20240504 blog.example 1 - - -\n20240504 blog.example/a 1 1 1 0", nil},
+		{"plain, as spreadsheets write it; two spellings of a page", "csv", []file{{"a.csv",
+			"\ufeffday;page;page_views;visitors\r\n20240503;https://blog.example/a#x;2;1\r\n20240503;blog.example/%61;3;3\r\n20240503;;9;3\r\n"}},
+			"20240503 blog.example 9 - 3 -\n20240503 blog.example/a 5 - - -", nil},
+		{"GoatCounter's CSV", "goatcounter", []file{{"a.csv.gz", gzipped(goat)}},
+			"20240503 blog.example 3 1 1 -\n20240503 blog.example/a 2 1 1 -\n" +
+				"20240503 blog.example/b 1 1 1 -\n20240504 blog.example 1 1 1 -\n20240504 blog.example/b 1 1 1 -", map[string]int64{"events": 1,
+				"bots": 1}},
+		{"GoatCounter's JSON", "goatcounter", []file{{"a.zip", zipped(file{"x/hit_stats.jsonl",
+			`{"hour":"2024-05-03T10:00:00Z","path_id":1,"ref_id":1,"count":4}
+{"hour":"2024-05-03T11:00:00Z","path_id":1,"ref_id":2,"count":2}
+
+{"hour":"2024-05-03T11:00:00Z","path_id":3,"ref_id":2,"count":2}
+{"hour":"2024-05-03T22:00:00Z","path_id":2,"ref_id":2,"count":1}`}, file{"x/paths.jsonl",
+			`{"id":1,"path":"/a","title":"A"}` + "\n" + `{"id":2,"path":"/ü"}` + "\n" + `{"id":3,"event":true,"path":"click"}`})}},
+			"20240503 blog.example 6 - - -\n20240503 blog.example/a 6 - 6 -\n20240504 blog.example 1 - - -\n20240504 blog.example/%C3%BC 1 - 1 -",
+			map[string]int64{"events": 1}},
+		{"Umami's zip", "umami", []file{{"export.zip", zipped(file{"event_data.csv", "x"}, file{"website_event.csv", umami})}},
+			"20240503 blog.example 3 3 2 -\n20240503 blog.example/a 2 2 1 -\n20240503 blog.example/b 1 1 1 -", map[string]int64{"events": 1}},
+		{"Umami's table, from MySQL", "umami", []file{{"website_event.tsv", strings.ReplaceAll(umami, ",", "\t")}},
+			"20240503 blog.example 3 3 2 -\n20240503 blog.example/a 2 2 1 -\n20240503 blog.example/b 1 1 1 -", map[string]int64{"events": 1}},
+		{"Plausible's zip", "plausible", []file{{"blog.zip", zipped(
+			file{"imported_pages_20240503_20240504.csv", "date,hostname,page,visits,visitors,pageviews,total_scroll_depth\n" +
+				"\"2024-05-03\",\"blog.example\",\"/a\",5,4,9,0\n2024-05-03,blog.example,/b,1,1,1,\n"},
+			file{"imported_browsers_20240503_20240504.csv", "date,browser,visitors\n2024-05-03,Firefox,4\n"},
+			file{"imported_visitors_20240503_20240504.csv", "date,visitors,pageviews,bounces,visits,visit_duration\n2024-05-03,4,10,1,5,60\n"})}},
+			"20240503 blog.example 10 5 4 -\n20240503 blog.example/a 9 5 4 -\n20240503 blog.example/b 1 1 1 -", nil},
+		{"Matomo's CSV of pages, and of visits", "matomo", []file{
+			{"pages.csv", inUTF16("date,label,nb_visits,nb_uniq_visitors,nb_hits,metadata_url\n2024-05-03,/a,3,2,4,https://blog.example/a\n2024-05-03,Others,1,1,1,\n")},
+			{"visits.csv", "date,nb_uniq_visitors,nb_visits,nb_actions,bounce_count\n2024-05-03,2,3,5,1\n"}},
+			"20240503 blog.example 5 3 2 -\n20240503 blog.example/a 4 3 2 -", map[string]int64{"lines without a page": 1}},
+		{"Google Analytics", "ga4", []file{{"ga.csv", "# ----------------------------------------\n# Pages, by day\n# 20240503-20240504\n\n" +
+			"Date,Page path and screen class,Views,Sessions,Active users,New users\n20240503,/a,9,5,4,1\n20240503,(not set),1,1,1,0\n,,10,6,5,1,\n"}},
+			"20240503 blog.example 9 - - -\n20240503 blog.example/a 9 5 4 1", map[string]int64{"sums and pages without a name": 2}},
+	} {
+		done, err := i.read(admin.History{Source: c.source}, c.files...)
+		require.NoError(t, err, c.name)
+		assert.Equal(t, c.want, i.rows(), c.name)
+		if c.leftOut == nil {
+			c.leftOut = map[string]int64{}
+		}
+		assert.Equal(t, c.leftOut, i.h.LeftOut, c.name)
+		before := i.rows()
+		again, err := i.read(admin.History{Source: c.source, Try: true}, c.files[len(c.files)-1])
+		require.NoError(t, err, c.name)
+		if len(c.files) == 1 {
+			assert.Zero(t, again.Added+again.Replaced, "%s: the same again", c.name)
+		}
+		assert.Equal(t, before, i.rows(), "%s: a trial", c.name)
+		_, err = i.Admin.RemoveHistory(t.Context(), "blog", done.ImportID)
+		require.NoError(t, err, c.name)
+		require.Empty(t, i.rows(), c.name)
+	}
+}
+
+// What is wrong is told in a sentence with its place, and nothing is imported.
+func TestBadFiles(t *testing.T) {
+	i := newImports(t)
+	head := "day,page,page_views,visits,visitors,new\n"
+	whole := zipped(file{"website_event.csv", "url_path,created_at\n"})
+	bomb := "2Path,Event,Session,Date\n" + strings.Repeat("click,true,s,\n", 2_000_000)
+	for _, c := range []struct {
+		source, text, says string
+	}{
+		{"csv", head + "2024-05-03,/a,-9,,,\n", `a.csv, line 2, column page_views: "-9" is not a number`},
+		{"csv", head + "2024-05-03,/a,9,,\"1,204\",\n", `a.csv, line 2, column visitors: "1,204" is not a number`},
+		{"csv", head + "2024-05-03,/a,9,,,\n03/05/2024,/a,9,,,\n",
+			`a.csv, line 3, column of the day: "03/05/2024" is not a day: write year, month and day`},
+		{"csv", head + "2024-02-30,/a,9,,,\n", `line 2, column of the day: "2024-02-30" is not a day`},
+		{"csv", head + "2999-01-01,/a,9,,,\n", "line 2: 2999-01-01 lies before 1991, or in the future"},
+		{"csv", head + "1980-01-01,/a,9,,,\n", "line 2: 1980-01-01 lies before 1991, or in the future"},
+		{"csv", head + "2024-05-03,https://other.example/a,9,,,\n", "line 2: app blog does not count other.example"},
+		{"csv", head + "2024-05-03,(events)/a,9,,,\n", "line 2: it is no page"},
+		{"csv", head + "2024-05-03,blog.example/(deleted),9,,,\n", "line 2: it is no page"},
+		{"csv", head + "2024-05-03,/a\x01,9,,,\n", "line 2: it contains a control character"},
+		{"csv", head + "2024-05-03,/a,9000000000000,,,\n", "line 2: 9000000000000 is more than 1000000000000"},
+		{"csv", head + "2024-05-03,/a,9\n", "line 2: it has 3 columns, and the first line names 6"},
+		{"csv", head + "2024-05-03,/\xfc,9,,,\n", "line 2, column 2: it is not UTF-8"},
+		{"csv", head + "2024-05-03,\"/a,9,,,\n", "it is no CSV"},
+		{"csv", head + "2024-05-03,\"" + strings.Repeat("a", 3<<20), "a line is longer than 1 MB"},
+		{"csv", "", "it is empty"},
+		{"csv", head, "there is no line of numbers"},
+		{"csv", "date,page,page_views\n", "line 1: column day is missing"},
+		{"csv", "day,page,hits\n", "line 1: column page_views is missing"},
+		{"csv", "day,page_views\n", "line 1: column page is missing"},
+		{"csv", "\x00\x01\x02\x03", "it is no text"},
+		{"umami", whole[:len(whole)-20], "it is damaged, or ends early"},
+		{"umami", zipped(file{"other.csv", "x"}), "the zip has none of the files that it should: website_event.csv"},
+		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column of the day: "03.05.2024" is not a time`},
+		{"plausible", "date,browser,visitors,bounces\n", "there is no line of numbers: is it an export of Plausible?"},
+		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is no JSON of GoatCounter"},
+		{"goatcounter", zipped(file{"hit_stats.jsonl", `{"hour":"2024-05-03T10:00:00Z","path_id":1,"count":1}`}),
+			"path_id: 1 is not in paths.jsonl"},
+		{"csv", gzipped(plain)[:60], "it ends early"},
+		{"goatcounter", gzipped(bomb), "more than 200 times as large"},
+		{"goatcounter", zipped(file{"a.csv", bomb}), "more than 200 times as large"},
+	} {
+		_, err := i.read(admin.History{Source: c.source}, file{"a.csv", c.text})
+		require.ErrorContains(t, err, c.says)
+		require.Empty(t, i.rows(), c.says)
+	}
+	_, err := i.read(admin.History{App: "open", Source: "csv"}, file{"a.csv", plain})
+	require.ErrorContains(t, err, "a.csv, line 2: it names no host: say of which site it is (--site)")
+	_, err = i.read(admin.History{App: "open", Source: "csv", Site: "blog.example"}, file{"a.csv", head +
+		"2024-05-03,https://b.example/a,9,,,\n"})
+	require.ErrorContains(t, err, "a.csv, line 2: it is of another host, b.example")
+	_, err = i.read(admin.History{Source: "csv", Site: "b.example"}, file{"a.csv", plain})
+	require.ErrorContains(t, err, "app blog does not count b.example")
+	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"a.csv", plain})
+	require.ErrorContains(t, err, "a.csv: it is named twice")
+
+	// All faults are told, the others left out where that is wanted.
+	text := plain + strings.Repeat("x,/a,1,,,\n", 200)
+	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", text})
+	require.ErrorContains(t, err, "line 5, ")
+	require.ErrorContains(t, err, "\nand 100 more\nNothing was imported.")
+	i.h.Skip = true
+	done := i.well("csv", file{"a.csv", text})
+	assert.Equal(t, int64(2), done.Added)
+	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
+		"left out, not understood: 200",
+		i.h.Said(&done))
+}
+
+// A day is of one import; whoever tells it again replaces it, and another source is refused.
+func TestDaysAreOfOneSource(t *testing.T) {
+	i := newImports(t)
+	i.well("csv", file{"a.csv", plain})
+	before := i.rows()
+	again := i.well("csv", file{"a.csv", plain})
+	assert.Equal(t, [4]int64{0, 0, 2, 0}, [4]int64{again.Added, again.Replaced, again.Same, int64(again.ImportID)})
+	assert.Len(t, i.Column(`SELECT 'x' FROM history_imports`), 1)
+
+	_, err := i.read(admin.History{Source: "matomo"}, file{"m.csv",
+		"date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n2024-05-05,1,1,https://blog.example/z\n"})
+	require.ErrorContains(t, err, "blog.example has 1 day from another counter, on 2024-05-04, already: a day is of one source.")
+	assert.Equal(t, before, i.rows())
+
+	// A day that has a page less, and one that has another number, are replaced whole.
+	done := i.well("csv", file{"b.csv", "day,page,page_views\n2024-05-03,/a,9\n2024-05-05,/a,2\n"})
+	assert.Equal(t, [3]int64{1, 1, 0}, [3]int64{done.Added, done.Replaced, done.Same})
+	assert.Equal(t, "20240503 blog.example 9 - - -\n20240503 blog.example/a 9 - - -\n20240504 blog.example 1 - - -\n"+
+		"20240504 blog.example/a 1 1 1 0\n20240505 blog.example 2 - - -\n20240505 blog.example/a 2 - - -", i.rows())
+	done = i.well("csv", file{"c.csv", "day,page,page_views\n2024-05-04,/a,1\n"})
+	assert.Equal(t, int64(1), done.Replaced)
+	list, err := i.Admin.HistoryImports(t.Context(), "blog")
+	require.NoError(t, err)
+	require.Len(t, list, 2, "one of which no day is left is gone")
+	assert.Equal(t, [2]int64{1, 2}, [2]int64{list[0].Days, list[1].Days})
+
+	removed, err := i.Admin.RemoveHistory(t.Context(), "blog", list[0].ID, list[1].ID)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), removed)
+	assert.Empty(t, i.rows())
+	_, err = i.Admin.RemoveHistory(t.Context(), "blog", 1)
+	require.ErrorContains(t, err, "app blog has no import of history 1")
+}
+
+// Of two imports at a time one waits; one that is cut off leaves nothing.
+func TestImportsAtOnce(t *testing.T) {
+	i := newImports(t)
+	other := "date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n"
+	fails := make(chan error, 8)
+	for n := range cap(fails) {
+		go func() {
+			h := moves.History{Source: []string{"csv", "matomo"}[n%2], Files: []moves.File{{Name: "a", From: strings.NewReader([]string{plain,
+				other}[n%2])}}}
+			_, err := i.Admin.ImportHistory(context.Background(), admin.History{App: "blog", Source: h.Source, Files: []string{"a"}},
+				func(to *admin.HistoryTo) error { return h.Read(context.Background(), to) })
+			fails <- err
+		}()
+	}
+	refused := 0
+	for range cap(fails) {
+		if err := <-fails; err != nil {
+			require.ErrorContains(t, err, "a day is of one source")
+			refused++
+		}
+	}
+	assert.Equal(t, 4, refused)
+	assert.Len(t, i.Column(`SELECT 'x' FROM history_imports`), 1)
+
+	before := i.rows()
+	_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: "csv", Files: []string{"a"}},
+		func(to *admin.HistoryTo) error {
+			for n := range 12000 {
+				told := admin.Told{Page: fmt.Sprintf("/%d", n), Day: 20240601, PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown,
+					New: admin.Unknown}
+				require.NoError(t, to.Add(t.Context(), &told))
+			}
+			return errors.New("cut off")
+		})
+	require.ErrorContains(t, err, "cut off")
+	assert.Equal(t, before, i.rows())
+}

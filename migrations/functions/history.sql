@@ -1,0 +1,171 @@
+-- An import gathers lines in tables of its transaction, which is not bound by memory, and puts them away at
+-- once. A line is a day's numbers of a target, or a page view with the hashes of its visit and its visitor;
+-- -1 and 0 stand for what is not known.
+CREATE FUNCTION read_history(sites text[], uris text[], days integer[], page_views bigint[], visits bigint[], visitors bigint[], new_visitors bigint[],
+                             by_visit bigint[], by_visitor bigint[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF to_regclass('pg_temp.history_lines') IS NULL THEN
+        CREATE TEMP TABLE history_lines (page_views bigint, visits bigint, visitors bigint, new_visitors bigint, by_visit bigint, by_visitor bigint,
+                                         day_id integer NOT NULL, site text NOT NULL, uri text NOT NULL) ON COMMIT DROP;
+    END IF;
+    INSERT INTO pg_temp.history_lines
+    SELECT nullif(l.page_views, -1), nullif(l.visits, -1), nullif(l.visitors, -1), nullif(l.new_visitors, -1), nullif(l.by_visit, 0),
+           nullif(l.by_visitor, 0), l.day_id, l.site, l.uri
+    FROM unnest(read_history.page_views, read_history.visits, read_history.visitors, read_history.new_visitors, by_visit, by_visitor, days, sites, uris)
+        AS l (page_views, visits, visitors, new_visitors, by_visit, by_visitor, day_id, site, uri);
+END
+$$;
+
+COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS 'Gathers lines of an import of history; the arrays are one table.';
+
+REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
+
+-- Lines of one target and day are added up where they are parts of a day; else visitors of several, as of
+-- two spellings of a page, are not known. A site that the file does not tell has the sums of its pages, and
+-- of visitors nothing. Days of others are looked for under the lock, so that of two imports one waits, and
+-- sees what the other has put.
+CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean)
+RETURNS TABLE (import_id integer, rows bigint, added bigint, replaced bigint, same bigint, first_day integer, last_day integer, hidden bigint,
+               others bigint, other text, other_site text, other_first integer, other_last integer)
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.history'), app);
+    CREATE TEMP TABLE history_read ON COMMIT DROP AS
+    SELECT l.site, l.uri, l.day_id, sum(l.page_views)::bigint AS page_views,
+           CASE WHEN count(l.by_visit) > 0   THEN count(DISTINCT l.by_visit)   WHEN are_parts OR count(*) = 1 THEN sum(l.visits)::bigint   END AS visits,
+           CASE WHEN count(l.by_visitor) > 0 THEN count(DISTINCT l.by_visitor) WHEN are_parts OR count(*) = 1 THEN sum(l.visitors)::bigint END AS visitors,
+           CASE WHEN count(*) = 1 THEN sum(l.new_visitors)::bigint END AS new_visitors
+    FROM pg_temp.history_lines AS l
+    GROUP BY l.site, l.uri, l.day_id;
+    INSERT INTO pg_temp.history_read
+    SELECT l.site, l.site, l.day_id, sum(l.page_views), nullif(count(DISTINCT l.by_visit), 0), nullif(count(DISTINCT l.by_visitor), 0), NULL
+    FROM pg_temp.history_lines AS l
+    WHERE NOT EXISTS (SELECT FROM pg_temp.history_read AS r WHERE r.uri = l.site AND r.day_id = l.day_id)
+    GROUP BY l.site, l.day_id;
+    DELETE FROM pg_temp.history_read AS r
+    WHERE num_nonnulls(r.page_views, r.visits, r.visitors, r.new_visitors) = 0;
+
+    SELECT count(*), min(i.source), min(d.site), min(d.day_id), max(d.day_id)
+    INTO others, other, other_site, other_first, other_last
+    FROM (SELECT DISTINCT r.site, r.day_id FROM pg_temp.history_read AS r) AS r
+    JOIN history_days AS d    ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id
+    JOIN history_imports AS i ON i.app_id = d.app_id AND i.id = d.import_id
+    WHERE i.source <> of_source;
+    IF others > 0 THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+
+    CREATE TEMP TABLE history_news ON COMMIT DROP AS
+    SELECT r.site, r.day_id, max(d.id) AS was,
+           max(d.id) IS NULL OR bool_or((r.page_views, r.visits, r.visitors, r.new_visitors) IS DISTINCT FROM (h.page_views, h.visits, h.visitors, h.new_visitors))
+               OR count(*) <> (SELECT count(*) FROM history AS o WHERE o.day = max(d.id)) AS is_new
+    FROM pg_temp.history_read AS r
+    LEFT JOIN history_days AS d ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id
+    LEFT JOIN history AS h      ON h.day = d.id AND h.uri = r.uri
+    GROUP BY r.site, r.day_id;
+    SELECT count(*) FILTER (WHERE n.is_new AND n.was IS NULL), count(*) FILTER (WHERE n.is_new AND n.was IS NOT NULL), count(*) FILTER (WHERE NOT n.is_new),
+           min(n.day_id), max(n.day_id), count(c.page_id)
+    INTO added, replaced, same, first_day, last_day, hidden
+    FROM pg_temp.history_news AS n
+    LEFT JOIN (
+        SELECT p.uri AS site, c.day_id, c.page_id
+        FROM pages AS p
+        JOIN days AS c ON c.page_id = p.id
+        WHERE p.app_id = app
+          AND p.site_id IS NULL
+    ) AS c USING (site, day_id);
+    rows := (SELECT count(*) FROM pg_temp.history_read AS r);
+    IF added + replaced > 0 THEN
+        DELETE FROM history_days AS d
+        USING pg_temp.history_news AS n
+        WHERE n.is_new
+          AND d.id = n.was;
+        INSERT INTO history_imports (app_id, source, files)
+        VALUES (app, of_source, of_files)
+        RETURNING id
+        INTO import_id;
+        INSERT INTO history_days (app_id, import_id, day_id, site)
+        SELECT app, import_id, n.day_id, n.site
+        FROM pg_temp.history_news AS n
+        WHERE n.is_new;
+        INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
+        SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
+        FROM pg_temp.history_read AS r
+        JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND n.is_new
+        JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id;
+        DELETE FROM history_imports AS i
+        WHERE i.app_id = app
+          AND NOT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = i.app_id AND d.import_id = i.id);
+    END IF;
+    RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION put_history(integer, text, text[], boolean) IS 'Puts the lines that an import has gathered where history is kept, a day of a site whole, and tells how many days are new, replaced, as they were, and hidden by what was counted here; nothing is put where some are another source''s.';
+
+REVOKE ALL ON FUNCTION put_history(integer, text, text[], boolean) FROM PUBLIC;
+
+CREATE FUNCTION first_history(most integer) RETURNS TABLE (uri text, day_id integer, page_views bigint, visits bigint, visitors bigint, new_visitors bigint)
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT r.uri, r.day_id, r.page_views, r.visits, r.visitors, r.new_visitors
+    FROM pg_temp.history_read AS r
+    ORDER BY r.day_id, r.site, r.uri <> r.site, r.page_views DESC, r.uri
+    LIMIT most;
+END
+$$;
+
+COMMENT ON FUNCTION first_history(integer) IS 'What the import of this transaction tells of its first days.';
+
+REVOKE ALL ON FUNCTION first_history(integer) FROM PUBLIC;
+
+-- Numbers of others need not agree with each other, offsets must. Who came on several days is known only
+-- where page views have hashes of visitors.
+CREATE FUNCTION history_sums(app integer) RETURNS TABLE (uri text, hot bigint, pv bigint, uv bigint)
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH shown AS MATERIALIZED (
+        SELECT r.uri, r.day_id, r.page_views, r.visitors
+        FROM pg_temp.history_read AS r
+        WHERE NOT EXISTS (
+            SELECT
+            FROM pages AS p
+            JOIN days AS c ON c.page_id = p.id AND c.day_id = r.day_id
+            WHERE p.app_id = app
+              AND p.key = page_key(r.site)
+        )
+    ), summed AS (
+        SELECT s.uri, sum(greatest(s.page_views, s.visitors, 0))::bigint AS hot, sum(coalesce(s.visitors, 0))::bigint AS pv
+        FROM shown AS s
+        GROUP BY s.uri
+    ), came AS (
+        SELECT t.uri, count(DISTINCT l.by_visitor) AS uv
+        FROM pg_temp.history_lines AS l
+        CROSS JOIN LATERAL (VALUES (l.uri), (l.site)) AS t (uri)
+        WHERE l.by_visitor IS NOT NULL
+        GROUP BY t.uri
+    )
+    SELECT s.uri, s.hot, s.pv, least(s.pv, coalesce(c.uv, 0))
+    FROM summed AS s
+    LEFT JOIN came AS c ON c.uri = s.uri
+    WHERE s.hot > 0
+    ORDER BY s.uri;
+END
+$$;
+
+COMMENT ON FUNCTION history_sums(integer) IS 'What the import of this transaction tells of each target in all, of days that were not counted here, as it may be an offset.';
+
+REVOKE ALL ON FUNCTION history_sums(integer) FROM PUBLIC;
