@@ -83,7 +83,7 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err e
 	return list(ctx, a, "keys", app, queries.KeysList)
 }
 
-// RevokeKey makes a key invalid. It is named by its name, or by all of it.
+// RevokeKey makes a key of an app, or one of all (""), invalid. It is named by its name, or by all of it.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
 		return wrap("revoke a key of all apps", a.inTx(ctx, func(q queries) error {

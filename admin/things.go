@@ -79,13 +79,7 @@ var Things = []Thing{
 		Name: "keys", One: "key", Columns: []string{"key", "scope", "made", "used", "revoked"},
 		Lost:   "Programs that use this key are refused for ever.",
 		Fields: []Field{{Name: "scope", Help: "app key add --scope", Choices: strings.Split(scopeNames(), ", ")}},
-		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
-			keys, err := a.Keys(ctx, app)
-			for _, k := range keys {
-				rows = append(rows, []any{k.Name, k.Scopes, k.CreatedAt, k.UsedAt, k.RevokedAt})
-			}
-			return rows, err
-		},
+		List:   listOf((*Admin).Keys, func(k KeysListRow) []any { return []any{k.Name, k.Scopes, k.CreatedAt, k.UsedAt, k.RevokedAt} }),
 		Add: func(ctx context.Context, a *Admin, of string, g Given) (Made, error) {
 			var scopes []app.Scope
 			for _, scope := range g["scope"] {
@@ -101,13 +95,9 @@ var Things = []Thing{
 		Lost: "Whoever has this link sees nothing by it for ever.",
 		Fields: []Field{{Name: "site", Help: "app share add --site", Optional: true},
 			{Name: "until", Help: "app share add --until", Optional: true}},
-		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
-			shares, err := a.Shares(ctx, app)
-			for _, s := range shares {
-				rows = append(rows, []any{s.Name, s.Site, s.CreatedAt, visit.DayText(s.LastDay), s.RevokedAt})
-			}
-			return rows, err
-		},
+		List: listOf((*Admin).Shares, func(s SharesListRow) []any {
+			return []any{s.Name, s.Site, s.CreatedAt, visit.DayText(s.LastDay), s.RevokedAt}
+		}),
 		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
 			token, until, err := a.AddShare(ctx, app, g.one("site"), g.one("until"))
 			name, _, _ := strings.Cut(token, "_")
@@ -119,21 +109,12 @@ var Things = []Thing{
 		Name: "notes", One: "note", Columns: []string{"number", "day", "site", "text"},
 		Fields: []Field{{Name: "day", Help: "app note add <day>"}, {Name: "text", Help: "app note add <text>"},
 			{Name: "site", Help: "app note add --site", Optional: true}},
-		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
-			notes, err := a.Notes(ctx, app)
-			for _, n := range notes {
-				rows = append(rows, []any{n.ID, visit.DayText(n.DayID), n.Site, n.Text})
-			}
-			return rows, err
-		},
+		List: listOf((*Admin).Notes, func(n NotesListRow) []any { return []any{n.ID, visit.DayText(n.DayID), n.Site, n.Text} }),
 		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
 			n, err := a.AddNote(ctx, app, g.one("day"), g.one("text"), g.one("site"))
 			return Made{"number": n.ID, "day": visit.DayText(n.DayID)}, err
 		},
-		Remove: byNumber(func(a *Admin, ctx context.Context, app string, id int32) error {
-			_, err := a.RemoveNote(ctx, app, id)
-			return err
-		}),
+		Remove: byNumber((*Admin).RemoveNote),
 	},
 	{
 		Name: "webhooks", One: "webhook",
@@ -142,33 +123,20 @@ var Things = []Thing{
 		Fields: []Field{{Name: "url", Help: "app webhook add <url>"}, {Name: "site", Help: "app webhook add --site", Optional: true},
 			{Name: "uri", Help: "app webhook add --uri", Optional: true},
 			{Name: "private", Help: "app webhook add --private", Is: true, Optional: true}},
-		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
-			hooks, err := a.Webhooks(ctx, app)
-			for _, w := range hooks {
-				rows = append(rows, []any{w.ID, w.Uri, w.Url, w.Private, w.Waiting, waits(w), w.Answers})
-			}
-			return rows, err
-		},
+		List: listOf((*Admin).Webhooks, func(w WebhooksListRow) []any {
+			return []any{w.ID, w.Uri, w.Url, w.Private, w.Waiting, waits(w), w.Answers}
+		}),
 		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
 			id, target, key, err := a.AddWebhook(ctx, app, g.one("site"), g.one("uri"), g.one("url"), g.one("private") == "true")
 			return Made{"number": id, "target": target, "secret": webhook.KeyText(key)}, err
 		},
-		Remove: byNumber(func(a *Admin, ctx context.Context, app string, id int32) error {
-			_, err := a.RemoveWebhook(ctx, app, id)
-			return err
-		}),
+		Remove: byNumber((*Admin).RemoveWebhook),
 	},
 	{
 		Name: "offsets", One: "offset", Columns: []string{"uri", "hot", "pv", "uv"},
 		Fields: []Field{{Name: "uri", Help: "offset <uri>"}, {Name: "hot", Help: "offset set --hot"},
 			{Name: "pv", Help: "offset set --pv", Optional: true}, {Name: "uv", Help: "offset set --uv", Optional: true}},
-		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
-			offsets, err := a.Offsets(ctx, app)
-			for _, o := range offsets {
-				rows = append(rows, []any{o.URI, o.Hot, o.PV, o.UV})
-			}
-			return rows, err
-		},
+		List: listOf((*Admin).Offsets, func(o Offset) []any { return []any{o.URI, o.Hot, o.PV, o.UV} }),
 		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
 			hot, wrong := g.number("hot", 0)
 			uv, err := g.number("uv", 0)
@@ -204,16 +172,27 @@ func waits(w WebhooksListRow) any {
 	return w.TryAt
 }
 
+// listOf lists things, each with its columns.
+func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), columns func(T) []any,
+) func(context.Context, *Admin, string) ([][]any, error) {
+	return func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
+		all, err := list(a, ctx, app)
+		for _, one := range all {
+			rows = append(rows, columns(one))
+		}
+		return rows, err
+	}
+}
+
 // byNumber removes what is named by a number.
-func byNumber(
-	remove func(a *Admin, ctx context.Context, app string, id int32) error,
-) func(context.Context, *Admin, string, string) error {
+func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, error)) func(context.Context, *Admin, string, string) error {
 	return func(ctx context.Context, a *Admin, app, id string) error {
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil {
 			return visit.Errorf(visit.NotFound, "number", "%.64q is not a number: look at the list", id)
 		}
-		return remove(a, ctx, app, int32(n)) //nolint:gosec // it was parsed as one
+		_, err = remove(a, ctx, app, int32(n)) //nolint:gosec // it was parsed as one
+		return err
 	}
 }
 

@@ -33,32 +33,51 @@ var (
 
 func (m *manage) routes() []route {
 	table := []route{
-		{"/api/apps", getOrPostAlone, m.apps},
-		{"/api/apps/:app", ofOne, m.app},
-		{"/api/apps/:app/visitors/erase", postOnly, m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, visitor string) error {
+		{"/api/apps", getOrPostAlone, m.by(m.apps)},
+		{"/api/apps/:app", ofOne, m.by(m.app)},
+		{"/api/apps/:app/visitors/erase", postOnly, m.by(m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, visitor string) error {
 			_, err := a.EraseVisitor(ctx, app, visitor)
 			return err
-		})},
-		{"/api/apps/:app/pages/delete", postOnly, m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
+		}))},
+		{"/api/apps/:app/pages/delete", postOnly, m.by(m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
 			return a.DeletePage(ctx, app, uri)
-		})},
-		{"/api/keys", getOrPostAlone, func(c echo.Context) error { return m.several(c, admin.ThingNamed("keys")) }},
-		{"/api/keys/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, admin.ThingNamed("keys")) }},
+		}))},
+		{"/api/keys", getOrPostAlone, m.by(m.several(admin.ThingNamed("keys")))},
+		{"/api/keys/:one", deleteOnly, m.by(m.remove(admin.ThingNamed("keys")))},
 	}
 	for i := range admin.Things {
 		thing := &admin.Things[i]
 		table = append(table,
-			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, func(c echo.Context) error { return m.several(c, thing) }},
-			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, func(c echo.Context) error { return m.remove(c, thing) }})
+			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, m.by(m.several(thing))},
+			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, m.by(m.remove(thing))})
 	}
-	table = append(table, route{"/api/accounts", getOrPostAlone, m.accounts},
-		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.account},
-		route{"/api/accounts/:one/link", postOnly, m.accountLink})
+	table = append(table, route{"/api/accounts", getOrPostAlone, m.by(m.accounts)},
+		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.by(m.account)},
+		route{"/api/accounts/:one/link", postOnly, m.by(m.accountLink)})
 	for i := range table {
 		handle := table[i].handle
 		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }
 	}
 	return table
+}
+
+// changer is who changes an app, or all apps, by a key.
+type changer struct {
+	*admin.Admin
+	app   string // "": all
+	ofAll bool   // they may change all
+}
+
+// by has a request answered if it shows a key by which somebody may change what it is about.
+func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		name := named(c, "app")
+		a, ofAll, err := m.changer(c, name)
+		if err != nil {
+			return err
+		}
+		return handle(c, changer{a, name, ofAll})
+	}
 }
 
 // changer is who changes an app ("": all apps), by the key that a request shows: one of the scope
@@ -90,11 +109,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 }
 
 // apps answers /api/apps.
-func (m *manage) apps(c echo.Context) error {
-	a, _, err := m.changer(c, "")
-	if err != nil {
-		return err
-	}
+func (m *manage) apps(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	if c.Request().Method == http.MethodPost {
 		given, err := readGiven(c)
@@ -115,9 +130,9 @@ func (m *manage) apps(c echo.Context) error {
 			hashed := app.ByHash
 			settings.Visitor = &hashed
 		}
-		return m.tell(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return m.told(ctx, name) })
+		return m.tell(c, http.StatusCreated, by.AddApp(ctx, name, settings), func() (any, error) { return m.told(ctx, name) })
 	}
-	apps, err := a.Apps(ctx)
+	apps, err := by.Apps(ctx)
 	list := []object{}
 	for i := range apps {
 		list = append(list, app.Told(&apps[i]))
@@ -126,12 +141,8 @@ func (m *manage) apps(c echo.Context) error {
 }
 
 // app answers /api/apps/NAME.
-func (m *manage) app(c echo.Context) error {
-	name := named(c, "app")
-	a, _, err := m.changer(c, name)
-	if err != nil {
-		return err
-	}
+func (m *manage) app(c echo.Context, by changer) error {
+	name := by.app
 	ctx := c.Request().Context()
 	switch c.Request().Method {
 	case http.MethodPatch:
@@ -143,10 +154,10 @@ func (m *manage) app(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		err = a.SetApp(atLength(c), name, settings)
+		err = by.SetApp(atLength(c), name, settings)
 		return m.tell(c, http.StatusOK, err, func() (any, error) { return m.told(ctx, name) })
 	case http.MethodDelete:
-		return m.tell(c, http.StatusOK, a.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
+		return m.tell(c, http.StatusOK, by.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
 	}
 	told, err := m.told(ctx, name)
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return told, nil })
@@ -164,34 +175,31 @@ func (m *manage) told(ctx context.Context, name string) (object, error) {
 }
 
 // several answers for all things of a kind that an app has.
-func (m *manage) several(c echo.Context, thing *admin.Thing) error {
-	name := named(c, "app")
-	a, ofAll, err := m.changer(c, name)
-	if err != nil {
-		return err
-	}
-	ctx := c.Request().Context()
-	if c.Request().Method == http.MethodPost {
-		given, err := readGiven(c)
-		if err != nil {
-			return err
+func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
+	return func(c echo.Context, by changer) error {
+		ctx := c.Request().Context()
+		if c.Request().Method == http.MethodPost {
+			given, err := readGiven(c)
+			if err != nil {
+				return err
+			}
+			made, err := addThing(ctx, by.Admin, thing, by.app, by.ofAll, given)
+			if token, is := made["secret"].(string); is && thing.Name == "links" {
+				made["url"] = m.origin(c.Request()) + "/share/" + token
+			}
+			return m.tell(c, http.StatusCreated, err, func() (any, error) { return made, nil })
 		}
-		made, err := addThing(ctx, a, thing, name, ofAll, given)
-		if token, is := made["secret"].(string); is && thing.Name == "links" {
-			made["url"] = m.origin(c.Request()) + "/share/" + token
+		rows, err := thing.List(ctx, by.Admin, by.app)
+		list := []object{}
+		for _, row := range rows {
+			one := object{}
+			for i, column := range thing.Columns {
+				one[column] = row[i]
+			}
+			list = append(list, one)
 		}
-		return m.tell(c, http.StatusCreated, err, func() (any, error) { return made, nil })
+		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
 	}
-	rows, err := thing.List(ctx, a, name)
-	list := []object{}
-	for _, row := range rows {
-		one := object{}
-		for i, column := range thing.Columns {
-			one[column] = row[i]
-		}
-		list = append(list, one)
-	}
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
 }
 
 // forAllAlone are values of fields that those alone give who may change all apps: a key that changes
@@ -210,24 +218,20 @@ func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name stri
 	return thing.Add(ctx, a, name, given)
 }
 
-func (m *manage) remove(c echo.Context, thing *admin.Thing) error {
-	a, _, err := m.changer(c, named(c, "app"))
-	if err != nil {
-		return err
+func (m *manage) remove(thing *admin.Thing) func(echo.Context, changer) error {
+	return func(c echo.Context, by changer) error {
+		one := named(c, "one")
+		err := thing.Remove(c.Request().Context(), by.Admin, by.app, one)
+		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"removed": one}, nil })
 	}
-	err = thing.Remove(c.Request().Context(), a, named(c, "app"), named(c, "one"))
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"removed": named(c, "one")}, nil })
 }
 
 // lose takes something out of an app without asking, as programs mean what they send. What it is stands in
 // no address.
-func (m *manage) lose(field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		name := named(c, "app")
-		a, _, err := m.changer(c, name)
-		if err != nil {
-			return err
-		}
+func (m *manage) lose(
+	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
+) func(echo.Context, changer) error {
+	return func(c echo.Context, by changer) error {
 		given, err := readGiven(c)
 		if err == nil && (len(given) != 1 || len(given[field]) != 1) {
 			err = invalid(field, "give it, as one text, and nothing else")
@@ -235,7 +239,7 @@ func (m *manage) lose(field string, lose func(ctx context.Context, a *admin.Admi
 		if err != nil {
 			return err
 		}
-		return m.tell(c, http.StatusOK, lose(atLength(c), a, name, given[field][0]), func() (any, error) { return object{}, nil })
+		return m.tell(c, http.StatusOK, lose(atLength(c), by.Admin, by.app, given[field][0]), func() (any, error) { return object{}, nil })
 	}
 }
 

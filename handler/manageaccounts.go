@@ -13,21 +13,9 @@ import (
 	"footfall/visit"
 )
 
-// accountsOf is who changes accounts, by a key of all apps.
-func (m *manage) accountsOf(c echo.Context) (*account.Accounts, error) {
-	a, _, err := m.changer(c, "")
-	if err != nil {
-		return nil, err
-	}
-	return m.Accounts.As(a.Who()), nil
-}
-
 // accounts answers /api/accounts.
-func (m *manage) accounts(c echo.Context) error {
-	accounts, err := m.accountsOf(c)
-	if err != nil {
-		return err
-	}
+func (m *manage) accounts(c echo.Context, by changer) error {
+	accounts := m.Accounts.As(by.Who())
 	if c.Request().Method == http.MethodPost {
 		given, err := readGiven(c)
 		if err != nil {
@@ -52,11 +40,8 @@ func (m *manage) accounts(c echo.Context) error {
 }
 
 // account answers /api/accounts/ID.
-func (m *manage) account(c echo.Context) error {
-	accounts, err := m.accountsOf(c)
-	if err != nil {
-		return err
-	}
+func (m *manage) account(c echo.Context, by changer) error {
+	accounts := m.Accounts.As(by.Who())
 	ctx, id := c.Request().Context(), named(c, "one")
 	of, err := accounts.Find(ctx, "#"+id)
 	if err != nil {
@@ -77,11 +62,8 @@ func (m *manage) account(c echo.Context) error {
 }
 
 // accountLink answers /api/accounts/ID/link.
-func (m *manage) accountLink(c echo.Context) error {
-	accounts, err := m.accountsOf(c)
-	if err != nil {
-		return err
-	}
+func (m *manage) accountLink(c echo.Context, by changer) error {
+	accounts := m.Accounts.As(by.Who())
 	of, err := accounts.Find(c.Request().Context(), "#"+named(c, "one"))
 	if err != nil {
 		return err
