@@ -62,10 +62,14 @@ func Open(d *db.DB) *Accounts {
 }
 
 // read asks for a caller, who waits no longer than one statement may take.
-func (s *Accounts) read(ctx context.Context, f func(q *Queries) error) error {
+func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)) (found T, err error) {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
-	return told(s.db.Read(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
+	err = s.db.Read(ctx, func(shared *db.Queries) error {
+		found, err = f(New(shared.Tx()))
+		return err
+	})
+	return found, told(err)
 }
 
 func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
@@ -99,9 +103,8 @@ func hashOf(token string) []byte {
 func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
 
 // Any reports whether there is an account.
-func (s *Accounts) Any(ctx context.Context) (any bool, err error) {
-	err = s.read(ctx, func(q *Queries) (err error) { any, err = q.AccountsAny(ctx); return err })
-	return any, err
+func (s *Accounts) Any(ctx context.Context) (bool, error) {
+	return read(ctx, s, func(q *Queries) (bool, error) { return q.AccountsAny(ctx) })
 }
 
 // Of returns the account of a session; nil where there is none, or none any more.
@@ -109,10 +112,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 	if session == "" {
 		return nil, nil
 	}
-	var row AccountOfSessionRow
-	err := s.read(ctx, func(q *Queries) (err error) {
-		row, err = q.AccountOfSession(ctx, AccountOfSessionParams{Hash: hashOf(session), Since: ago(SessionFor)})
-		return err
+	row, err := read(ctx, s, func(q *Queries) (AccountOfSessionRow, error) {
+		return q.AccountOfSession(ctx, AccountOfSessionParams{Hash: hashOf(session), Since: ago(SessionFor)})
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
@@ -127,21 +128,20 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 	if err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, func(q *Queries) error {
+	row, err := read(ctx, s, func(q *Queries) (AccountNamedRow, error) {
 		row, err := q.AccountNamed(ctx, folded)
 		if errors.Is(err, db.ErrNoRows) {
 			if err := q.AccountAddNamed(ctx, AccountAddNamedParams{Name: shown, Folded: folded}); err != nil {
-				return err
+				return row, err
 			}
 			row, err = q.AccountNamed(ctx, folded)
 		}
-		found = &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, looks: row.Looks, changes: row.Changes}
-		return err
+		return row, err
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
-	return found, err
+	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, looks: row.Looks, changes: row.Changes}, err
 }
 
 // errWrong is the answer to a name that is not there, and to a wrong password.
@@ -154,17 +154,13 @@ func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (
 	if err != nil {
 		return "", err
 	}
-	err = s.read(ctx, func(q *Queries) (err error) {
-		session, err = signIn(ctx, q, row.ID, row.Password, browser)
-		return err
-	})
-	return session, err
+	return read(ctx, s, func(q *Queries) (string, error) { return signIn(ctx, q, row.ID, row.Password, browser) })
 }
 
 // check returns the account of a name if the password is its own, or errWrong.
 func (s *Accounts) check(ctx context.Context, name, password string) (row AccountNamedRow, err error) {
 	if _, folded, err := readName(name); err == nil {
-		err = s.read(ctx, func(q *Queries) (err error) { row, err = q.AccountNamed(ctx, folded); return err })
+		row, err = read(ctx, s, func(q *Queries) (AccountNamedRow, error) { return q.AccountNamed(ctx, folded) })
 		if err != nil && !errors.Is(err, db.ErrNoRows) {
 			return row, err
 		}
@@ -234,20 +230,18 @@ func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, br
 type Session = SessionsOfRow
 
 // Sessions lists the sessions of an account, the last used first.
-func (s *Accounts) Sessions(ctx context.Context, account int32) (all []Session, err error) {
-	err = s.read(ctx, func(q *Queries) (err error) {
-		all, err = q.SessionsOf(ctx, SessionsOfParams{Account: account, Since: ago(SessionFor)})
-		return err
+func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, error) {
+	return read(ctx, s, func(q *Queries) ([]Session, error) {
+		return q.SessionsOf(ctx, SessionsOfParams{Account: account, Since: ago(SessionFor)})
 	})
-	return all, err
 }
 
 // EndSession ends a session of an account; one that is over already ends as well.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
-	return s.read(ctx, func(q *Queries) error { return q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session}) })
+	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session}) })
 }
 
 // EndSessions ends all sessions of an account but for one (0: all).
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
-	return s.read(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, SessionsEndParams{Account: account, But: but}) })
+	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, SessionsEndParams{Account: account, But: but}) })
 }

@@ -18,8 +18,7 @@ var errNoLink = visit.Errorf(visit.NotFound, "",
 // there is an account.
 func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
 	token, hash := newToken()
-	var added int64
-	err = s.read(ctx, func(q *Queries) (err error) { added, err = q.StartAdd(ctx, hash); return err })
+	added, err := read(ctx, s, func(q *Queries) (int64, error) { return q.StartAdd(ctx, hash) })
 	if added == 0 {
 		token = ""
 	}
@@ -34,10 +33,8 @@ type Link struct {
 
 // Link returns what a link is; one that does nothing is visit.NotFound.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
-	var row LinkGetRow
-	err := s.read(ctx, func(q *Queries) (err error) {
-		row, err = q.LinkGet(ctx, LinkGetParams{Hash: hashOf(token), Since: ago(LinkFor)})
-		return err
+	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
+		return q.LinkGet(ctx, LinkGetParams{Hash: hashOf(token), Since: ago(LinkFor)})
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		err = errNoLink

@@ -53,8 +53,7 @@ func (e *Entry) With(rights ...Right) []string {
 
 // List lists all accounts: owners first, then by name.
 func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
-	var rows []AccountsListRow
-	err = s.read(ctx, func(q *Queries) (err error) { rows, err = q.AccountsList(ctx); return err })
+	rows, err := read(ctx, s, func(q *Queries) ([]AccountsListRow, error) { return q.AccountsList(ctx) })
 	for _, row := range rows {
 		e := Entry{ID: row.ID, Name: row.Name, Owner: row.Owner, Password: row.HasPassword, Apps: map[string]Right{}}
 		if row.UsedAt.Unix() > 0 {

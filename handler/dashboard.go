@@ -28,7 +28,7 @@ const homeOfPages = "home"
 
 func (d *dashboard) routes() []route {
 	table := []route{
-		{"/", getOnly, d.page(d.home)},
+		{"/", getOnly, d.known(d.home)},
 		{"/dash", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "./") }},
 		{"/dash/", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "../") }},
 		{"/dash/:app", getOnly, d.page(d.look)},
@@ -36,22 +36,18 @@ func (d *dashboard) routes() []route {
 		{"/share/:token", getOnly, d.page(d.shared)},
 		{"/share/:token/:site", getOnly, d.page(d.shared)},
 		{"/embed", getOnly, d.page(d.embed)},
-		{"/proof", getOnly, d.page(func(c echo.Context) error {
-			reader, err := d.signedIn(c)
-			if err != nil {
-				return err
-			}
+		{"/proof", getOnly, d.known(func(c echo.Context, reader *account.Account) error {
 			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.place(c), readerOf(reader)) })
 		})},
 		{"/enter", getOrPost, d.page(d.enter)},
-		{"/leave", getOrPost, d.page(d.leave)},
+		{"/leave", getOrPost, d.known(d.leave)},
 		{"/start/:token", getOnly, d.page(d.follow)},
 		{"/begin", getOrPost, d.page(d.begin)},
-		{"/new", getOrPost, d.page(d.newSite)},
-		{"/new/:app", getOrPost, d.page(d.waiting)},
+		{"/new", getOrPost, d.known(d.newSite)},
+		{"/new/:app", getOrPost, d.known(d.waiting)},
 	}
 	if d.Admin != nil {
-		table = append(table, route{"/settings", getOrPost, d.page(d.settings)}, route{"/settings/:app", getOrPost, d.page(d.settings)})
+		table = append(table, route{"/settings", getOrPost, d.known(d.settings)}, route{"/settings/:app", getOrPost, d.known(d.settings)})
 	}
 	for path, p := range web.Files {
 		table = append(table, route{path, getOnly, func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }})
@@ -79,6 +75,17 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// known is a page that goes by who is signed in.
+func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) error) echo.HandlerFunc {
+	return d.page(func(c echo.Context) error {
+		reader, err := d.signedIn(c)
+		if err != nil {
+			return err
+		}
+		return handle(c, reader)
+	})
+}
+
 // notFoundPage answers browsers where nothing is with a page, and reports whether it has: programs
 // are answered as all errors are.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
@@ -90,11 +97,7 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
-func (d *dashboard) home(c echo.Context) error {
-	reader, err := d.signedIn(c)
-	if err != nil {
-		return err
-	}
+func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	readings, err := d.counter.AuthorizeReadings(c.Request().Context(), reader.MayLook)
 	if err != nil {
 		return err

@@ -108,11 +108,7 @@ func problemOf(err error) string {
 }
 
 // leave ends the session of the browser.
-func (d *dashboard) leave(c echo.Context) error {
-	reader, err := d.signedIn(c)
-	if err != nil {
-		return err
-	}
+func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	if c.Request().Method != http.MethodPost {
 		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c), readerOf(reader)))
 	}

@@ -28,11 +28,7 @@ func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // newSite answers /new: an owner says which site is counted, and it becomes an app.
-func (d *dashboard) newSite(c echo.Context) error {
-	reader, err := d.signedIn(c)
-	if err != nil {
-		return err
-	}
+func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if !reader.IsOwner() {
 		return d.refuse(c, reader)
 	}
@@ -100,11 +96,7 @@ func hostOf(typed string) string {
 }
 
 // waiting answers /new/APP: it has the line for the pages of the app, and tells of the first visit.
-func (d *dashboard) waiting(c echo.Context) error {
-	reader, err := d.signedIn(c)
-	if err != nil {
-		return err
-	}
+func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	name := c.Param("app")
 	if !reader.MayLook(name) {
 		return d.refuse(c, reader)

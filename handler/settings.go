@@ -35,11 +35,7 @@ type changing struct {
 }
 
 // settings answers /settings and /settings/APP.
-func (d *dashboard) settings(c echo.Context) error {
-	reader, err := d.signedIn(c)
-	if err != nil {
-		return err
-	}
+func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	p := &changing{dashboard: d, c: c, reader: reader, app: named(c, "app"), path: d.root + "/settings"}
 	if reader == nil || p.app != "" && !reader.MayChange(p.app) {
 		return d.refuse(c, reader)
@@ -52,9 +48,11 @@ func (d *dashboard) settings(c echo.Context) error {
 	}
 	p.page = web.Settings{Place: d.place(c), Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
 	if c.Request().Method == http.MethodPost {
-		if p.form, err = d.formUpTo(c, 4*mostGiven); err != nil {
+		form, err := d.formUpTo(c, 4*mostGiven)
+		if err != nil {
 			return err
 		}
+		p.form = form
 		done, err := do()
 		fault, is := errors.AsType[*visit.Error](err)
 		switch {
