@@ -442,7 +442,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&after=cHYgMSAwIDA", nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
-		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
+		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629&history=yes", nil, "", 200},
 		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/tags", "site=hhui.top&name=plan", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1&offsets=no", nil, "", 200},

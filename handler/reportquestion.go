@@ -128,6 +128,12 @@ func (q *question) look(k report.Report) report.Look {
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
 		Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")},
 	}
+	switch l.History = q.value("history") == "yes"; {
+	case q.value("history") != "" && !l.History:
+		q.wrong("history", "it is not yes: write that, or leave it out")
+	case l.History && len(l.Where) > 0:
+		q.wrong("history", "of days that others have counted filters are not known: leave out history, or where")
+	}
 	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
 	switch {
 	case takes("prefix"):

@@ -90,6 +90,11 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
+	// GoatCounter has counted the day before, and the first day, which was counted here, too.
+	e.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = 'demo'`)
+	e.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
+		SELECT i.app_id, i.id, d, 'hhui.top' FROM history_imports AS i, unnest(ARRAY[20190628, 20190629]) AS d`)
+	e.Exec(t, `INSERT INTO history (day, uri, page_views, visits) SELECT id, 'hhui.top', 7, 3 FROM history_days`)
 	const home = `{"uri":"hhui.top/home","pv":3,"new_visitors":2,"uniques":2,"hot":4,"shown":"hhui.top/home"}`
 	const index = `{"uri":"hhui.top/index","pv":2,"new_visitors":2,"uniques":2,"hot":2,"shown":"hhui.top/index"}`
 	for _, c := range []struct{ ask, says string }{
@@ -118,6 +123,11 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		{"days?site=hhui.top&limit=1", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"next":"20190629"}`},
 		{"days?site=hhui.top&after=20190629", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=never.example", `{"days":[]}`},
+		{"days?site=hhui.top&history=yes&limit=2",
+			`{"days":[{"day":20190628,"pv":null,"new_visitors":null,"hot":7,"visits":3,"source":"goatcounter"},` +
+				`{"day":20190629,"pv":2,"new_visitors":2,"hot":5,"visits":null,"source":""}],"next":"20190629"}`},
+		{"days?site=hhui.top&history=yes&after=20190628&to=20190629",
+			`{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5,"visits":null,"source":""}],"to":20190629}`},
 		{"visitors?site=hhui.top", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}],"day":20190630,"pv":1,"kept":true}`},
 		{"visitors?site=hhui.top&day=20190629&limit=1",
 			`{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1","day":20190629,"pv":2,"kept":true}`},

@@ -40,6 +40,7 @@ type Look struct {
 	Compared visit.Range
 	Where    []string // conditions that hold for visitors of a site; none: all are asked for
 	OfSite   bool     // nothing is shown that was noted of all sites of the app
+	History  bool     // days that others have counted are among those of a target
 
 	Targets     []string     // several, in place of Target
 	Prefix      string       // of their URIs, in place of Target
@@ -89,7 +90,7 @@ var Reports = []Report{
 	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: placeOfName},
 	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
 		Read: readPages, place: placeOfPage},
-	{Name: "days", Takes: words("uri site from to after limit where"), Repeats: words("where"), Read: readDays, place: placeOfDay},
+	{Name: "days", Takes: words("uri site from to history after limit where"), Repeats: words("where"), Read: readDays, place: placeOfDay},
 	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), OfApp: true,
 		Read: readTags},
 	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: placeOfVisitor},
@@ -155,6 +156,9 @@ func (k Report) Query(l Look) url.Values {
 	}
 	if len(l.Steps) > 0 {
 		q["step"] = l.Steps
+	}
+	if l.History {
+		put("history", "yes")
 	}
 	put("goal", l.Goal)
 	put("by", l.Split)
@@ -288,8 +292,16 @@ func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		l.In.From = max(l.In.From, l.After.Day+1)
 	}
 	days, err := from.DaysWhere(ctx, l)
-	made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
-	made.Of = asked
+	if err != nil || !l.History {
+		made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
+		made.Of = asked
+		return made, err
+	}
+	more := l
+	more.N++
+	told, err := from.Told(ctx, more)
+	made := listing(l, "days", withTold(days, told), func(d ToldDay) string { return strconv.Itoa(int(d.Day)) })
+	made.List, made.Of = withoutUnknown(made.List), asked
 	return made, err
 }
 

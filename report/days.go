@@ -53,6 +53,8 @@ type dayByDay struct {
 	Hot         *int64 `json:"hot"` // nil: not known
 	Uniques            // of the range
 
+	Told toldDays `json:"history,omitempty"` // by others
+
 	period  period   // which text and drawings show
 	periods []Period // where that is not one day
 }
@@ -68,6 +70,11 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 		return nil, err
 	}
 	a := dayByDay{App: app, Target: target, Range: in, Days: days{}}
+	if l.History {
+		if a.Told, err = r.Told(ctx, l); err != nil {
+			return nil, err
+		}
+	}
 	if len(counted) > 0 {
 		if in.To == visit.AllDays.To {
 			a.To = counted[len(counted)-1].Day
@@ -126,9 +133,16 @@ func fillGaps(counted []Day, in visit.Range) []Day {
 	return days
 }
 
-func (a dayByDay) rows() ([]string, [][]any) { return table(withoutUnknown([]Day(a.Days))) }
+func (a dayByDay) rows() ([]string, [][]any) {
+	if len(a.Told) > 0 {
+		return table(withoutUnknown(withTold(a.Days, a.Told)))
+	}
+	return table(withoutUnknown([]Day(a.Days)))
+}
 
-func (a dayByDay) text(s draw.Style) string {
+func (a dayByDay) text(s draw.Style) string { return a.counted(s) + toldText(a.Told) }
+
+func (a dayByDay) counted(s draw.Style) string {
 	switch {
 	case a.Target == "":
 		return say("%s: nothing was counted %s\n", a.App, a.Range)

@@ -251,6 +251,74 @@ func (q *Queries) FirstHour(ctx context.Context, arg FirstHourParams) (int32, er
 	return hour, err
 }
 
+const HistoryDays = `-- name: HistoryDays :many
+SELECT h.day_id                               AS day,
+       coalesce(h.visitors, -1)::bigint       AS pv,
+       coalesce(h.new_visitors, -1)::bigint   AS new_visitors,
+       coalesce(h.page_views, -1)::bigint     AS hot,
+       coalesce(h.visits, -1)::bigint         AS visits,
+       h.source
+FROM report.history AS h
+WHERE h.app = $1
+  AND h.site = split_part($2::text, '/', 1)
+  AND h.target = $2::text
+  AND h.day_id BETWEEN $3 AND $4
+  AND h.shown
+ORDER BY h.day_id
+LIMIT $5
+`
+
+type HistoryDaysParams struct {
+	App     string `json:"app"`
+	Target  string `json:"target"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
+	N       int32  `json:"n"`
+}
+
+type HistoryDaysRow struct {
+	Day         int32  `json:"day"`
+	Pv          int64  `json:"pv"`
+	NewVisitors int64  `json:"new_visitors"`
+	Hot         int64  `json:"hot"`
+	Visits      int64  `json:"visits"`
+	Source      string `json:"source"`
+}
+
+// What others have counted for a target on days on which its site was not counted here; -1 is not known.
+func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]HistoryDaysRow, error) {
+	rows, err := q.db.Query(ctx, HistoryDays,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HistoryDaysRow
+	for rows.Next() {
+		var i HistoryDaysRow
+		if err := rows.Scan(
+			&i.Day,
+			&i.Pv,
+			&i.NewVisitors,
+			&i.Hot,
+			&i.Visits,
+			&i.Source,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PageFirst = `-- name: PageFirst :many
 SELECT s.uri, s.created_at AS at
 FROM (

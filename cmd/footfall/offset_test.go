@@ -44,6 +44,12 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database),
 		"0 added, 0 replaced, 2 as they were, from 2024-05-03 to 2024-05-04\noffsets: 0 added, 0 changed; 2 as they were\n")
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
+	days := do("report", "days", "a.example/a", "--from=all", "--history", "--csv").stdout
+	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n", days)
+	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history").stdout,
+		"counted by another counter from 2024-05-03 to 2024-05-04: visitors of each day –, page views 12\n")
+	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history", "--json").stdout, `"source": "csv"`)
+	assert.NotContains(t, do("report", "days", "a.example/a", "--from=all").stdout, "another counter")
 	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")
 	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
 	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")

@@ -73,9 +73,10 @@ type reportDaysCmd struct {
 	reportFlags
 	rangeFlags
 	whereFlags
-	Target string `arg:"" optional:"" name:"uri"`
-	Site   string `placeholder:"HOST"`
-	SVG    string `name:"svg" placeholder:"FILE"`
+	Target  string `arg:"" optional:"" name:"uri"`
+	Site    string `placeholder:"HOST"`
+	History bool
+	SVG     string `name:"svg" placeholder:"FILE"`
 }
 
 // targetFlags are those of reports on a page or a site.
@@ -271,7 +272,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		days, err := a.DayByDay(ctx, report.Look{App: a.app.Name, Target: target, In: in, Where: c.Where})
+		days, err := a.DayByDay(ctx, report.Look{App: a.app.Name, Target: target, In: in, Where: c.Where, History: c.History})
 		if err != nil {
 			return nil, err
 		}

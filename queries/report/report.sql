@@ -192,3 +192,20 @@ FROM (
 ) AS s
 ORDER BY s.id
 LIMIT 1;
+
+-- name: HistoryDays :many
+-- What others have counted for a target on days on which its site was not counted here; -1 is not known.
+SELECT h.day_id                               AS day,
+       coalesce(h.visitors, -1)::bigint       AS pv,
+       coalesce(h.new_visitors, -1)::bigint   AS new_visitors,
+       coalesce(h.page_views, -1)::bigint     AS hot,
+       coalesce(h.visits, -1)::bigint         AS visits,
+       h.source
+FROM report.history AS h
+WHERE h.app = @app
+  AND h.site = split_part(@target::text, '/', 1)
+  AND h.target = @target::text
+  AND h.day_id BETWEEN @from_day AND @to_day
+  AND h.shown
+ORDER BY h.day_id
+LIMIT @n;

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// ToldDay is a day of a target that others have counted, by their Source; "": it was counted here. Numbers
+// may be Unknown, and Visits are theirs alone.
+type ToldDay = HistoryDaysRow
+
+// Told reads what others have counted for a target in a range, at most N days of it, where its site was not
+// counted here.
+func (r *Reader) Told(ctx context.Context, l Look) ([]ToldDay, error) {
+	return ask(ctx, r, "history", (*Queries).HistoryDays, l)
+}
+
+// toldDays are written as days are.
+type toldDays []ToldDay
+
+// MarshalJSON writes them.
+func (d toldDays) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]ToldDay(d))) }
+
+// withTold puts days that others have counted among those that were counted here.
+func withTold(counted []Day, told []ToldDay) []ToldDay {
+	all := append(convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} }), told...)
+	slices.SortFunc(all, func(a, b ToldDay) int { return cmp.Compare(a.Day, b.Day) })
+	return all
+}
+
+// toldText says what others have counted, a line for each source.
+func toldText(told []ToldDay) (text string) {
+	for len(told) > 0 {
+		source, views, visitors, to := told[0].Source, int64(0), int64(0), int32(0)
+		for _, d := range told {
+			if d.Source == source {
+				views, visitors, to = plus(views, d.Hot), plus(visitors, d.Pv), d.Day
+			}
+		}
+		text += say("counted by %s %s: visitors of each day %v, page views %v\n", visit.CountedBy(source), visit.Range{From: told[0].Day, To: to},
+			toldNumber(visitors), toldNumber(views))
+		told = slices.DeleteFunc(slices.Clone(told), func(d ToldDay) bool { return d.Source == source })
+	}
+	return text
+}
+
+// plus is a sum, which is not known where a part of it is not.
+func plus(sum, n int64) int64 {
+	if sum == Unknown || n == Unknown {
+		return Unknown
+	}
+	return sum + n
+}
+
+func toldNumber(n int64) any {
+	if n == Unknown {
+		return told(n)
+	}
+	return draw.Number(n)
+}
