@@ -302,6 +302,8 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.Equal(t, []int{200, 200, 403, 403}, []int{max.get("/settings").status, max.get("/settings/shop").status,
 		max.get("/settings/docs").status, max.get("/settings/demo").status})
 	assert.NotRegexp(t, `Accounts|href="/new"`, max.get("/settings").body)
+	assert.Contains(t, max.get("/settings").body, `id="apps"`)
+	assert.NotContains(t, e.member("Lena", "shop").get("/settings").body, `id="apps"`, "who may change none")
 	one := e.texts(`SELECT id::text FROM accounts WHERE name = 'Max'`)[0]
 	assert.Contains(t, olga.get("/settings?account="+one).body, "What Max may do")
 	assert.Regexp(t, `(?s)id="people".*account=1#account.*everything.*Max.*change.*settings\?invite=shop#accounts`,

@@ -140,13 +140,13 @@ func (p *changing) showService() error {
 			apps.Rows = append(apps.Rows, web.Row{Link: p.root + "/settings/" + row.Name, Cells: []string{row.Name, cellOf(row.Sites), row.Tz}})
 		}
 	}
-	if p.reader.IsOwner() {
-		apps.Lead = [2]string{p.root + "/new", "Add a site"}
-	}
-	p.page.Sections = append(p.page.Sections, apps)
 	steps := []func(context.Context) error{p.showOwn}
 	if p.reader.IsOwner() {
+		apps.Lead = [2]string{p.root + "/new", "Add a site"}
 		steps = []func(context.Context) error{p.showAccounts, p.showOwn, p.showState}
+	}
+	if p.reader.IsOwner() || apps.Rows != nil {
+		p.page.Sections = append(p.page.Sections, apps)
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
