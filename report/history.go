@@ -39,7 +39,7 @@ func toldText(told []ToldDay) (text string) {
 		source, views, visitors, to := told[0].Source, int64(0), int64(0), int32(0)
 		for _, d := range told {
 			if d.Source == source {
-				views, visitors, to = plus(views, d.Hot), plus(visitors, d.Pv), d.Day
+				views, visitors, to = Plus(views, d.Hot), Plus(visitors, d.Pv), d.Day
 			}
 		}
 		text += say("counted by %s %s: visitors of each day %v, page views %v\n", visit.CountedBy(source), visit.Range{From: told[0].Day, To: to},
@@ -49,8 +49,8 @@ func toldText(told []ToldDay) (text string) {
 	return text
 }
 
-// plus is a sum, which is not known where a part of it is not.
-func plus(sum, n int64) int64 {
+// Plus is a sum, which is not known where a part of it is not.
+func Plus(sum, n int64) int64 {
 	if sum == Unknown || n == Unknown {
 		return Unknown
 	}

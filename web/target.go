@@ -92,6 +92,9 @@ type chart struct {
 	Bars    []barRow
 	Notes   []note
 	Source  source
+
+	Told      []string // who has counted until when
+	ToldViews string   // link to page views, where they tell of visitors nothing; "": they do
 }
 
 type barRow struct {
@@ -204,7 +207,6 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	if v.app.Names {
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
-	page.Tiles = v.tiles(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
 	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.goals, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
@@ -215,6 +217,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 			return nil, err
 		}
 	}
+	page.numbers(v, numbers.Rows)
 	return page, nil
 }
 
@@ -260,7 +263,8 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
-	plot.Summary = c.Summary
+	c.told(v, plot.Bars)
+	plot.Summary = strings.TrimSpace(c.Summary + " " + strings.Join(c.Told, " "))
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given

@@ -90,9 +90,10 @@ type view struct {
 	onePage bool   // it is told how many saw one page alone
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
 
-	where  []string // conditions: what is looked at are the visitors for whom they hold; none: all
-	known  int32    // from which day on it is known with what all came; 0: on all days
-	erased int64    // days of visitors who were erased, and are in no number of them
+	told   []report.ToldDay // by others, of what is looked at
+	where  []string         // conditions: what is looked at are the visitors for whom they hold; none: all
+	known  int32            // from which day on it is known with what all came; 0: on all days
+	erased int64            // days of visitors who were erased, and are in no number of them
 }
 
 // hourly is the period of a chart of one day, and the tag that it shows.

@@ -238,7 +238,8 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 			return v, err
 		}
 	}
-	return v, nil
+	err = d.readTold(ctx, &v)
+	return v, err
 }
 
 // Target makes the page of a site, or of one of its pages.

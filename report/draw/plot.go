@@ -29,6 +29,7 @@ type PlotBar struct {
 	Before        int64 // visitors of the period that it is compared with
 	Beside        bool  // it is not what was asked for, but beside it
 	Noted         bool  // something was noted of it
+	Told          int64 // others have counted so many, which stand upon it in another shade
 }
 
 // Measures of a plot in pixels.
@@ -87,7 +88,7 @@ func (p Plot) plot() string {
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
 	for _, bar := range p.Bars {
-		most = max(most, bar.Visitors, bar.Before)
+		most = max(most, bar.Visitors+bar.Told, bar.Before)
 	}
 	for step := int64(1); ; step *= 10 {
 		for _, round := range []int64{step, 2 * step, 5 * step} {
@@ -136,6 +137,11 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	}
 	if bar.New > 0 {
 		fmt.Fprintf(out, `<rect class="new" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, fresh, wide, zero-fresh)
+	}
+	if bar.Told > 0 {
+		top := p.y(bar.Visitors+bar.Told, top)
+		fmt.Fprintf(out, `<rect class="others" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, top, wide, all-top)
+		all = top
 	}
 	if bar.Noted {
 		middle := x + step/2

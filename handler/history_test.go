@@ -1,0 +1,101 @@
+package handler
+
+import (
+	"fmt"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/account"
+	"footfall/counter/desk"
+)
+
+// history gives app demo what GoatCounter has counted of hhui.top on the 40 days up to the second that was
+// counted here: page views, and of two thirds of these days visitors.
+func (e *edge) history(visitors string) {
+	e.t.Helper()
+	e.Exec(e.t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = 'demo'`)
+	e.Exec(e.t, `INSERT INTO history_days (app_id, import_id, day_id, site)
+		SELECT i.app_id, i.id, to_char(date '2019-06-30' - d, 'YYYYMMDD')::integer, 'hhui.top'
+		FROM history_imports AS i, generate_series(0, 39) AS d`)
+	e.Exec(e.t, `INSERT INTO history (day, uri, page_views, visitors, new_visitors)
+		SELECT d.id, u, 10, `+visitors+`, NULL FROM history_days AS d, unnest('{hhui.top,hhui.top/home}'::text[]) AS u`)
+}
+
+// What others have counted stands in another shade beside what was counted here, and numbers say how much
+// of them it is, or why they are not known.
+func TestHistoryOnTheDashboard(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	e.history("4")
+	w := newInternet(e)
+	session := e.SignIn(t, desk.Owner, account.Rights{})
+	service, err := url.Parse(w.public)
+	require.NoError(t, err)
+	w.rest = httputil.NewSingleHostReverseProxy(service)
+	b, script := w.drive(t), axe(t)
+	const base = "http://dash.example"
+	b.open(base + "/enter")
+	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
+	text := func(path string) (is string) {
+		b.open(base + path)
+		b.ask(`document.querySelector('main').innerText`, &is)
+		return is
+	}
+	const until = "Counted by GoatCounter until 28 June 2019."
+	drawn := func() (n int) { b.ask(`document.querySelectorAll('.plot .others').length`, &n); return n }
+	for _, path := range []string{"/dash/demo/hhui.top", "/dash/demo/hhui.top?path=/home"} {
+		is := text(path + map[bool]string{true: "?", false: "&"}[path[len(path)-1] == 'p'] + "range=30d")
+		assert.Contains(t, is, until, path)
+		assert.Regexp(t, `(?i)Visitors\s+–\s+others have counted some of these days: who came again nobody can tell`, is, path)
+		assert.Regexp(t, `(?i)Visits\s+115\s+112 of them counted by others`, is, path)
+		assert.Regexp(t, `(?i)new\s+–\s+not told by others`, is, path)
+		assert.Equal(t, 28, drawn(), path)
+		assertAccessible(t, b, script)
+	}
+	for _, look := range []struct {
+		wide   int
+		scheme string
+	}{{1280, "light"}, {390, "dark"}} {
+		b.look(look.wide, look.scheme)
+		for name, query := range map[string]string{"30d": "?range=30d", "all": "?range=all", "week": "?range=all&period=week"} {
+			b.open(base + "/dash/demo/hhui.top" + query)
+			var wide int
+			b.ask(`document.documentElement.scrollWidth`, &wide)
+			assert.LessOrEqual(t, wide, look.wide)
+			b.shot(fmt.Sprintf("history-%s-%s", name, look.scheme))
+		}
+	}
+	b.look(1280, "light")
+
+	// A single day has visitors; days of which nothing was counted here, too.
+	is := text("/dash/demo/hhui.top?from=20190620&to=20190620")
+	assert.Regexp(t, `(?i)Visitors\s+4\s+4 of them counted by others`, is)
+	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
+	assert.Contains(t, is, "Counted by GoatCounter until 20 June 2019.")
+	assert.Regexp(t, `(?i)Page views\s+200\s+200 of them counted by others`, is)
+	// A filter knows nothing of it, and days that were counted here are shown as they were.
+	assert.NotContains(t, text("/dash/demo/hhui.top?range=30d&where=page:/home"), "GoatCounter")
+	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")
+	assert.NotContains(t, is, "of them counted by others")
+	assert.Contains(t, is, until, "beside them")
+
+	// All shows the offset, never the offset and history.
+	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)
+	is = text("/dash/demo/hhui.top?range=all")
+	assert.Regexp(t, `(?i)Page views\s+6\s`, is)
+	assert.Contains(t, is, "406 page views")
+	assert.Contains(t, is, until)
+
+	// Where visitors are not told, that is said.
+	e.Exec(t, `UPDATE history SET visitors = NULL`)
+	is = text("/dash/demo/hhui.top?range=30d")
+	assert.Contains(t, is, "Of visitors it tells nothing: page views.")
+	assert.Zero(t, drawn())
+	text("/dash/demo/hhui.top?range=30d&chart=views")
+	assert.Equal(t, 28, drawn())
+}

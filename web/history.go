@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"footfall/report"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// told is what others have counted on days of a range. Visitors are those of each day, added up; a number
+// that is not known of all days is report.Unknown.
+type told struct {
+	days                 int
+	visitors, fresh, hot int64
+}
+
+// readTold reads what others have counted of what is looked at, in the range and what its chart has before
+// it. Days can be shown from the first of it on. Under a filter nobody knows.
+func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
+	if v.site == "" || len(v.where) > 0 || v.since == 0 {
+		return nil
+	}
+	in := visit.Range{From: min(v.in.From, visit.LastDays(chartedDays, v.in.To).From), To: v.in.To}
+	v.told, err = d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
+	if len(v.told) > 0 {
+		v.since = min(v.since, v.told[0].Day)
+	}
+	return err
+}
+
+func (v view) toldIn(in visit.Range) (t told) {
+	for _, d := range v.told {
+		if d.Day >= in.From && d.Day <= in.To {
+			t = told{t.days + 1, report.Plus(t.visitors, d.Pv), report.Plus(t.fresh, d.NewVisitors), report.Plus(t.hot, d.Hot)}
+		}
+	}
+	return t
+}
+
+// toldBy says until when which others have counted, a sentence for each.
+func (v view) toldBy(in visit.Range) (says []string) {
+	var sources []string
+	last := map[string]int32{}
+	for _, d := range v.told {
+		if d.Day >= in.From && d.Day <= in.To {
+			if last[d.Source] == 0 {
+				sources = append(sources, d.Source)
+			}
+			last[d.Source] = d.Day
+		}
+	}
+	for _, source := range sources {
+		says = append(says, v.say("history.until", "source", visit.CountedBy(source), "day", v.app.words().LongDay(last[source])))
+	}
+	return says
+}
+
+// beside are the numbers of a range with what others have counted in it. Who came on several days nobody
+// can tell of these.
+func (t told) beside(n report.Numbers, days int) report.Numbers {
+	if t.days == 0 {
+		return n
+	}
+	n.Pv, n.Hot, n.NewVisitors = report.Plus(n.Pv, t.visitors), report.Plus(n.Hot, t.hot), report.Plus(n.NewVisitors, t.fresh)
+	if n.Uniques, n.Exact = report.Unknown, true; days == 1 {
+		n.Uniques = t.visitors
+	}
+	return n
+}
+
+// numbers makes the tiles of a range, with what others have counted in it, which is not compared: of all days
+// the offset stands for the same visits.
+func (page *targetPage) numbers(v view, rows []report.Numbers) {
+	told := v.toldIn(v.stretch().In)
+	page.OnlySums = page.OnlySums || told.days > 0
+	if page.AllTime != nil {
+		told.days = 0
+	}
+	rows[0] = told.beside(rows[0], v.stretch().In.Days())
+	page.Tiles = v.tiles(rows)
+	told.explain(v, page.Tiles)
+}
+
+// explain says in tiles how much of them others have counted, or why a number is a dash.
+func (t told) explain(v view, tiles []tile) {
+	if t.days == 0 {
+		return
+	}
+	for name, of := range map[string]int64{"visitors": t.visitors, "new": t.fresh, "visits": t.visitors, "views": t.hot} {
+		at := slices.IndexFunc(tiles, func(t tile) bool { return t.Name == v.say("numbers."+name) })
+		switch {
+		case at < 0:
+		case name == "visitors" && v.stretch().In.Days() > 1:
+			tiles[at].Means = v.say("history.uniques")
+		case of == report.Unknown:
+			tiles[at].Means = v.say("history.not-told")
+		default:
+			tiles[at].Means = v.say("history.part", "number", v.number(of))
+		}
+	}
+}
+
+// told puts what others have counted into a chart that has been read: beside its bars, and into the table.
+// plotted are its bars as they are drawn.
+func (c *chart) told(v view, plotted []draw.PlotBar) {
+	if c.ByHour || len(c.Bars) == 0 {
+		return
+	}
+	l, all := v.app.words(), visit.Range{From: c.Bars[0].FirstDay, To: c.Bars[len(c.Bars)-1].LastDay}
+	c.Told = v.toldBy(all)
+	if sum := v.toldIn(all); sum.visitors == report.Unknown && !c.Views {
+		c.ToldViews = c.Shows[1].Link
+	}
+	for i := range c.Bars {
+		b := &c.Bars[i]
+		in := visit.Range{From: b.FirstDay, To: b.LastDay}
+		t := v.toldIn(in)
+		if t.days == 0 {
+			continue
+		}
+		plotted[i].Told = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
+		text := l.Say("history.bar", "sources", strings.Join(v.toldBy(in), " "), "visitors", v.number(t.visitors), "views", v.number(t.hot))
+		if plotted[i].Label += "; " + text; b.Pv+b.Hot == 0 {
+			plotted[i].Label = b.Label + ": " + text
+		}
+		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
+		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
+	}
+	if all.To < v.began { // of what was counted here there is nothing to say
+		c.Summary = ""
+	}
+}
