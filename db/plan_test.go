@@ -179,7 +179,7 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"pages": {report.PagesAfter, []any{"small", 0, 99991231, 0, 0, 0, "", "", "", 101}},
+		"pages": {report.PagesAfter, []any{"small", 0, 99991231, 0, 0, 0, "", "", "", "", 101}},
 		"sites": {report.SitesAfter, []any{"small", "", 101}},
 	} {
 		var plan string

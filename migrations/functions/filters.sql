@@ -133,7 +133,7 @@ LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
 AS $$
     SELECT CASE
-               WHEN cardinality(ids) <= 8 THEN format('v.tags && %L', ids)
+               WHEN cardinality(ids) <= 8 THEN '(' || coalesce((SELECT string_agg(format('%s = ANY (v.tags)', i.id), ' OR ') FROM unnest(ids) AS i (id)), 'false') || ')'
                ELSE format('EXISTS (SELECT FROM unnest(v.tags) AS t (id) WHERE t.id = ANY (%L))', ids)
            END
 $$;
@@ -383,6 +383,11 @@ COMMENT ON FUNCTION filter_rows(text) IS 'The rows of a query that begins with o
 -- among the parts, it comes last: from which day on all is known (0: on all days), and how many visitors
 -- of these days were erased; unless it is 0, nothing else comes.
 --
+-- Rows of pages are joined with u, each visitor once with their days, which stays in the processor's cache
+-- where f does not. Who is unbroken was at the site on no other day between the first and the last of these:
+-- then a row of a page is their first one if they had not been there since that first day, and nobody need
+-- be told apart to count them.
+--
 -- What is not asked for is no part of the query. To compile what runs for a second takes half of that.
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
@@ -400,6 +405,9 @@ DECLARE
           AND 'events' = ANY (parts)
         GROUP BY d.page_id
         LIMIT 10001);
+    deleted bigint[]; -- of whose rows it is not known when the visitor was there before
+    days_of CONSTANT text := ', u AS (SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh, array_agg(f.day_id) AS days, min(f.day_id) AS first_day, '
+                             'NOT %8$L AND sum(f.previous_day) - min(f.previous_day) = sum(f.day_id) - max(f.day_id) AS unbroken FROM f GROUP BY f.ip)';
     f       record;
     begins  integer  := from_day;
     unknown integer;
@@ -411,6 +419,7 @@ BEGIN
     END IF;
     f := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}' OR parts && '{tags,since}', events);
     unknown := f.gone;
+    deleted := ARRAY(SELECT p.id FROM pages AS p WHERE p.site_id = ANY (f.sites) AND p.uri LIKE '%/(deleted)%' AND 'pages' = ANY (parts));
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
@@ -426,7 +435,7 @@ BEGIN
                 FROM g $x$,
             CASE WHEN 'numbers' = ANY (parts) THEN $x$
                 SELECT 'numbers', NULL, NULL, NULL, count(*), coalesce(sum(v.fresh), 0), coalesce(sum(v.pv), 0), 1
-                FROM v $x$ END,
+                FROM %12$I AS v $x$ END,
             CASE WHEN 'days' = ANY (parts) AND period = 'day' THEN $x$
                 SELECT 'days', f.day_id, NULL, NULL, count(*), count(*) FILTER (WHERE f.previous_day = 0), count(*), f.day_id
                 FROM f
@@ -483,13 +492,17 @@ BEGIN
             CASE WHEN 'pages' = ANY (parts) THEN $x$
                 SELECT 'pages', NULL, (SELECT h.title FROM titles AS h WHERE h.page_id = n.page_id), o.uri, n.visitors, CASE WHEN o.uri LIKE '%%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
                 FROM (
-                    SELECT o.page_id, count(*) AS visitors, sum(o.fresh) AS fresh, sum(o.pv) AS pv,
+                    SELECT o.page_id, sum(o.visitors)::bigint AS visitors, sum(o.fresh) AS fresh, sum(o.pv) AS pv,
                            row_number() OVER (ORDER BY sum(o.pv) DESC, o.page_id) AS place
                     FROM (
-                        SELECT p.page_id, p.ip, count(*) AS pv, count(*) FILTER (WHERE p.previous_day = 0) AS fresh
-                        FROM p
+                        SELECT p.page_id, count(*) AS pv, count(*) FILTER (WHERE p.previous_day = 0) AS fresh,
+                               CASE WHEN w.ip IS NULL THEN count(*) FILTER (WHERE p.previous_day < u.first_day) ELSE 1 END AS visitors
+                        FROM visits AS p
+                        JOIN u ON u.ip = p.ip AND p.day_id = ANY (u.days)
+                        CROSS JOIN LATERAL (SELECT CASE WHEN NOT u.unbroken OR p.page_id = ANY (%9$L) THEN p.ip END AS ip) AS w
                         WHERE p.page_id = ANY (ARRAY(SELECT o.id FROM pages AS o WHERE o.site_id = ANY (%7$L)))
-                        GROUP BY p.page_id, p.ip
+                          AND p.day_id BETWEEN %10$s AND %11$s
+                        GROUP BY p.page_id, w.ip
                     ) AS o
                     GROUP BY o.page_id
                 ) AS n
@@ -506,10 +519,11 @@ BEGIN
                 WHERE n.place <= %4$L $x$ END];
         FOR part, day_id, name, value, visitors, new_visitors, pv IN
             SELECT *
-            FROM filter_rows(f.query || format(
-                'SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint FROM (' || array_to_string(told, ' UNION ALL ') || ') AS o
+            FROM filter_rows(f.query || format(CASE WHEN 'pages' = ANY (parts) THEN days_of ELSE '' END || '
+                SELECT o.part, o.day_id, o.name, o.value, o.visitors, o.fresh::bigint, o.pv::bigint FROM (' || array_to_string(told, ' UNION ALL ') || ') AS o
                  ORDER BY o.part <> ''unknown'', o.part, CASE o.part WHEN ''tags'' THEN array_position(%3$L::text[], o.name) END, o.place',
-                period, begins, names, most_values, most_pages, events, f.sites, f.site_id IS NULL))
+                period, begins, names, most_values, most_pages, events, f.sites, f.site_id IS NULL, deleted, from_day, to_day,
+                CASE WHEN 'pages' = ANY (parts) THEN 'u' ELSE 'v' END))
                 AS r (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
         LOOP
             IF part = 'unknown' THEN
