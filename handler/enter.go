@@ -200,6 +200,10 @@ func (d *dashboard) formUpTo(c echo.Context, most int64) (url.Values, error) {
 	if err := d.ownForms.Check(r); err != nil {
 		return nil, visit.Errorf(visit.Forbidden, "form", "it came from a page of another site: open the page here, and send it again")
 	}
+	if most > mostGiven && strings.HasPrefix(r.Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) { // a page of settings
+		err := readUpload(c.Response(), r)
+		return r.PostForm, err
+	}
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		return nil, visit.Errorf(visit.Invalid, "form", "it could not be read: send it again")

@@ -1,7 +1,11 @@
 package handler
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"testing"
@@ -23,6 +27,67 @@ func (e *edge) history(visitors string) {
 		FROM history_imports AS i, generate_series(0, 39) AS d`)
 	e.Exec(e.t, `INSERT INTO history (day, uri, page_views, visitors, new_visitors)
 		SELECT d.id, u, 10, `+visitors+`, NULL FROM history_days AS d, unnest('{hhui.top,hhui.top/home}'::text[]) AS u`)
+}
+
+// Who may change an app brings its history along, and takes it back.
+func TestHistoryIsUploaded(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	max := e.changes("Max", "shop")
+	send := func(as *person, text string, form ...string) answer {
+		t.Helper()
+		var body bytes.Buffer
+		w := multipart.NewWriter(&body)
+		for i := 0; i < len(form); i += 2 {
+			require.NoError(t, w.WriteField(form[i], form[i+1]))
+		}
+		if text != "" {
+			file, err := w.CreateFormFile("file", "a.csv")
+			require.NoError(t, err)
+			_, _ = io.WriteString(file, text)
+		}
+		require.NoError(t, w.Close())
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.public+"/settings/shop", &body)
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", w.FormDataContentType())
+		r.Header.Set("Cookie", as.cookie())
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		read, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return answer{response.StatusCode, response.Header, string(read)}
+	}
+	days := func() int64 { t.Helper(); return e.One(t, `SELECT count(*) FROM history_days`) }
+	const text = "day,page,page_views\n2019-05-03,/a,9\n2019-05-04,/<b>,3\n"
+	a := send(max, text, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
+	require.Equal(t, 200, a.status, a.body)
+	assert.Contains(t, a.body, "Nothing is imported yet. 2 lines read; days of sites: 2 added")
+	assert.Contains(t, a.body, "<bdi>example.com/%3Cb%3E</bdi>")
+	assert.Zero(t, days())
+	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "offsets", "true")
+	assert.Contains(t, a.body, "Imported. 2 lines read")
+	assert.Contains(t, a.body, "another counter")
+	assert.Equal(t, []int64{2, 3}, []int64{days(), e.One(t, `SELECT count(*) FROM offsets`)})
+	for _, wrong := range []struct {
+		text, from, site, says string
+	}{
+		{"day,page,page_views\n2019-05-03,/a,<i>\n", "csv", "example.com",
+			"a.csv, line 2, column page_views: &#34;&lt;i&gt;&#34; is not a number"},
+		{text, "nobody", "example.com", "&#34;nobody&#34; is not known"}, {text, "csv", "other.example", "app shop does not count other.example"},
+		{"PK\x03\x04", "csv", "", "it is damaged, or ends early"}, {"", "csv", "", "choose a file"},
+	} {
+		a = send(max, wrong.text, "do", "import history", "from", wrong.from, "site", wrong.site)
+		require.Equal(t, 400, a.status, a.body)
+		assert.Contains(t, a.body, wrong.says)
+	}
+	assert.Equal(t, 403, send(e.member("Lena", "shop"), text, "do", "import history", "from", "csv").status)
+	assert.Equal(t, int64(2), days())
+	assert.Equal(t, []string{"account Max | history | a.csv, 2 days added, 0 days replaced"},
+		e.texts(`SELECT concat_ws(' | ', who, what, is_now) FROM changes WHERE what = 'history'`))
+	assert.Contains(t, max.sends("/settings/shop", "do", "remove history", "one", "1").body, "All days that this import has brought go.")
+	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
+	assert.Zero(t, days())
 }
 
 // What others have counted stands in another shade beside what was counted here, and numbers say how much

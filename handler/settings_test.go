@@ -412,7 +412,7 @@ func TestRightsOfSettings(t *testing.T) {
 		calls = append(calls, call{"/settings/shop", "add", thing.Name, "changing, owner"},
 			call{"/settings/shop", "remove", thing.Name, "changing, owner"})
 	}
-	for _, do := range []string{"", "set", "test", "show", "erase", "delete page", "delete", "nonsense"} {
+	for _, do := range []string{"", "set", "test", "show", "erase", "delete page", "import history", "remove history", "delete", "nonsense"} {
 		calls = append(calls, call{"/settings/shop", do, "", "changing, owner"})
 	}
 	for _, do := range []string{"add", "remove", "invite", "link", "rights", "remove account"} {

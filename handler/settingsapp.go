@@ -40,6 +40,10 @@ func (p *changing) doInApp() (then string, err error) {
 		}
 		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
 		return p.done("erased"), err
+	case do == "import history":
+		return "", p.importHistory()
+	case do == "remove history":
+		return p.removeHistory(one)
 	case do == "delete page":
 		return p.deletePage()
 	case do == "delete":
@@ -235,7 +239,11 @@ func (p *changing) showThings() error {
 			p.page.Sections = append(p.page.Sections, s)
 		}
 	}
-	p.page.Sections = append(p.page.Sections,
+	history, err := p.history()
+	if err != nil {
+		return err
+	}
+	p.page.Sections = append(p.page.Sections, history,
 		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show what is stored", "show", "", "",
 			web.Field{Name: "visitor", Label: "Address or id", Help: p.helpFor("visitor <visitor>"), Kind: "text"})}},
 		web.Section{ID: "delete", Title: "Delete", Forms: []web.Form{

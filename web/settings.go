@@ -1,6 +1,9 @@
 package web
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Settings is a page on which something is changed: sections, each with a table and forms.
 type Settings struct {
@@ -47,7 +50,7 @@ type Form struct {
 // Field is a field of a form. Problem is with what was typed.
 type Field struct {
 	Name, Label, Help, Value, Problem string
-	Kind                              string // text, lines, select, beside (a select beside its label), checks, check, password
+	Kind                              string // text, lines, select, beside (a select beside its label), file, checks, check, password
 	Choices                           []Choice
 	Offered                           []string // for a text
 	Was                               *string  // sent, too: the value that the page has shown
@@ -102,6 +105,11 @@ func (f Form) Wrong() bool {
 		}
 	}
 	return false
+}
+
+// HasFile reports whether a file is sent with a form.
+func (f Form) HasFile() bool {
+	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Kind == "file" })
 }
 
 // Rows is how many lines a field shows.

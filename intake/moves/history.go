@@ -42,8 +42,12 @@ const mostFaults = 100
 // Faults; unless they are left out, it fails where there is one.
 func (h *History) Read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong = 0, map[string]int64{}, nil, 0
+	known := slices.IndexFunc(forms, func(f form) bool { return f.source == h.Source })
+	if known < 0 {
+		return visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source, strings.Join(Sources(), ", "))
+	}
+	h.form = forms[known]
 	for i, f := range h.Files {
-		h.form = forms[slices.IndexFunc(forms, func(f form) bool { return f.source == h.Source })]
 		for _, other := range h.Files[:i] {
 			if other.Name == f.Name {
 				return fault("%s: it is named twice", f.Name)

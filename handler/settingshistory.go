@@ -1,0 +1,111 @@
+package handler
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"footfall/admin"
+	"footfall/intake/moves"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// What may be uploaded: larger exports are imported in the shell.
+const (
+	mostUploaded   = 256 << 20 // bytes
+	mostInMemory   = 8 << 20   // of these; the rest goes to files
+	uploadedWithin = 10 * time.Minute
+)
+
+// readUpload reads a form that has files.
+func readUpload(w http.ResponseWriter, r *http.Request) error {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // it can be
+	r.Body = http.MaxBytesReader(w, r.Body, mostUploaded)
+	if err := r.ParseMultipartForm(mostInMemory); err != nil {
+		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it by footfall history import",
+			mostUploaded>>20)
+	}
+	return nil
+}
+
+// importHistory imports files that were sent, or tells what would be imported.
+func (p *changing) importHistory() error {
+	sent := p.c.Request().MultipartForm
+	if sent == nil || len(sent.File["file"]) == 0 {
+		return visit.Errorf(visit.Invalid, "file", "choose a file")
+	}
+	ctx, h := atLength(p.c), &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true"}
+	into := admin.History{App: p.app, Source: h.Source, Site: strings.TrimSpace(p.form.Get("site")), AreParts: moves.AreParts(h.Source),
+		Offsets: p.form.Get("offsets") == "true", Try: p.form.Get("try") == "true"}
+	for _, header := range sent.File["file"] {
+		file, err := header.Open()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() //nolint:gocritic // they stay open until the end
+		h.Files, into.Files = append(h.Files, moves.File{Name: header.Filename, From: file}), append(into.Files, header.Filename)
+	}
+	done, err := p.admin.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.Read(ctx, to) })
+	if err != nil && !admin.IsBehind(err) {
+		return err
+	}
+	if p.page.Said = "Imported. " + h.Said(&done); into.Try {
+		p.page.Said = "Nothing is imported yet. " + h.Said(&done)
+		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
+			"New"}}
+		for _, d := range done.First {
+			row := web.Row{Cells: []string{visit.DayText(d.DayID), visit.Shown(d.Uri)}}
+			for _, n := range []int64{d.PageViews, d.Visits, d.Visitors, d.NewVisitors} {
+				row.Cells = append(row.Cells, strings.Replace(strconv.FormatInt(n, 10), "-1", "–", 1))
+			}
+			s.Rows = append(s.Rows, row)
+		}
+		p.shown = append(p.shown, s)
+	}
+	return err
+}
+
+// removeHistory takes an import back.
+func (p *changing) removeHistory(one string) (then string, err error) {
+	number, err := strconv.ParseInt(one, 10, 32)
+	if err != nil {
+		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
+	}
+	if !p.sure("Remove it", "", "All days that this import has brought go. It can be imported again.") {
+		return "", nil
+	}
+	_, err = p.admin.RemoveHistory(atLength(p.c), p.app, int32(number))
+	return p.done("removed"), err
+}
+
+// history shows the imports of an app, and the form of another one.
+func (p *changing) history() (s web.Section, err error) {
+	imports, err := p.admin.HistoryImports(p.c.Request().Context(), p.app)
+	s = web.Section{ID: "history", Title: "History by day", Text: p.helpFor("history"),
+		Columns: []string{"Number", "Counted by", "Hosts", "Days", "Files"}}
+	for _, i := range imports {
+		one := fmt.Sprint(i.ID)
+		f := p.newForm("Remove …", "remove history", "", one)
+		f.Of = one
+		in := visit.Range{From: i.FirstDay, To: i.LastDay}
+		s.Rows = append(s.Rows, web.Row{Cells: []string{one, visit.CountedBy(i.Source), i.Sites, fmt.Sprintf("%d %s", i.Days, in),
+			strings.Join(i.Files, ", ")}, Forms: []web.Form{f}})
+	}
+	from := web.Field{Name: "from", Label: "Who counted", Kind: "select", Help: p.helpFor("history import --from")}
+	for _, source := range moves.Sources() {
+		from.Choices = append(from.Choices, web.Choice{Value: source})
+	}
+	f := p.newForm("Import", "import history", "", "", from,
+		web.Field{Name: "file", Label: "Files", Kind: "file", Help: fmt.Sprintf("%s Up to %d MB.", p.helpFor("history import"),
+			mostUploaded>>20)},
+		web.Field{Name: "site", Label: "Host", Kind: "text", Optional: true, Help: p.helpFor("history import --site")},
+		web.Field{Name: "offsets", Label: "Totals, too", Kind: "check", Help: p.helpFor("history import --offsets")},
+		web.Field{Name: "skip", Label: "Leave out what is not understood", Kind: "check", Help: p.helpFor("history import --skip")},
+		web.Field{Name: "try", Label: "Try first", Kind: "check", Help: p.helpFor("history import --dry-run")})
+	f.Folded = "Import what others have counted"
+	s.Forms = []web.Form{f}
+	return s, err
+}
