@@ -208,16 +208,18 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.events, d.goals, d.pages, d.onePage, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.chart, d.events, d.goals, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
-		parts = parts[1:6]
+		parts = parts[:5]
+	} else if err := d.allTime(ctx, v, page); err != nil {
+		return nil, err
 	}
+	page.numbers(v, numbers.Rows) // the hours of a day say how much they have changed
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
 		}
 	}
-	page.numbers(v, numbers.Rows)
 	return page, nil
 }
 
