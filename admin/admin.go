@@ -232,7 +232,7 @@ func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
 		apps = make([]db.App, len(rows))
 		for i, row := range rows {
 			apps[i] = db.App{ID: row.ID, Name: row.Name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access,
-				Sites: row.Sites, KeepQuery: row.KeepQuery, Visitor: row.Visitor, SecretID: row.SecretID}
+				Sites: row.Sites, KeepQuery: row.KeepQuery, Visitor: row.Visitor, SecretID: row.SecretID, HashedAs: row.HashedAs}
 		}
 		return err
 	})

@@ -11,3 +11,11 @@ type DayKey struct {
 	// Hashed with the address; worth nothing without the secret that is kept elsewhere.
 	Key []byte
 }
+
+// Tags of batches that tag_days does not have yet, for a second or so.
+type TagNews struct {
+	// What each pair of target and visitor was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before. Null: all were that.
+	Verdicts []int16
+	// For each pair that has tags: its place among the pairs, from 0, its target, its day less that of the pair before, how many tags it has, and these. Numbers are zigzag varints.
+	Tags []byte
+}

@@ -38,7 +38,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -76,6 +76,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.Titles,
 		&i.HeldUntil,
 		&i.HashedFrom,
+		&i.HashedAs,
 	)
 	return i, err
 }
@@ -202,7 +203,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as
 FROM apps
 ORDER BY name
 `
@@ -245,6 +246,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.Titles,
 			&i.HeldUntil,
 			&i.HashedFrom,
+			&i.HashedAs,
 		); err != nil {
 			return nil, err
 		}
@@ -270,7 +272,7 @@ func (q *Queries) AppsListen(ctx context.Context) error {
 }
 
 const AppsToRead = `-- name: AppsToRead :many
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as
 FROM apps
 ORDER BY name
 `
@@ -285,6 +287,7 @@ type AppsToReadRow struct {
 	KeepQuery  []string
 	Visitor    string
 	SecretID   []byte
+	HashedAs   *int32
 }
 
 // All apps, by name, with what reports on them go by, which is all that footfall_report may read of
@@ -308,6 +311,7 @@ func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 			&i.KeepQuery,
 			&i.Visitor,
 			&i.SecretID,
+			&i.HashedAs,
 		); err != nil {
 			return nil, err
 		}

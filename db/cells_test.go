@@ -225,7 +225,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	undo := []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.titles`, `DROP TABLE cell.history, cell.history_days, cell.history_imports`,
-		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`,
+		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`, `ALTER TABLE cell.apps DROP COLUMN hashed_as CASCADE`,
 		`DROP TABLE cell.changes`, `DROP TABLE cell.admin_keys`, `DROP TABLE cell.log_samples`,
 		`DROP TABLE cell.account_links, cell.account_sessions, cell.account_apps, cell.accounts`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,

@@ -136,6 +136,11 @@ func answerOf(err error) *pgconn.PgError {
 // IsDenied reports whether the role of a session has not the right to do what it was asked for.
 func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
 
+// Violates reports whether a constraint of the tables has kept something out.
+func Violates(err error, constraint string) bool {
+	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // in a cell a number follows
+}
+
 // IsNoText reports whether the database was given what is no text: U+0000, or no UTF-8.
 func IsNoText(err error) bool { return answerOf(err).Code == "22021" }
 

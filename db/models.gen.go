@@ -62,6 +62,8 @@ type App struct {
 	HeldUntil *time.Time
 	// Sketches of days before it are of addresses, those from it on of hashes. 0: all are of one kind.
 	HashedFrom int32
+	// The number of the app as which its visitors are hashed, where it was loaded from an export. Null: its own.
+	HashedAs *int32
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

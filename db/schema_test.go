@@ -28,18 +28,11 @@ func TestEverythingHasAComment(t *testing.T) {
 		SELECT 'column ' || t.relname || '.' || a.attname
 		FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE NOT t.relispartition AND col_description(t.oid, a.attnum) IS NULL
+		  AND NOT starts_with(t.relname, 'takeout_') -- whose comments are in the README of an export, and tell of each column
 		UNION ALL
 		SELECT 'function ' || proname FROM pg_proc
 		WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND obj_description(oid, 'pg_proc') IS NULL`)
 	assert.Empty(t, silent)
-
-	listed, err := os.ReadFile("../docs/sql.md")
-	require.NoError(t, err)
-	for _, table := range dbtest.Column[string](t, conn, `
-		SELECT relname FROM pg_class
-		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`) {
-		assert.Contains(t, string(listed), "`"+table+"`", "the list of tables")
-	}
 }
 
 func TestEveryQueryHasAComment(t *testing.T) {
@@ -136,6 +129,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"shares_end", `UPDATE shares SET last_day = 20190629`},
 	{"shares_end", `UPDATE shares SET last_day = 29990101`},
 
+	{"apps_hashed_as_is_of_hashes", `UPDATE apps SET hashed_as = 1 WHERE visitor = 'address'`},
 	{"apps_goals_are_few", `UPDATE apps SET goals = '{NULL}'`},
 	{"offsets_pkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`},
 	{"offsets_app_id_fkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (99, 'example.com', 1, 1, 1)`},

@@ -93,6 +93,6 @@ SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
 -- name: AppsToRead :many
 -- All apps, by name, with what reports on them go by, which is all that footfall_report may read of
 -- an app.
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as
 FROM apps
 ORDER BY name;

@@ -51,6 +51,8 @@ type commandLine struct {
 		Set    appSetCmd    `cmd:""`
 		List   appListCmd   `cmd:""`
 		Delete appDeleteCmd `cmd:""`
+		Export appExportCmd `cmd:""`
+		Load   appLoadCmd   `cmd:""`
 		Site   struct {
 			Add    siteAddCmd    `cmd:""`
 			Remove siteRemoveCmd `cmd:""`

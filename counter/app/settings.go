@@ -121,7 +121,7 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 	case row.Visitor != was && len(secret) == 0:
 		return visit.Errorf(visit.Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
 	case row.Visitor != was:
-		row.SecretID = secret.id()
+		row.SecretID = secret.ID()
 	}
 	return nil
 }

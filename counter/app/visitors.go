@@ -66,7 +66,7 @@ func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	if err := checkVisitor("visitor", id); err != nil {
 		return netip.Addr{}, err
 	}
-	return secret.hashOf(a.ID, ByID, id), nil
+	return secret.hashOf(a.hashedAs(), ByID, id), nil
 }
 
 // VisitorByAddress returns the visitor that an address stands for. Where browsers behind it are told
@@ -84,7 +84,7 @@ func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agen
 	case ByDay:
 		parts = append(parts, string(dayKey))
 	}
-	return secret.hashOf(a.ID, a.Mode, parts...), nil
+	return secret.hashOf(a.hashedAs(), a.Mode, parts...), nil
 }
 
 // VisitorsByAddress are all whom an address may stand for: where browsers are told apart, one for each.
@@ -101,6 +101,14 @@ func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte
 		visitors = append(visitors, visitor)
 	}
 	return visitors, nil
+}
+
+// hashedAs is the number of the app in hashes of visitors: that which it had where they began.
+func (a *App) hashedAs() int32 {
+	if a.HashedAs != nil {
+		return *a.HashedAs
+	}
+	return a.ID
 }
 
 // hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
@@ -120,8 +128,8 @@ type Secret []byte
 // SecretBytes is the least length of a Secret.
 const SecretBytes = 32
 
-// id tells a secret from others and reveals nothing else about it.
-func (s Secret) id() []byte {
+// ID tells a secret from others and reveals nothing else about it.
+func (s Secret) ID() []byte {
 	if len(s) == 0 {
 		return nil
 	}
@@ -147,7 +155,7 @@ func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
 
 // checkSecret checks that the visitors of an app are hashed with this secret, if with any.
 func checkSecret(row *db.App, secret Secret) error {
-	if row.Visitor == ByAddress || bytes.Equal(row.SecretID, secret.id()) {
+	if row.Visitor == ByAddress || bytes.Equal(row.SecretID, secret.ID()) {
 		return nil
 	}
 	return fmt.Errorf("visitors of app %s are hashed with a secret that this instance does not have: "+

@@ -74,7 +74,7 @@ BEGIN
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
         GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;
-        GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id) ON apps TO footfall_report;
+        GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as) ON apps TO footfall_report;
     END IF;
 
     -- All that is in the schema report, and all that will be: the service answers its callers'

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/docker/go-units"
+
+	"footfall/admin"
+	"footfall/report/draw"
+)
+
+type (
+	appExportCmd struct {
+		ofApp
+		File     string `arg:"" name:"file"`
+		Visitors bool
+	}
+	appLoadCmd struct {
+		File string `arg:"" name:"file"`
+		As   string `placeholder:"NAME"`
+	}
+)
+
+// mostTyped is how long a zip may be that comes on standard input, which is kept in a file until it is
+// loaded: what is in a zip is told at its end.
+const mostTyped = 64 << 30
+
+// run writes an app to a file, which is there as a whole or not at all, or to standard output.
+func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	out, end := p.stdout, func(error) error { return nil }
+	if c.File != standardOutput {
+		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: there is such a file: name another one", c.File)
+		} else if err != nil {
+			return err
+		}
+		out, end = file, func(err error) error {
+			if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+				_ = os.Remove(c.File)
+			}
+			return err
+		}
+	} else if isTerminal(p.stdout) {
+		return errors.New("a zip is nothing for a terminal: name a file, or send it to one")
+	}
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	m, err := a.ExportApp(ctx, c.App, c.Visitors, buffered)
+	if err := end(errors.Join(err, buffered.Flush())); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "exported app %s: %s of %s\n", c.App, draw.Count(rowsOf(m), "row"), draw.Count(int64(len(m.Files)), "file"))
+	if !c.Visitors {
+		fmt.Fprintln(p.stderr, "It has no visitors: it is for other tools, and cannot be loaded. --visitors would write what can.")
+	}
+	return nil
+}
+
+func rowsOf(m *admin.Manifest) (rows int64) {
+	for _, file := range m.Files {
+		rows += file.Rows
+	}
+	return rows
+}
+
+func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	file, err := os.Open(c.File)
+	if c.File == standardOutput {
+		if file, err = spooled(p.stdin); err == nil {
+			defer func() { _ = os.Remove(file.Name()) }()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: it is no file: send it to standard input, and name -", c.File)
+	}
+	m, unable, err := a.LoadApp(ctx, file, info.Size(), c.As)
+	if !isDone(err) {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "loaded app %s, as it was at %s: %s. Keys, links, webhooks and accounts are to be made anew.\n", m.App,
+		m.ExportedAt.Format("2006-01-02 15:04:05 MST"), draw.Count(rowsOf(m), "row"))
+	if unable != nil {
+		fmt.Fprintf(p.stdout, "It can be read here, and counts nothing: %v. Its visits are answered 503 until then.\n", unable)
+	}
+	return err
+}
+
+// spooled keeps standard input in a file for temporary use.
+func spooled(from io.Reader) (*os.File, error) {
+	file, err := os.CreateTemp("", "footfall-load-*.zip")
+	if err != nil {
+		return nil, err
+	}
+	n, err := io.Copy(file, io.LimitReader(from, mostTyped+1))
+	if err == nil && n > mostTyped {
+		err = fmt.Errorf("standard input has more than %s: name a file", units.BytesSize(mostTyped))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+	}
+	return file, nil
+}

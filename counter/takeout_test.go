@@ -1,0 +1,397 @@
+package counter_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/counter/desk"
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// lived is an app that has all that an app may have, told apart in some way: five days, of which the rows
+// of the first are gone and three are closed, tags of its own, late visits, an erased visitor, numbers
+// from elsewhere, history, notes, titles, goals, people.
+func lived(t *testing.T, mode string) *instance {
+	t.Helper()
+	in := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"demo": {
+		Access: ptr("open"), Visitor: &mode, Tags: []string{"default", "plan"}, RetainDays: ptr(0), Goals: []string{"event:signup"},
+		Ignore: []string{"203.0.113.0/24"},
+	}}}), counter.Options{})
+	for day := range 5 {
+		for n := range 30 {
+			in.CountAs(t, mover(mode, n%(8+3*day), day*n))
+		}
+		signup := mover(mode, day, 0)
+		signup.URI, signup.Event = "", "signup"
+		in.CountAs(t, signup)
+		if mode != app.ByDay && day > 0 {
+			late := mover(mode, 3*day, 1)
+			late.At = in.Clock.Now().AddDate(0, 0, -1).Format("2006-01-02T15:04:05Z")
+			in.CountAs(t, late)
+		}
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+	}
+	in.closeAll(t, 20260702)
+	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day, gone_before) VALUES (1, 20260630, 20260630)`)
+	in.Exec(t, `DELETE FROM visits WHERE day_id < 20260630`)
+	if mode != app.ByDay {
+		_, err := in.Admin.EraseVisitor(t.Context(), "demo", mover(mode, 2, 0).IP+mover(mode, 2, 0).Visitor)
+		require.NoError(t, err)
+	}
+	if mode == app.ByID {
+		in.link(t, "cookie:1", "visitor 1")
+		in.has(t, "visitor 1", tag.Tag{Name: "plan", Value: "pro"})
+		in.by(t, "cookie:1", "http://a.example/0")
+	}
+	in.offset(t, "http://a.example/1", 100, 50, 20)
+	_, err := in.Admin.AddNote(t.Context(), "demo", "20260701", "a release, \"quoted\"\u00e9", "a.example")
+	require.NoError(t, err)
+	in.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'Näme, of ' || uri, now() FROM pages WHERE uri LIKE '%/1'`)
+	in.Exec(t, `INSERT INTO history_imports (app_id, source, files) VALUES (1, 'umami', '{"a, b.csv"}')`)
+	in.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site) SELECT 1, id, 20260501, 'a.example' FROM history_imports`)
+	in.Exec(t, `INSERT INTO history (day, uri, page_views, visitors) SELECT id, 'a.example/', 7, NULL FROM history_days`)
+	in.verified(t)
+	return in
+}
+
+// mover is a visit of one of those who come to an app, however they are told apart.
+func mover(mode string, who, page int) counter.Request {
+	r := counter.Request{App: "demo", URI: fmt.Sprintf("http://%s.example/%d", []string{"a", "a", "b"}[page%3], page%4),
+		Referrer: []string{"", "https://google.com/", "https://other.example/x"}[who%3], Language: []string{"de", "en"}[who%2],
+		Tags: tag.Set{{Name: "plan", Value: []string{"pro", "free"}[page%2]}}}
+	if r.Browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"; mode == app.ByID {
+		r.Visitor = fmt.Sprint("visitor ", who)
+	} else {
+		r.IP = fmt.Sprint("192.0.2.", who%256)
+	}
+	return r
+}
+
+// allNumbers are all that is told of an app: what the tables have, without what is another database's
+// own, and every report.
+func (in *instance) allNumbers(t *testing.T, name string) (all []string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)
+	for _, sql := range []string{
+		`SELECT uri, created_at, hot, pv, uv FROM pages JOIN counters ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, day_id, hot, pv, new_visitors, (SELECT s.uri FROM pages s WHERE s.id = d.site_id) FROM pages JOIN days d ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, day_id, previous_day, sum(visitors) FROM pages JOIN returns ON page_id = id WHERE app_id = %d GROUP BY 1, 2, 3`,
+		`SELECT uri, rank, first_day, last_day FROM pages JOIN visitors ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, v.day_id, v.previous_day, r.rank, (SELECT string_agg(name || value, ' ' ORDER BY name) FROM tags g WHERE g.id = ANY (v.tags)),
+			v.tags IS NULL FROM pages JOIN visits v ON page_id = id JOIN visitors r ON r.page_id = v.page_id AND r.ip = v.ip WHERE app_id = %d`,
+		`SELECT uri, day_id, name, value, d.pv, newcomers FROM pages p JOIN tag_days d ON page_id = p.id JOIN tags g ON g.id = tag_id WHERE p.app_id = %d`,
+		`SELECT uri, part, place, places FROM pages JOIN erased_visitors ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, day_id, previous_day, visitors FROM pages JOIN erased_visits ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, day_id, cardinality(entries) FROM pages JOIN sketches ON page_id = id WHERE app_id = %d AND day_id < 20260630`,
+		`SELECT uri, title, told_at FROM pages JOIN titles ON page_id = id WHERE app_id = %d`,
+		`SELECT uri, hot, pv, uv, told FROM offsets WHERE app_id = %d`, `SELECT day_id, site, text FROM notes WHERE app_id = %d`,
+		`SELECT imported_at, source, files, day_id, site, uri, page_views, h.visits, h.visitors, h.new_visitors FROM history_imports i
+			JOIN history_days d ON d.import_id = i.id JOIN history h ON h.day = d.id WHERE i.app_id = %d`,
+		`SELECT from_day FROM visits_kept WHERE app_id = %d`,
+		`SELECT id, height, person, (SELECT string_agg(name || value, ' ') FROM tags g WHERE g.id = ANY (tag_ids)) FROM people WHERE app_id = %d`,
+		`SELECT tz, ipv6_prefix, access, sites, keep_query, created_at, respect_dnt, bots, ignore, max_requests, max_new_pages, retain_days,
+			forget_days, public_counts, tags, filters, goals, titles FROM apps WHERE id = %d`,
+	} {
+		lines := in.Table(t, fmt.Sprintf(sql, in.One(t, `SELECT id FROM apps WHERE name = $1`, name)))
+		slices.Sort(lines)
+		all = append(append(all, sql), lines...)
+	}
+	reader := report.NewReader(in.DB)
+	for _, r := range report.Reports {
+		if slices.Contains([]string{"who-came", "visitors", "ranks", "here"}, r.Name) { // addresses are others, and here is of minutes
+			continue
+		}
+		for _, target := range []string{"a.example", "a.example/1", "b.example", ""} {
+			for _, in := range []visit.Range{{From: 20260629, To: 20260703}, {From: 20260701, To: 20260702}} {
+				for _, where := range [][]string{nil, {"source:google"}, {"returning", "!plan:pro"}} {
+					if where != nil && in.From < 20260630 {
+						continue
+					}
+					rows, err := r.Read(t.Context(), reader, report.Look{App: name, Today: 20260704, Target: target, In: in, N: 50, By: "pv",
+						Name: "source", Value: "google", Period: "day", Where: where, Rank: 2, Steps: []string{"page:/0", "event:signup"}})
+					text, _ := json.Marshal(rows)
+					all = append(all, strings.ReplaceAll(fmt.Sprint(r.Name, target, in, where, string(text), err), name, "demo"))
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (in *instance) exported(t *testing.T, visitors bool) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	_, err := in.Admin.ExportApp(t.Context(), "demo", visitors, &out)
+	require.NoError(t, err)
+	return out.Bytes()
+}
+
+func (in *instance) loads(text []byte, as string) error {
+	_, unable, err := in.Admin.LoadApp(context.Background(), bytes.NewReader(text), int64(len(text)), as)
+	return errors.Join(unable, err)
+}
+
+// elsewhere is a database with an app of its own, so that its numbers are others.
+func elsewhere(t *testing.T, o counter.Options) *instance {
+	t.Helper()
+	in := ways[len(ways)-1].startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")},
+		"second": {Access: ptr("open")}}}), o)
+	for n := range 7 {
+		in.CountAs(t, counter.Request{App: "second", IP: fmt.Sprint("192.0.2.", n), URI: "http://a.example/", Language: "fr"})
+	}
+	return in
+}
+
+// What an app has is the same where it is loaded, with every way to tell visitors apart, and it counts on:
+// whoever came before is known, with their rank.
+func TestAppIsLoadedElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{app.ByAddress, app.ByHash, app.ByBrowser, app.ByID, app.ByDay} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			from, to := lived(t, mode), elsewhere(t, counter.Options{})
+			want := from.allNumbers(t, "demo")
+			text := from.exported(t, true)
+			require.NoError(t, to.loads(text, ""))
+			require.Equal(t, want, to.allNumbers(t, "demo"))
+			require.EqualValues(t, 7, to.One(t, `SELECT hot FROM pages JOIN counters ON page_id = id
+				WHERE app_id <> (SELECT id FROM apps WHERE name = 'demo')
+				AND site_id IS NOT NULL`), "another app has what it had")
+			to.verified(t)
+			require.NoError(t, to.DB.WaitForInstances(t.Context(), dbtest.Patience))
+			if mode == app.ByAddress {
+				require.Empty(t, to.Table(t, `SELECT ip FROM visitors JOIN pages p ON p.id = page_id
+					WHERE p.uri = 'a.example/1' AND NOT ip << 'fd00::/8'`))
+			}
+			to.Clock.Set(from.Clock.Now())
+			for n := range 12 {
+				r := mover(mode, n, n)
+				mine, theirs := from.CountAs(t, r), to.CountAs(t, r)
+				if mode != app.ByDay || n > 0 {
+					require.Equal(t, row(mine), row(theirs), "visitor %d", n)
+				}
+			}
+			require.Equal(t, from.allNumbers(t, "demo"), to.allNumbers(t, "demo"))
+			if mode == app.ByID {
+				require.Equal(t, from.by(t, "cookie:1", "http://a.example/0"), to.by(t, "cookie:1", "http://a.example/0"))
+			}
+			to.verified(t)
+			from.verified(t)
+
+			// It goes on from there, too, and the same zip again is another app, or refused.
+			again := to.exported(t, true)
+			require.ErrorContains(t, to.loads(again, ""), "there is an app demo already")
+			require.NoError(t, to.loads(again, "dem0"))
+			require.Equal(t, to.allNumbers(t, "demo"), to.allNumbers(t, "dem0"))
+			to.verified(t)
+			to.closeAll(t, 20260705)
+			to.verified(t)
+		})
+	}
+}
+
+// What is written is of one moment, also of tags that were not added up yet, while visits are counted.
+func TestExportIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	from := lived(t, app.ByHash)
+	over, counted := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for n := 0; err == nil; n++ {
+			_, err = from.Visit(context.Background(), mover(app.ByHash, n, n))
+			select {
+			case <-over:
+				counted <- err
+				return
+			default:
+			}
+		}
+		counted <- err
+	}()
+	for range 5 {
+		to := elsewhere(t, counter.Options{})
+		require.NoError(t, to.loads(from.exported(t, true), ""))
+		to.verified(t)
+	}
+	close(over)
+	require.NoError(t, <-counted)
+}
+
+// Neither a secret nor a key, a link, an address or an id of a visitor is in a zip, and without visitors
+// no hash of one either.
+func TestExportHasNoSecrets(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{app.ByAddress, app.ByID} {
+		from := lived(t, mode)
+		key, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
+		require.NoError(t, err)
+		from.Exec(t, `INSERT INTO webhooks (app_id, seen, private, uri, url) VALUES (1, 0, false, 'a.example', 'https://hook.example/token')`)
+		from.Exec(t, `UPDATE apps SET log_key = decode(repeat('ab', 32), 'hex') WHERE visitor = 'address'`)
+		hash := from.Table(t, `SELECT ip FROM visitors WHERE page_id = 2 LIMIT 1`)[0]
+		for _, visitors := range []bool{true, false} {
+			text := from.exported(t, visitors)
+			for name, content := range unzipped(t, text) {
+				for _, secret := range append([]string{string(desk.Secret), key, key[:12], "hook.example", strings.Repeat("ab", 32), "192.0.2.",
+					"visitor 1", "cookie:1"}, from.Table(t, `SELECT encode(hash, 'hex') FROM keys`)...) {
+					require.NotContains(t, content, secret, "%s of %s", name, mode)
+				}
+				if !visitors {
+					require.NotRegexp(t, `\bfd[0-9a-f]{2}:`, content, name)
+					require.NotContains(t, content, hash, name)
+					require.NotContains(t, content, "203.0.113.0", name)
+				}
+			}
+		}
+	}
+	from := lived(t, app.ByAddress)
+	var out bytes.Buffer
+	_, err := admin.NewAdmin(from.DB, nil).ExportApp(t.Context(), "demo", true, &out)
+	require.ErrorContains(t, err, "secret-file: an export has no addresses of visitors")
+	_, err = from.Admin.ExportApp(t.Context(), "none", false, &out)
+	require.ErrorContains(t, err, "none")
+}
+
+func unzipped(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	files := map[string]string{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		content, err := io.ReadAll(r)
+		require.NoError(t, err)
+		files[f.Name] = string(content)
+	}
+	return files
+}
+
+func zipped(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for name, content := range files {
+		w, err := z.Create(name)
+		require.NoError(t, err)
+		_, err = io.WriteString(w, content)
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	return out.Bytes()
+}
+
+// An app without its secret is there to be read, and says why it counts nothing.
+func TestLoadedWithoutTheSecret(t *testing.T) {
+	t.Parallel()
+	from, to := lived(t, app.ByAddress), elsewhere(t, counter.Options{Secret: []byte(strings.Repeat("another secret ", 5))})
+	to.Admin = admin.NewAdmin(to.DB, []byte(strings.Repeat("another secret ", 5)))
+	text := from.exported(t, true)
+	require.ErrorContains(t, to.loads(text, ""), "start it with the --secret-file that the app was made with")
+	require.Equal(t, from.allNumbers(t, "demo"), to.allNumbers(t, "demo"))
+	_, err := to.Visit(t.Context(), mover(app.ByAddress, 1, 1))
+	require.ErrorContains(t, err, "app demo cannot be counted for by this instance")
+	to.verified(t)
+}
+
+// Whatever is wrong with a zip, a sentence says so, and nothing of it is there.
+func TestZipsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
+	text := from.exported(t, true)
+	with := func(name string, change func(string) string) []byte {
+		files := unzipped(t, text)
+		files[name] = change(files[name])
+		return zipped(t, files)
+	}
+	without := func(name string) []byte {
+		files := unzipped(t, text)
+		delete(files, name)
+		return zipped(t, files)
+	}
+	replace := func(old, is string) func(string) string {
+		return func(s string) string { require.Contains(t, s, old); return strings.Replace(s, old, is, 1) }
+	}
+	const rows = `SELECT (SELECT count(*) FROM visitors), (SELECT count(*) FROM apps), (SELECT count(*) FROM tags),
+		(SELECT count(*) FROM days)`
+	before := to.Table(t, rows)
+	for says, bad := range map[string][]byte{
+		"it is no zip":                                   []byte("no zip"),
+		"or not a whole one":                             text[:len(text)/2],
+		"it has no manifest.json":                        without("manifest.json"),
+		"visits.csv is missing":                          without("visits.csv"),
+		"was exported without visitors, for other tools": from.exported(t, false),
+		"by a newer Footfall, in format 9":               with("manifest.json", replace(`"format": 1`, `"format": 9`)),
+		"its manifest.json cannot be read":               with("manifest.json", func(string) string { return "{" }),
+		`"later.csv" is no file that this Footfall`:      with("manifest.json", replace(`"name": "days"`, `"name": "later"`)),
+		`days.csv has a column "views"`:                  with("days.csv", replace("hot", "views")),
+		"days.csv is not as it was written":              with("days.csv", replace("\n", "\n99,20260629,1,1,1\n")),
+		"days.csv: ":                                     with("days.csv", replace("\n", "\nx,20260629,1,1,1\n")),
+		"what is no UTF-8":                               with("targets.csv", replace("a.example/1", "a.example/\xff")),
+		"has a column":                                   with("notes.csv", func(s string) string { return "\xff\xfed\x00a\x00y\x00\n\x00" + s }),
+		"app: ":                                          with("manifest.json", replace(`"app": "demo"`, `"app": "De mo"`)),
+		"is not a day":                                   with("manifest.json", replace("20260629", "20261329")),
+	} {
+		err := to.loads(bad, "")
+		if says == "app: " {
+			says = "is not a name for an app"
+		}
+		require.ErrorContains(t, err, says)
+	}
+	require.Equal(t, before, to.Table(t, rows))
+	var bomb bytes.Buffer
+	z := zip.NewWriter(&bomb)
+	_, err := z.CreateRaw(&zip.FileHeader{Name: "visits.csv", Method: zip.Deflate, UncompressedSize64: 5 << 30})
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	require.ErrorContains(t, to.loads(bomb.Bytes(), ""), "it unpacks to more than 200 times its size")
+	to.verified(t)
+}
+
+// A load that is cut off leaves nothing, and of two at a time for one name one is done.
+func TestLoadsThatMeet(t *testing.T) {
+	t.Parallel()
+	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
+	text, want := from.exported(t, true), from.allNumbers(t, "demo")
+	lock, err := to.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = lock.Exec(t.Context(), `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE`)
+	require.NoError(t, err)
+	done := make(chan error, 2)
+	go func() { done <- to.loads(text, "") }()
+	require.Eventually(t, func() bool {
+		return to.One(t, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND query LIKE '%load_app%'
+			AND cardinality(pg_blocking_pids(pid)) > 0`) > 0
+	}, dbtest.Patience, dbtest.Tick)
+	require.Error(t, <-done)
+	require.NoError(t, lock.Rollback(t.Context()))
+	require.Zero(t, to.One(t, `SELECT count(*) FROM apps WHERE name = 'demo'`))
+	require.Zero(t, to.One(t, `SELECT count(*) FROM visitors AS v WHERE NOT EXISTS (SELECT FROM pages AS p WHERE p.id = v.page_id)`))
+	go func() { done <- to.loads(text, "") }()
+	go func() { done <- to.loads(text, "") }()
+	first, second := <-done, <-done
+	if first != nil {
+		first, second = second, first
+	}
+	require.NoError(t, first)
+	require.ErrorContains(t, second, "there is an app demo already")
+	assert.Equal(t, want, to.allNumbers(t, "demo"))
+	to.verified(t)
+}

@@ -1,0 +1,20 @@
+package db
+
+import (
+	"context"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// CopyOut writes what a COPY … TO STDOUT gives, and returns how many rows that is.
+func CopyOut(ctx context.Context, tx Tx, statement string, w io.Writer) (rows int64, err error) {
+	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyTo(ctx, w, statement)
+	return tag.RowsAffected(), err
+}
+
+// CopyIn has a COPY … FROM STDIN take what there is to read, and returns how many rows that is.
+func CopyIn(ctx context.Context, tx Tx, statement string, r io.Reader) (rows int64, err error) {
+	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyFrom(ctx, r, statement)
+	return tag.RowsAffected(), err
+}

@@ -1,0 +1,332 @@
+-- What an app takes along: each view here is a file of its export, with the columns that the view has
+-- behind app_id, and is loaded again by load_app(). Numbers of targets, tags and imports are those of
+-- this database, and tell only what belongs together.
+--
+-- The addresses of visitors are hashed on the way, where the export has a secret for that
+-- (footfall.takeout_secret has its id). The views then say of the app what it will be.
+
+CREATE VIEW takeout_app AS
+SELECT a.id AS app_id, a.name, a.tz, a.ipv6_prefix, a.access, a.sites, a.keep_query, a.created_at,
+       CASE WHEN a.visitor = 'address' AND s.id <> '' THEN 'hashed' ELSE a.visitor END AS visitor,
+       coalesce(a.secret_id, decode(nullif(s.id, ''), 'hex'))                          AS secret_id,
+       coalesce(a.hashed_as, a.id)                                                     AS hashed_as,
+       CASE WHEN a.visitor = 'address' AND s.id <> '' THEN visits_kept_from(a.id) ELSE a.hashed_from END AS hashed_from,
+       a.respect_dnt, a.bots, a.max_requests, a.max_new_pages, a.retain_days, a.forget_days, a.public_counts, a.tags, a.filters, a.goals,
+       a.titles, k.from_day AS kept_from
+FROM apps AS a
+LEFT JOIN visits_kept AS k ON k.app_id = a.id
+CROSS JOIN (SELECT coalesce(current_setting('footfall.takeout_secret', true), '') AS id) AS s;
+
+COMMENT ON VIEW takeout_app IS 'The app and its settings, in one row, as app set has them. visitor: how visitors are told apart; secret_id: tells the secret of their hashes from others, and nothing else of it; hashed_as: the number of the app that is in these hashes; hashed_from: sketches of days before it are of addresses; kept_from: rows of visits are there from this day on (empty: of all days).';
+
+CREATE VIEW takeout_targets AS
+SELECT p.app_id, p.id AS target, p.site_id AS site, p.uri, p.created_at, c.hot, c.pv, c.uv, t.title, t.told_at AS titled_at
+FROM pages AS p
+LEFT JOIN counters AS c ON c.page_id = p.id
+LEFT JOIN titles AS t   ON t.page_id = p.id;
+
+COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: that of its site (empty: it is one); uri: without a scheme; created_at: when it was counted first; hot: visits; pv: visitors of each day, added up; uv: visitors; title and titled_at: what the page calls itself, and since when.';
+
+CREATE VIEW takeout_days AS
+SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.hot, d.pv, d.new_visitors
+FROM pages AS p
+JOIN days AS d ON d.page_id = p.id;
+
+COMMENT ON VIEW takeout_days IS 'Each target on each day, like 20190629. hot: visits; pv: visitors; new_visitors: those who had never been there.';
+
+CREATE VIEW takeout_returns AS
+SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_day, r.visitors
+FROM pages AS p
+JOIN open_returns AS r ON r.page_id = p.id;
+
+COMMENT ON VIEW takeout_returns IS 'How many visitors of a target came on a day, and before that last on a previous day: those whose previous day lies before a range, and the new visitors of its days, are the visitors of the range. Of days that were summed up, packed_returns has it.';
+
+CREATE VIEW takeout_packed_returns AS
+SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_days, r.visitors
+FROM pages AS p
+JOIN packed_returns AS r ON r.page_id = p.id;
+
+COMMENT ON VIEW takeout_packed_returns IS 'The same in two strings of bits. previous_days: bit k, from 1, is 1 where visitors came k days before, and not in between. visitors: for each of these bits a binary number, all of the same length: how many visitors came last so many days before, or more.';
+
+CREATE VIEW takeout_tags AS
+SELECT t.app_id, t.id AS tag, t.name, t.value
+FROM tags AS t;
+
+COMMENT ON VIEW takeout_tags IS 'What visits brought. tag: its number in the other files; name: source, country …; value: google, de …';
+
+CREATE VIEW takeout_tag_days AS
+SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.tag_id AS tag, d.pv, d.newcomers
+FROM pages AS p
+JOIN tag_days AS d ON d.page_id = p.id;
+
+COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visitors of the day; newcomers: those who came first with it. Rows of the same target, day and tag add up.';
+
+CREATE VIEW takeout_notes AS
+SELECT n.app_id, n.day_id AS day, n.site, n.text
+FROM notes AS n;
+
+COMMENT ON VIEW takeout_notes IS 'What was noted of days. site: of this one alone.';
+
+CREATE VIEW takeout_offsets AS
+SELECT o.app_id, o.uri, o.hot, o.pv, o.uv, o.told
+FROM offsets AS o;
+
+COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks where these are shown. told: how uv was before, in pairs: up to which visitor, and what.';
+
+CREATE VIEW takeout_history AS
+SELECT i.app_id, i.id AS import, i.imported_at, i.source, i.files, d.day_id AS day, d.site, h.uri, h.page_views, h.visits, h.visitors,
+       h.new_visitors
+FROM history_imports AS i
+JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
+JOIN history AS h      ON h.day = d.id;
+
+COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits, visitors, new_visitors: their numbers, empty where they tell none.';
+
+CREATE VIEW takeout_erased_visitors AS
+SELECT p.app_id, e.page_id AS target, e.part, e.place, e.places
+FROM pages AS p
+JOIN erased_visitors AS e ON e.page_id = p.id;
+
+COMMENT ON VIEW takeout_erased_visitors IS 'Ranks whose visitors were erased or forgotten: place: rank 256 * part + 1 + place; or places: for each bit n that is 1, from 0, rank 256 * part + 1 + n.';
+
+CREATE VIEW takeout_erased_visits AS
+SELECT p.app_id, e.page_id AS target, e.day_id AS day, e.previous_day, e.visitors
+FROM pages AS p
+JOIN erased_visits AS e ON e.page_id = p.id;
+
+COMMENT ON VIEW takeout_erased_visits IS 'How many of these came on a day, and before that last on a previous day (0: never, or not known).';
+
+CREATE VIEW takeout_visitors AS
+SELECT p.app_id, v.ip AS visitor, v.page_id AS target, v.rank, v.first_day, v.last_day
+FROM pages AS p
+JOIN visitors AS v ON v.page_id = p.id;
+
+COMMENT ON VIEW takeout_visitors IS 'Visitors of each target. visitor: a keyed hash; rank: the place in the order of first visits; first_day, last_day: when they came first and last.';
+
+CREATE VIEW takeout_visits AS
+SELECT p.app_id, v.ip AS visitor, v.page_id AS target, v.day_id AS day, v.previous_day, v.tags
+FROM pages AS p
+JOIN visits AS v            ON v.page_id = p.id
+LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+WHERE v.day_id >= coalesce(k.from_day, 0);
+
+COMMENT ON VIEW takeout_visits IS 'Days of visitors, as far as they are kept. previous_day: when they came last before it (0: never, or not known); tags: of sites, with what they came (empty: not known).';
+
+CREATE VIEW takeout_sketches AS
+SELECT p.app_id, s.page_id AS target, s.day_id AS day, s.entries
+FROM pages AS p
+JOIN sketches AS s          ON s.page_id = p.id
+JOIN apps AS a              ON a.id = p.app_id
+LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+WHERE a.visitor <> 'address'
+   OR s.day_id < coalesce(k.from_day, 0);
+
+COMMENT ON VIEW takeout_sketches IS 'A HyperLogLog sketch of the visitors of a target on a day. entries: registers that are not 0, as register * 64 + value.';
+
+-- Of an id that has a row of both periods that of the present one holds.
+CREATE VIEW takeout_people AS
+SELECT p.app_id, p.id AS visitor, p.person, p.height, p.tag_ids AS tags
+FROM people AS p
+WHERE p.period = people_period()
+   OR NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND o.app_id = p.app_id AND o.id = p.id);
+
+COMMENT ON VIEW takeout_people IS 'Who is whom. visitor leads to person, who is another id (empty: it is a person itself); height: how many steps may lead to it; tags: what the person is.';
+
+CREATE VIEW takeout_ignored AS
+SELECT a.id AS app_id, i.who
+FROM apps AS a
+CROSS JOIN LATERAL unnest(a.ignore) AS i (who);
+
+COMMENT ON VIEW takeout_ignored IS 'Whose visits are not counted: networks, ids of visitors, and hosts that visitors come from.';
+
+-- Begins to load an app, in a transaction: a table for each file.
+CREATE FUNCTION begin_load() RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET client_min_messages = warning
+AS $$
+DECLARE
+    part text;
+BEGIN
+    FOR part IN SELECT substr(c.relname, 9)
+                FROM pg_class AS c
+                WHERE c.relnamespace = 'footfall'::regnamespace
+                  AND c.relkind = 'v'
+                  AND starts_with(c.relname, 'takeout_') LOOP
+        EXECUTE format('CREATE TEMPORARY TABLE %I (LIKE %I) ON COMMIT DROP', 'loaded_' || part, 'takeout_' || part);
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION begin_load() IS 'Makes, for the transaction, a table loaded_… for each view takeout_…, to which its rows are to be copied.';
+
+-- Rows of tables that are large, and that nobody finds before there are pages, come first; what others
+-- wait for, the rows of epochs and the constraint of batches, last. A row of what is not there fails on
+-- NOT NULL.
+CREATE FUNCTION load_app(named text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET work_mem = '64MB'
+SET plan_cache_mode = force_custom_plan
+AS $$
+DECLARE
+    app     integer := nextval('apps_id_seq');
+    present smallint := people_period();
+    day     integer;
+BEGIN
+    IF (SELECT count(*) FROM loaded_app) <> 1 THEN
+        RAISE EXCEPTION 'app.csv has not one row' USING ERRCODE = '22023';
+    END IF;
+    ANALYZE loaded_targets;
+    CREATE TEMPORARY TABLE target_map ON COMMIT DROP AS
+    SELECT t.target, nextval('pages_id_seq') AS id
+    FROM (SELECT l.target FROM loaded_targets AS l ORDER BY l.target) AS t;
+    ALTER TABLE target_map ADD PRIMARY KEY (target);
+    CREATE TEMPORARY TABLE tag_map ON COMMIT DROP AS
+    SELECT t.tag, nextval('tags_id_seq')::integer AS id
+    FROM (SELECT l.tag FROM loaded_tags AS l ORDER BY l.tag) AS t;
+    ALTER TABLE tag_map ADD PRIMARY KEY (tag);
+    ANALYZE target_map, tag_map, loaded_visits;
+    CREATE TEMPORARY TABLE tag_set_map ON COMMIT DROP AS
+    SELECT s.tags, ARRAY(SELECT m.id FROM unnest(s.tags) WITH ORDINALITY AS u (tag, place) LEFT JOIN tag_map AS m ON m.tag = u.tag
+                         ORDER BY u.place) AS ids
+    FROM (SELECT l.tags FROM loaded_visits AS l WHERE l.tags IS NOT NULL
+          UNION
+          SELECT p.tags FROM loaded_people AS p WHERE p.tags IS NOT NULL) AS s;
+    ANALYZE tag_set_map, loaded_visitors;
+
+    INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
+    SELECT m.id, l.rank, l.first_day, l.last_day, l.visitor
+    FROM loaded_visitors AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.visitor;
+    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
+    SELECT m.id, l.day, l.previous_day, l.visitor, s.ids
+    FROM loaded_visits AS l
+    LEFT JOIN target_map AS m  ON m.target = l.target
+    LEFT JOIN tag_set_map AS s ON s.tags = l.tags
+    ORDER BY l.day, m.id, l.visitor;
+    INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT m.id, o.id, l.day, l.hot, l.pv, l.new_visitors
+    FROM loaded_days AS l
+    LEFT JOIN target_map AS m     ON m.target = l.target
+    LEFT JOIN loaded_targets AS t ON t.target = l.target
+    LEFT JOIN target_map AS o     ON o.target = t.site
+    ORDER BY m.id, l.day;
+    INSERT INTO open_returns (page_id, day_id, previous_day, visitors)
+    SELECT m.id, l.day, l.previous_day, l.visitors
+    FROM loaded_returns AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.day, l.previous_day;
+    INSERT INTO packed_returns (page_id, day_id, previous_days, visitors)
+    SELECT m.id, l.day, l.previous_days, l.visitors
+    FROM loaded_packed_returns AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.day;
+    INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
+    SELECT m.id, l.day, t.id, sum(l.pv), sum(l.newcomers)
+    FROM loaded_tag_days AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    LEFT JOIN tag_map AS t    ON t.tag = l.tag
+    GROUP BY m.id, l.day, t.id
+    ORDER BY m.id, l.day, t.id;
+    INSERT INTO sketches (page_id, day_id, entries)
+    SELECT m.id, l.day, l.entries
+    FROM loaded_sketches AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.day;
+    INSERT INTO erased_visitors (page_id, part, place, places)
+    SELECT m.id, l.part, l.place, l.places
+    FROM loaded_erased_visitors AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.part;
+    INSERT INTO erased_visits (page_id, day_id, previous_day, visitors)
+    SELECT m.id, l.day, l.previous_day, l.visitors
+    FROM loaded_erased_visits AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    ORDER BY m.id, l.day, l.previous_day;
+    INSERT INTO counters (page_id, hot, pv, uv)
+    SELECT m.id, l.hot, l.pv, l.uv
+    FROM loaded_targets AS l
+    LEFT JOIN target_map AS m ON m.target = l.target
+    WHERE l.hot IS NOT NULL
+    ORDER BY m.id;
+    INSERT INTO people (app_id, period, height, id, person, tag_ids)
+    SELECT app, present, l.height, l.visitor, l.person, s.ids
+    FROM loaded_people AS l
+    LEFT JOIN tag_set_map AS s ON s.tags = l.tags
+    ORDER BY l.visitor;
+
+    INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
+                      bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles)
+    OVERRIDING SYSTEM VALUE
+    SELECT app, named, l.tz, l.ipv6_prefix, l.access, l.sites, l.keep_query, l.created_at, l.visitor, l.secret_id,
+           CASE WHEN l.visitor <> 'address' THEN l.hashed_as END, coalesce(l.hashed_from, 0), l.respect_dnt, l.bots,
+           ARRAY(SELECT i.who FROM loaded_ignored AS i), l.max_requests, l.max_new_pages, l.retain_days, l.forget_days, l.public_counts, l.tags,
+           l.filters, l.goals, l.titles
+    FROM loaded_app AS l;
+    INSERT INTO pages (id, site_id, app_id, created_at, uri)
+    OVERRIDING SYSTEM VALUE
+    SELECT m.id, o.id, app, l.created_at, l.uri
+    FROM loaded_targets AS l
+    JOIN target_map AS m      ON m.target = l.target
+    LEFT JOIN target_map AS o ON o.target = l.site
+    ORDER BY m.id;
+    INSERT INTO titles (page_id, title, told_at)
+    SELECT m.id, l.title, l.titled_at
+    FROM loaded_targets AS l
+    JOIN target_map AS m ON m.target = l.target
+    WHERE l.title IS NOT NULL;
+    INSERT INTO tags (id, app_id, name, value)
+    OVERRIDING SYSTEM VALUE
+    SELECT m.id, app, l.name, l.value
+    FROM loaded_tags AS l
+    JOIN tag_map AS m ON m.tag = l.tag;
+    INSERT INTO visits_kept (app_id, from_day, gone_before)
+    SELECT app, l.kept_from, l.kept_from
+    FROM loaded_app AS l
+    WHERE l.kept_from IS NOT NULL;
+    INSERT INTO notes (app_id, day_id, site, text)
+    SELECT app, l.day, l.site, l.text
+    FROM loaded_notes AS l;
+    INSERT INTO offsets (app_id, hot, pv, uv, uri, told)
+    SELECT app, l.hot, l.pv, l.uv, l.uri, l.told
+    FROM loaded_offsets AS l;
+    CREATE TEMPORARY TABLE import_map ON COMMIT DROP AS
+    SELECT l.import, l.day, l.site, dense_rank() OVER (ORDER BY l.import) AS place, 0 AS import_id, nextval('history_days_id_seq') AS id
+    FROM (SELECT DISTINCT h.import, h.day, h.site FROM loaded_history AS h) AS l;
+    UPDATE import_map AS m
+    SET import_id = i.id
+    FROM (SELECT d.import, nextval('history_imports_id_seq') AS id
+          FROM (SELECT DISTINCT n.import FROM import_map AS n ORDER BY n.import) AS d) AS i
+    WHERE i.import = m.import;
+    INSERT INTO history_imports (app_id, id, imported_at, source, files)
+    OVERRIDING SYSTEM VALUE
+    SELECT DISTINCT app, m.import_id, l.imported_at, l.source, l.files
+    FROM loaded_history AS l
+    JOIN import_map AS m ON m.import = l.import;
+    INSERT INTO history_days (id, app_id, import_id, day_id, site)
+    OVERRIDING SYSTEM VALUE
+    SELECT m.id, app, m.import_id, m.day, m.site
+    FROM import_map AS m;
+    INSERT INTO history (day, uri, page_views, visits, visitors, new_visitors)
+    SELECT m.id, l.uri, l.page_views, l.visits, l.visitors, l.new_visitors
+    FROM loaded_history AS l
+    JOIN import_map AS m ON m.import = l.import AND m.day = l.day AND m.site = l.site;
+
+    FOR day IN SELECT c.day_id FROM closed_days AS c
+               WHERE c.day_id IN (SELECT l.day FROM loaded_visits AS l)
+                 AND NOT EXISTS (SELECT FROM loaded_sketches AS s WHERE s.day = c.day_id) LOOP
+        PERFORM make_sketches(day, app);
+    END LOOP;
+    PERFORM read_anew();
+    UPDATE epochs SET value = value + 1 WHERE name = 'erasures' AND EXISTS (SELECT FROM loaded_people);
+    IF (SELECT l.visitor <> 'address' FROM loaded_app AS l) THEN
+        PERFORM tell_browsers();
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), with numbers of its own. Its days with visits have partitions, and those that are over were closed.';
+
+REVOKE ALL ON FUNCTION begin_load(), load_app(text) FROM PUBLIC;
