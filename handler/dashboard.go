@@ -36,8 +36,8 @@ func (d *dashboard) routes() []route {
 		{"/share/:token", getOnly, d.page(d.shared)},
 		{"/share/:token/:site", getOnly, d.page(d.shared)},
 		{"/embed", getOnly, d.page(d.embed)},
-		{"/proof", getOnly, d.known(func(c echo.Context, reader *account.Account) error {
-			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.place(c), readerOf(reader)) })
+		{"/proof", getOnly, d.known(func(c echo.Context, _ *account.Account) error {
+			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.place(c)) })
 		})},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.known(d.leave)},
@@ -70,8 +70,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			return err
 		}
-		reader, _ := c.Get(asAccount).(*account.Account) // if that was asked
-		return writePage(c, status, "no-store", web.Problem(d.place(c), readerOf(reader), http.StatusText(status), message, home))
+		return writePage(c, status, "no-store", web.Problem(d.place(c), http.StatusText(status), message, home))
 	}
 }
 
@@ -92,8 +91,8 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
-	reader, _ := s.signedIn(c) // or nobody, where that cannot be told
-	p := web.Problem(s.place(c), readerOf(reader), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
+	_, _ = s.signedIn(c) // it is nobody, where that cannot be told
+	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
@@ -120,19 +119,19 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Home(ctx, d.place(c), readerOf(reader), apps, d.origin(c.Request()))
+		return d.pages.Home(ctx, d.place(c), apps, d.origin(c.Request()))
 	})
 }
 
 func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Account) web.App {
 	sites := r.Sites()
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
-	looks := readerOf(reader)
-	if reader.MayChange(r.App) {
-		looks.Settings += "/" + r.App
+	place := d.place(c)
+	if place.Reader = readerOf(reader); reader.MayChange(r.App) {
+		place.Reader.Settings += "/" + r.App
 	}
 	return web.App{
-		Place: d.place(c), Name: r.App, Reader: looks, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
+		Place: place, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names,
 		CountriesBy: d.CountriesBy,
 		Goals:       r.Goals(), Public: r.Public(), Several: len(sites) != 1 || len(hosts) != 1, Site: append(hosts, "")[0],
 	}

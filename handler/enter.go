@@ -110,7 +110,7 @@ func problemOf(err error) string {
 // leave ends the session of the browser.
 func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c), readerOf(reader)))
+		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c)))
 	}
 	if _, err := d.form(c); err != nil {
 		return err
@@ -134,11 +134,10 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem st
 	}); err != nil {
 		return err
 	}
-	reader, err := d.signedIn(c)
-	if err != nil {
+	if _, err := d.signedIn(c); err != nil {
 		return err
 	}
-	return writePage(c, status, "no-store", web.SignIn(d.place(c), readerOf(reader), to, name, problem, first))
+	return writePage(c, status, "no-store", web.SignIn(d.place(c), to, name, problem, first))
 }
 
 // follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in

@@ -20,7 +20,8 @@ const languageParameter = "lang"
 // account, else the one that the browser likes best.
 func (s *service) place(c echo.Context) web.Place {
 	r := c.Request()
-	p := web.Place{Root: s.root, At: &url.URL{Path: s.root + r.URL.Path, RawPath: s.root + r.URL.EscapedPath()}}
+	reader, _ := c.Get(asAccount).(*account.Account) // if that was asked
+	p := web.Place{Root: s.root, Reader: readerOf(reader), At: &url.URL{Path: s.root + r.URL.Path, RawPath: s.root + r.URL.EscapedPath()}}
 	if r.Method != http.MethodPost {
 		p.At.RawQuery = r.URL.RawQuery
 	}
@@ -28,8 +29,8 @@ func (s *service) place(c echo.Context) web.Place {
 		p.Kept = true
 		return p
 	}
-	if has, is := c.Get(asAccount).(*account.Account); is && has != nil {
-		p.Words = words.Named(has.Language)
+	if reader != nil {
+		p.Words = words.Named(reader.Language)
 	}
 	if p.Words == nil {
 		p.Words = words.For(r.Header.Get("Accept-Language"))

@@ -46,7 +46,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 		p.path += "/" + p.app
 		do, show = p.doInApp, p.showApp
 	}
-	p.page = web.Settings{Place: d.place(c), Path: p.path, Reader: readerOf(reader), Said: said[c.QueryParam("done")]}
+	p.page = web.Settings{Place: d.place(c), Path: p.path, Said: said[c.QueryParam("done")]}
 	if c.Request().Method == http.MethodPost {
 		form, err := d.formUpTo(c, 4*mostGiven)
 		if err != nil {

@@ -20,8 +20,8 @@ type enterPage struct {
 
 // SignIn makes the page on which a name and a password are typed, and which leads to another. first:
 // nobody has an account yet.
-func SignIn(p Place, reader Reader, to, name, problem string, first bool) Page {
-	f := frame{Place: p, Title: p.say("layout.sign-in"), Home: p.Root + "/", Reader: reader, entering: true}
+func SignIn(p Place, to, name, problem string, first bool) Page {
+	f := frame{Place: p, Title: p.say("layout.sign-in"), Home: p.Root + "/", entering: true}
 	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
 }
 
@@ -36,6 +36,6 @@ func Begin(p Place, first bool, account, typed, problem string) Page {
 }
 
 // Leave makes the page on which a reader signs out.
-func Leave(p Place, reader Reader) Page {
-	return render("leave", plainPage{frame: frame{Place: p, Title: p.say("layout.sign-out"), Home: p.Root + "/", Reader: reader}})
+func Leave(p Place) Page {
+	return render("leave", plainPage{frame: frame{Place: p, Title: p.say("layout.sign-out"), Home: p.Root + "/"}})
 }

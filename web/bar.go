@@ -73,7 +73,7 @@ var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
 	usual := v.with(func(o *view) { o.sort, o.who, o.after, o.all, o.skip, o.value = sorts[0], false, "", "", 0, "" })
-	f := frame{Place: v.app.Place, Title: v.app.Name, Reader: v.app.Reader, Live: v.in.To >= v.app.Today, Home: v.app.Root + "/"}
+	f := frame{Place: v.app.Place, Title: v.app.Name, Live: v.in.To >= v.app.Today, Home: v.app.Root + "/"}
 	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.chart, o.period, o.by = charts[0], "", orders[0] }).link()}}
 	if s := v.app.Shared; s != nil {
 		f.Home, f.Embed = s.Base, s.Embed

@@ -62,8 +62,8 @@ func regionOf(l *words.Language, name string) string {
 
 // New makes the page on which an owner says which site is counted. The problem is with what was typed;
 // "": nothing was yet.
-func New(p Place, reader Reader, site NewSite, problem string) Page {
-	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/", Reader: reader}, NewSite: site, Visitors: visitors,
+func New(p Place, site NewSite, problem string) Page {
+	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/"}, NewSite: site, Visitors: visitors,
 		Problem: p.fault(problem)}
 	for _, name := range Zones() {
 		region, _, _ := strings.Cut(name, "/")
@@ -117,7 +117,7 @@ var generators = []choice{
 // is where people reach the service.
 func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Seen, mayChange bool) (Page, error) {
 	page := waitingPage{
-		frame: frame{Place: app.Place, Title: app.say("waiting.title"), Home: app.Root + "/", Reader: app.Reader}, App: app.Name,
+		frame: frame{Place: app.Place, Title: app.say("waiting.title"), Home: app.Root + "/"}, App: app.Name,
 		Line: embed.Line(origin, app.Name), Origin: origin, Generators: generators, Seen: seen, MayChange: mayChange, Tells: app.Tells(),
 	}
 	first, err := d.reader.FirstPage(ctx, app.Name)

@@ -30,8 +30,8 @@ func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
 // Home makes the first page, of the apps that a reader may look at.
 // all pages are.
-func (d *Dashboard) Home(ctx context.Context, p Place, reader Reader, apps []App, origin string) (Page, error) {
-	page := homePage{frame: frame{Place: p, Reader: reader, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
+func (d *Dashboard) Home(ctx context.Context, p Place, apps []App, origin string) (Page, error) {
+	page := homePage{frame: frame{Place: p, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
 	names, today := make([]string, len(apps)), map[string]int32{}
 	for i, app := range apps {
 		names[i], today[app.Name] = app.Name, app.Today

@@ -16,6 +16,8 @@ type Place struct {
 	Words *words.Language // nil: English
 	At    *url.URL        // the address of the page; nil: none that can be opened again
 	Kept  bool            // the address says the language, and so do those to which the page leads
+
+	Reader Reader // who looks at it
 }
 
 func (p Place) place() Place { return p }

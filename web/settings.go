@@ -9,7 +9,6 @@ import (
 type Settings struct {
 	Place
 	Title    string
-	Reader   Reader
 	Crumbs   [][2]string // the way to it: names and links
 	Path     string      // where its forms are sent
 	When     string      // what the page is about
@@ -90,7 +89,7 @@ type settingsPage struct {
 
 // Change makes the page.
 func Change(s Settings) Page {
-	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/", Reader: s.Reader}, S: s}
+	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/"}, S: s}
 	for _, c := range s.Crumbs {
 		page.Crumbs = append(page.Crumbs, crumb{Name: c[0], Link: c[1]})
 	}

@@ -23,12 +23,11 @@ type App struct {
 	Zone    *time.Location // whose days it counts
 	Closed  bool           // it is shown to those alone who have signed in
 	Names   bool           // the reader may see who came
-	Reader  Reader
-	Several bool     // it may have several sites
-	Site    string   // one that it lists; "": it lists none
-	Goals   []string // as conditions
-	Public  string   // the numbers that anybody is told: off, answers, read, count
-	Shared  *Share   // nil: it is not looked at by a link
+	Several bool           // it may have several sites
+	Site    string         // one that it lists; "": it lists none
+	Goals   []string       // as conditions
+	Public  string         // the numbers that anybody is told: off, answers, read, count
+	Shared  *Share         // nil: it is not looked at by a link
 
 	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
 	CountriesBy func() string

@@ -118,7 +118,6 @@ type frame struct {
 	Title  string
 	Crumbs []crumb
 	Home   string // where all begins; "": nowhere
-	Reader Reader // who looks at it
 	Live   bool   // what it shows changes with the next visit
 	Embed  bool   // the page stands in a frame of another one
 
@@ -169,8 +168,8 @@ type proofPage struct {
 }
 
 // Proof makes the page that says how numbers are proved, and when that was done last.
-func (d *Dashboard) Proof(ctx context.Context, p Place, reader Reader) (Page, error) {
-	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/", Reader: reader}}
+func (d *Dashboard) Proof(ctx context.Context, p Place) (Page, error) {
+	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	at, err := d.reader.ProvedLast(ctx)
 	if !at.IsZero() {
 		text := p.say("days.moment", "day", p.words().LongDay(visit.DayOf(at, time.UTC)), "time", at.UTC().Format("15:04"))
@@ -182,8 +181,8 @@ func (d *Dashboard) Proof(ctx context.Context, p Place, reader Reader) (Page, er
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(p Place, reader Reader, title, text, home string) Page {
-	f := frame{Place: p, Title: p.words().Of(title), Home: home, Reader: reader}
+func Problem(p Place, title, text, home string) Page {
+	f := frame{Place: p, Title: p.words().Of(title), Home: home}
 	return render("problem", plainPage{frame: f, Problem: p.fault(text)})
 }
 
