@@ -135,12 +135,19 @@ func (c *movingCells) restored(cell *movingCell) {
 	there := c.cluster.Connect(again)
 	page := dbtest.Column[string](t, there, `SELECT uri FROM pages WHERE site_id IS NOT NULL LIMIT 1`)[0]
 	visitor := dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors LIMIT 1`)[0]
+	secret := "--secret-file=" + writeFile(t, strings.Repeat("secret", 6))
 	for _, command := range [][]string{
-		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"}, {"verify"},
-		{"app", "delete", "demo", "--yes"},
+		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"},
+		{"app", "set", "demo", "--visitor=hashed", secret}, {"app", "add", "browsers", "--visitor=browser", "--site=b.example", secret}, {"verify"},
 	} {
 		well(t, append(command, "--database-url="+again)...)
 	}
+	assert.Positive(t, dbtest.Column[int64](t, there, `SELECT count(*) FROM visitors`)[0])
+	assert.Empty(t, dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors WHERE NOT ip << 'fd00::/8' UNION ALL
+		SELECT host(ip) FROM visits WHERE NOT ip << 'fd00::/8'`))
+	_, err := there.Exec(t.Context(), `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 2)`)
+	require.ErrorContains(t, err, "batches_by_this_version", "of an instance that would take browsers for one visitor")
+	well(t, "app", "delete", "demo", "--yes", "--database-url="+again)
 	assert.Empty(t, dbtest.Column[string](t, there, `SELECT uri FROM pages`))
 }
 
