@@ -118,7 +118,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
-	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Session: row.Session, looks: row.Looks, changes: row.Changes}, err
+	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Session: row.Session, Language: row.Language,
+		looks: row.Looks, changes: row.Changes}, err
 }
 
 // Named returns the account of a name that a trusted proxy says, and makes one without apps where
@@ -141,7 +142,7 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
 	}
-	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, looks: row.Looks, changes: row.Changes}, err
+	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Language: row.Language, looks: row.Looks, changes: row.Changes}, err
 }
 
 // errWrong is the answer to a name that is not there, and to a wrong password.
@@ -239,6 +240,14 @@ func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, erro
 // EndSession ends a session of an account; one that is over already ends as well.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session}) })
+}
+
+// SetLanguage says in which language an account is shown pages; "": in that of the browser. It is nobody's matter
+// but its own, and noted nowhere.
+func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
+	return s.inTx(ctx, func(q *Queries) error {
+		return q.AccountSetLanguage(ctx, AccountSetLanguageParams{ID: account, Language: language})
+	})
 }
 
 // EndSessions ends all sessions of an account but for one (0: all).

@@ -116,7 +116,7 @@ func (q *Queries) AccountDelete(ctx context.Context, id int32) error {
 }
 
 const accountNamed = `-- name: AccountNamed :one
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.password, '') AS password,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM accounts AS a
@@ -127,6 +127,7 @@ type AccountNamedRow struct {
 	ID       int32
 	Owner    bool
 	Name     string
+	Language string
 	Password string
 	Looks    []string
 	Changes  []string
@@ -140,6 +141,7 @@ func (q *Queries) AccountNamed(ctx context.Context, folded string) (AccountNamed
 		&i.ID,
 		&i.Owner,
 		&i.Name,
+		&i.Language,
 		&i.Password,
 		&i.Looks,
 		&i.Changes,
@@ -154,7 +156,7 @@ WITH used AS (
     WHERE s.hash = $1
       AND s.used_at < now() - interval '1 minute'
 )
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, s.id AS session,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, s.id AS session,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM account_sessions AS s
@@ -169,12 +171,13 @@ type AccountOfSessionParams struct {
 }
 
 type AccountOfSessionRow struct {
-	ID      int32
-	Owner   bool
-	Name    string
-	Session int32
-	Looks   []string
-	Changes []string
+	ID       int32
+	Owner    bool
+	Name     string
+	Language string
+	Session  int32
+	Looks    []string
+	Changes  []string
 }
 
 // The account that a session is of, and the apps that it may look at and change; no row for a
@@ -186,6 +189,7 @@ func (q *Queries) AccountOfSession(ctx context.Context, arg AccountOfSessionPara
 		&i.ID,
 		&i.Owner,
 		&i.Name,
+		&i.Language,
 		&i.Session,
 		&i.Looks,
 		&i.Changes,
@@ -229,6 +233,23 @@ func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, 
 		return nil, err
 	}
 	return items, nil
+}
+
+const accountSetLanguage = `-- name: AccountSetLanguage :exec
+UPDATE accounts
+SET language = nullif($1::text, '')
+WHERE id = $2
+`
+
+type AccountSetLanguageParams struct {
+	Language string
+	ID       int32
+}
+
+// Says in which language an account is shown pages; ”: in that of the browser.
+func (q *Queries) AccountSetLanguage(ctx context.Context, arg AccountSetLanguageParams) error {
+	_, err := q.db.Exec(ctx, accountSetLanguage, arg.Language, arg.ID)
+	return err
 }
 
 const accountSetOwner = `-- name: AccountSetOwner :exec

@@ -302,6 +302,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"accounts_names_are_different", `INSERT INTO accounts (name, folded) VALUES ('A', 'a')`},
 	{"accounts_name_length", `UPDATE accounts SET name = ''`},
 	{"accounts_name_is_folded", `UPDATE accounts SET folded = NULL`},
+	{"accounts_language_is_a_tag", `UPDATE accounts SET language = 'Deutsch'`},
 	{"accounts_password_is_hashed", `UPDATE accounts SET password = 'plain'`},
 	{"account_apps_pkey", `INSERT INTO account_apps (account_id, app_id) VALUES (1, 1)`},
 	{"account_apps_account_id_fkey", `UPDATE account_apps SET account_id = 99`},

@@ -183,6 +183,11 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.True(t, keyboard)
 	})
 
+	t.Run("in each language", func(t *testing.T) {
+		fitsInEachLanguage(t, b, script, base, []string{"/dash/demo", "/dash/demo/hhui.top?columns=more&range=all&one", "/embed?app=demo",
+			"/proof", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?funnel&range=all&step=page:/*", "/enter"})
+	})
+
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
 		w.SignIn(t, "Ann", desk.Looks("shop", "demo"))
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)

@@ -76,7 +76,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
 		if !p.told { // as what it was about is gone
-			p.page.Said = p.fault.Message
+			p.page.Said = p.of(p.fault.Message)
 		}
 		return p.write(http.StatusBadRequest)
 	}
@@ -150,6 +150,9 @@ func (p *changing) sure(button, word string, lost ...string) bool {
 			}
 		}
 	}
+	for i := range lost {
+		lost[i] = p.of(lost[i])
+	}
 	if word != "" {
 		f.Fields = []web.Field{{Name: "word", Label: "Type " + word, Kind: "text"}}
 		if p.form.Get("sure") == "yes" {
@@ -157,9 +160,16 @@ func (p *changing) sure(button, word string, lost ...string) bool {
 		}
 	}
 	p.page.Crumbs = append(p.page.Crumbs, [2]string{"Settings", p.path})
-	p.asks = &web.Section{ID: "asked", Title: "This cannot be undone", Text: strings.Join(lost, " "), Forms: []web.Form{f}}
+	p.asks = &web.Section{ID: "asked", Title: "This cannot be undone", Forms: []web.Form{f}}
+	p.asks.Text = strings.Join(lost, p.page.Words.Say("sentences.gap"))
 	return false
 }
+
+// of is a text of the shell or a fault in the language of the page.
+func (p *changing) of(text string) string { return p.page.Words.Of(text) }
+
+// helpFor is help in the language of the page.
+func (p *changing) helpFor(name string) string { return p.of(p.service.helpFor(name)) }
 
 // helpFor is the help that the shell has for a flag or an argument, in the words of a page.
 func (s *service) helpFor(name string) string {

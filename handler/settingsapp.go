@@ -185,7 +185,7 @@ func (p *changing) showApp() error {
 		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 			Complete: "off"}
 		if s.Many {
-			f.Kind, f.Help = "lines", f.Help+" One a line."
+			f.Kind, f.Help = "lines", f.Help+" "+p.of("One a line.")
 		}
 		if s.Name == "tz" {
 			f.Offered = web.Zones()
@@ -276,7 +276,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 		s.Columns = append(s.Columns, web.Label(column))
 	}
 	if len(rows) > mostListed {
-		s.Text = fmt.Sprintf("%s The first %d of %d are listed.", s.Text, mostListed, len(rows))
+		s.Text += " " + p.of(fmt.Sprintf("The first %d of %d are listed.", mostListed, len(rows)))
 		rows = rows[:mostListed]
 	}
 	for _, row := range rows {

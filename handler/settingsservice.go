@@ -13,10 +13,11 @@ import (
 	"footfall/admin"
 	"footfall/visit"
 	"footfall/web"
+	"footfall/web/words"
 )
 
 // forAll are what everybody does who is signed in; all else of the service is its owners'.
-var forAll = []string{"password", "end", "end others"}
+var forAll = []string{"password", "end", "end others", "language"}
 
 // doInService does what was sent of the page of the service, as doInApp does for an app.
 func (p *changing) doInService() (then string, err error) {
@@ -37,6 +38,8 @@ func (p *changing) doInService() (then string, err error) {
 		return p.setPassword()
 	case "end":
 		return p.done("ended"), accounts.EndSession(ctx, p.reader.ID, id)
+	case "language":
+		return p.setLanguage(accounts)
 	case "end others":
 		return p.done("ended"), accounts.EndSessions(ctx, p.reader.ID, p.reader.Session)
 	case "add":
@@ -212,8 +215,33 @@ func orNumber(e account.Entry) string {
 	return e.Name
 }
 
+// browserLanguage is chosen for the language that a browser asks for.
+const browserLanguage = "browser"
+
+func (p *changing) setLanguage(accounts *account.Accounts) (then string, err error) {
+	chosen := p.form.Get("language")
+	if l := words.Named(chosen); chosen != browserLanguage && l == nil {
+		return "", visit.Errorf(visit.Invalid, "language", "%.64q is no language of these pages", chosen)
+	} else if l == nil {
+		chosen = ""
+	}
+	return p.path + "?done=yes", accounts.SetLanguage(p.c.Request().Context(), p.reader.ID, chosen)
+}
+
+// languageSection is where a reader says in which language they want pages.
+func (p *changing) languageSection() web.Section {
+	f := web.Field{Name: "language", Label: "Language", Kind: "select",
+		Help:    "Of all pages that you see here. An address with lang= goes before it.",
+		Choices: []web.Choice{{Value: browserLanguage, Shown: p.of("That of the browser"), Chosen: p.reader.Language == ""}}}
+	for _, l := range words.All() {
+		f.Choices = append(f.Choices, web.Choice{Value: l.Tag, Shown: l.Name, Chosen: p.reader.Language == l.Tag})
+	}
+	return web.Section{ID: "language", Title: "Your language", Forms: []web.Form{p.newForm("Save", "language", "", "", f)}}
+}
+
 // showOwn shows what is the reader's own.
 func (p *changing) showOwn(ctx context.Context) error {
+	p.page.Sections = append(p.page.Sections, p.languageSection())
 	if p.reader.Session == 0 { // a proxy signs them in
 		return nil
 	}

@@ -53,7 +53,8 @@ func (v view) toldBy(in visit.Range) (says []string) {
 		}
 	}
 	for _, source := range sources {
-		says = append(says, v.say("history.until", "source", visit.CountedBy(source), "day", v.app.words().LongDay(last[source])))
+		l := v.app.words()
+		says = append(says, l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(last[source])))
 	}
 	return says
 }
@@ -122,7 +123,8 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 			continue
 		}
 		plotted[i].Told = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
-		text := l.Say("history.bar", "sources", strings.Join(v.toldBy(in), " "), "visitors", v.number(t.visitors), "views", v.number(t.hot))
+		text := l.Say("history.bar", "sources", strings.Join(v.toldBy(in), l.Say("sentences.gap")), "visitors", v.number(t.visitors),
+			"views", v.number(t.hot))
 		if plotted[i].Label += "; " + text; b.Pv+b.Hot == 0 {
 			plotted[i].Label = b.Label + ": " + text
 		}

@@ -109,11 +109,11 @@ func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64)
 		}
 	}
 	if key != "" {
-		text = l.Say(key, "hour", up, "visitors", visitorsIn(l, now), "earlier", c.Before, "before", number(l, then)) + " "
+		text = l.Say(key, "hour", up, "visitors", visitorsIn(l, now), "earlier", c.Before, "before", number(l, then)) + l.Say("sentences.gap")
 	}
 	text += l.Say("hours.most", "hours", hours(most), "visitors", visitorsIn(l, c.Bars[most].Visitors))
 	if unknown > 0 {
-		text += " " + l.Say("hours.unknown-of", "count", unknown)
+		text += l.Say("sentences.gap") + l.Say("hours.unknown-of", "count", unknown)
 	}
 	return text
 }

@@ -89,6 +89,6 @@ func (p Place) keep(body []byte) []byte {
 		if strings.Contains(lead, "?") {
 			sign = "&amp;"
 		}
-		return fmt.Appendf(found, "%slang=%s", sign, p.Lang())
+		return fmt.Appendf(nil, "%s%slang=%s", found, sign, p.Lang())
 	})
 }

@@ -3,6 +3,8 @@ package web
 import (
 	"slices"
 	"strings"
+
+	"footfall/web/words"
 )
 
 // Settings is a page on which something is changed: sections, each with a table and forms.
@@ -60,6 +62,7 @@ type Field struct {
 // Choice is one of some values.
 type Choice struct {
 	Value  string
+	Shown  string // "": the value
 	Chosen bool
 }
 
@@ -89,11 +92,68 @@ type settingsPage struct {
 
 // Change makes the page.
 func Change(s Settings) Page {
+	s.speak(s.words())
 	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/"}, S: s}
 	for _, c := range s.Crumbs {
 		page.Crumbs = append(page.Crumbs, crumb{Name: c[0], Link: c[1]})
 	}
 	return render("settings", page)
+}
+
+// speak says in a language what handlers say in English, with the words of the shell: labels, help, buttons
+// and faults. What people have typed stays.
+func (s *Settings) speak(l *words.Language) {
+	if l == words.English() {
+		return
+	}
+	say := func(texts ...*string) {
+		for _, text := range texts {
+			*text = l.Of(*text)
+		}
+	}
+	say(&s.Title, &s.When, &s.Said)
+	for i := range s.Crumbs {
+		say(&s.Crumbs[i][0])
+	}
+	for i := range s.Sections {
+		section := &s.Sections[i]
+		say(&section.Title, &section.Text, &section.Lead[1])
+		for _, row := range section.Rows {
+			for j := range row.Cells {
+				if slices.Contains(ofWords, section.Columns[j]) {
+					say(&row.Cells[j])
+				}
+			}
+			speakForms(row.Forms, say)
+		}
+		section.Columns = slices.Clone(section.Columns)
+		for j := range section.Columns {
+			say(&section.Columns[j])
+		}
+		speakForms(section.Forms, say)
+	}
+}
+
+// ofWords are columns whose cells are words.
+var ofWords = []string{"May", "Browser", Label("site"), Label("private")}
+
+func speakForms(forms []Form, say func(...*string)) {
+	for i := range forms {
+		f := &forms[i]
+		say(&f.Button, &f.Of, &f.Problem, &f.Folded)
+		for j := range f.Fields {
+			field := &f.Fields[j]
+			say(&field.Help, &field.Problem)
+			if field.Kind != "beside" { // which has the name of an app
+				say(&field.Label)
+				continue
+			}
+			for k := range field.Choices {
+				field.Choices[k].Shown = field.Choices[k].Value
+				say(&field.Choices[k].Shown)
+			}
+		}
+	}
 }
 
 // Wrong reports whether something is wrong in a field.

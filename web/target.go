@@ -266,7 +266,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		plot.Bars = append(plot.Bars, bar)
 	}
 	c.told(v, plot.Bars)
-	plot.Summary = strings.TrimSpace(c.Summary + " " + strings.Join(c.Told, " "))
+	plot.Summary = strings.TrimSpace(c.Summary + v.say("sentences.gap") + strings.Join(c.Told, v.say("sentences.gap")))
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given

@@ -93,7 +93,7 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 // functions are what templates call, in a language.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
-		"t": l.Say, "th": l.HTML, "day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
+		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") }, "day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
 		"number":     func(n int64) string { return number(l, n) },
 		"count":      func(things string, n int64) string { return l.Say("counts."+things, "count", n) },
 		"share":      func(part, whole int64) string { return share(l, part, whole) },
@@ -182,6 +182,7 @@ func (d *Dashboard) Proof(ctx context.Context, p Place) (Page, error) {
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
 func Problem(p Place, title, text, home string) Page {
+	p.At = nil // which may be what is wrong
 	f := frame{Place: p, Title: p.words().Of(title), Home: home}
 	return render("problem", plainPage{frame: f, Problem: p.fault(text)})
 }

@@ -156,7 +156,7 @@ func chartSummary(l *words.Language, all []report.Period, by string, c counted) 
 	}
 	text := l.Say("chart.average-"+by, "visitors", average(l, sum, int64(len(bars))), "most-days", periodText(l, most, by),
 		"most", l.Number(most.Visitors), "least-days", periodText(l, least, by), "least", l.Number(least.Visitors))
-	return text + " " + trend(l, halves)
+	return text + l.Say("sentences.gap") + trend(l, halves)
 }
 
 // trend is where a chart goes: it is level where its halves differ by less than a twentieth.

@@ -13,7 +13,7 @@ WITH used AS (
     WHERE s.hash = @hash
       AND s.used_at < now() - interval '1 minute'
 )
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, s.id AS session,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, s.id AS session,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM account_sessions AS s
@@ -23,7 +23,7 @@ WHERE s.hash = @hash
 
 -- name: AccountNamed :one
 -- The account of a name, as names are compared.
-SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.password, '') AS password,
+SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
 FROM accounts AS a
@@ -69,6 +69,12 @@ SET password = @password,
     folded   = coalesce(folded, @folded)
 WHERE id = @id
   AND (sqlc.narg('was')::text IS NULL OR password = sqlc.narg('was'));
+
+-- name: AccountSetLanguage :exec
+-- Says in which language an account is shown pages; '': in that of the browser.
+UPDATE accounts
+SET language = nullif(@language::text, '')
+WHERE id = @id;
 
 -- name: AccountSetOwner :exec
 -- Makes an account one of an owner, or of a member.

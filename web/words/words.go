@@ -36,7 +36,7 @@ type Language struct {
 }
 
 // tags are those of all languages, the usual one first.
-var tags = []string{"en"}
+var tags = []string{"en", "zh-CN", "ko", "ja", "de", "fr", "es"}
 
 var all = sync.OnceValue(func() (made []*Language) {
 	for _, tag := range tags {
@@ -277,5 +277,10 @@ func (l *Language) Of(text string) string {
 			return l.Say(p.key, places...)
 		}
 	}
+	if field, rest, is := strings.Cut(text, ": "); is && oneWord.MatchString(field) { // what is wrong, as it is called
+		return field + ": " + l.Of(rest)
+	}
 	return text
 }
+
+var oneWord = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)

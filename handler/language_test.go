@@ -1,0 +1,185 @@
+package handler
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter/desk"
+	"footfall/web/words"
+)
+
+// pagesInWords are pages of all kinds, of those who may do everything.
+var pagesInWords = []string{
+	"/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?range=all&one&columns=more&by=change",
+	"/dash/demo/hhui.top?range=year&period=month&chart=views", "/dash/demo/hhui.top?page=/home", "/dash/demo/hhui.top?where=!device:phone&range=all",
+	"/dash/demo/hhui.top?range=all&all=with", "/dash/demo/hhui.top?who&range=all", "/dash/demo/hhui.top?goal=page:/home&goal_by=source",
+	"/dash/demo/hhui.top?funnel&step=page:/home&step=page:/none", "/dash/demo/hhui.top?find=zzz", "/dash/demo/never.example",
+	"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?where=x", "/dash/demo/hhui.top?from=2018-01-01&to=2018-01-02", "/embed?app=demo", "/proof",
+	"/enter", "/leave", "/new", "/new/shop", "/settings", "/settings/shop", "/settings?account=1", "/nowhere", "/dash/nope", "/share/wrong", "/begin",
+}
+
+// sameWords are the same in English and another language, names, or words that are typed.
+var sameWords = map[string]string{
+	"": `footfall csv json ann olga demo shop new utc source campaign country language device system browser hour count assert read admin event page
+		returning open sites key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
+		ghost astro vitepress next code injection site header settings google html pricing download home head script`,
+	"de": "import filter name badges apps app hosts browser was links webhooks host link text system systeme dashboard crawler website slug",
+	"fr": "condition import source sources page pages date pages badges campagne note notes webhooks app action message installation direct site sites part total",
+	"es": "host hosts webhooks total no original visible",
+}
+
+var (
+	untold = regexp.MustCompile(`(?s)<(script|style|code|pre|kbd|bdi|option)\b.*?</(script|style|code|pre|kbd|bdi|option)>|` +
+		`<ul class="options languages">.*?</ul>`)
+	told   = regexp.MustCompile(`(?:aria-label|title|placeholder|data-of)="([^"]*)"`)
+	ofTags = regexp.MustCompile(`<[^>]*>`)
+	dotted = regexp.MustCompile(`\S+[./:=]\S+`) // hosts, paths, and what is typed
+	letter = regexp.MustCompile(`[A-Za-z]{3,}`)
+)
+
+// lines are what a page says.
+func lines(page string) (said []string) {
+	page = untold.ReplaceAllString(page, "")
+	for _, attribute := range told.FindAllStringSubmatch(page, -1) {
+		page += "\n" + attribute[1]
+	}
+	for line := range strings.Lines(html.UnescapeString(ofTags.ReplaceAllString(page, "\n"))) {
+		if line = strings.TrimSpace(line); letter.MatchString(line) {
+			said = append(said, line)
+		}
+	}
+	return said
+}
+
+// Each page is in the language that the browser likes best, as a whole.
+func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	owner := e.owner()
+	require.Equal(t, 303, owner.sends("/settings/shop", "do", "set", "of", "kept", "goal", "page:/home", "was.goal", "").status)
+	english := map[string]answer{}
+	for _, path := range pagesInWords {
+		english[path] = owner.do(http.MethodGet, path, nil, "Accept", "text/html")
+	}
+	for _, l := range words.All()[1:] {
+		base, _, _ := strings.Cut(l.Tag, "-")
+		allowed := strings.Fields(sameWords[""] + " " + sameWords[base])
+		for _, path := range pagesInWords {
+			a := owner.do(http.MethodGet, path, nil, "Accept", "text/html", "Accept-Language", l.Tag+",en;q=0.5")
+			assert.Equal(t, english[path].status, a.status, path)
+			assert.Equal(t, l.Tag, a.header.Get("Content-Language"), path)
+			assert.Contains(t, a.header.Get("Vary"), "Accept-Language", path)
+			assert.Contains(t, a.body, `<html lang="`+l.Tag+`">`, path)
+			if a.header.Get("ETag") != "" {
+				assert.NotEqual(t, english[path].header.Get("ETag"), a.header.Get("ETag"), path)
+			}
+			inEnglish := lines(english[path].body)
+			for _, line := range lines(a.body) {
+				foreign := slices.DeleteFunc(letter.FindAllString(dotted.ReplaceAllString(line, ""), -1), func(word string) bool {
+					return slices.Contains(allowed, strings.ToLower(word))
+				})
+				assert.False(t, len(foreign) > 0 && slices.Contains(inEnglish, line), "%s: %s says in English: %s", l.Tag, path, line)
+			}
+		}
+	}
+}
+
+// What an address says goes before what an account says, and that before the browser; and where an address
+// says it, all to which its page leads says it, too.
+func TestLanguageIsKept(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	owner := e.owner()
+	in := func(path string, headers ...string) string {
+		return owner.do(http.MethodGet, path, nil, headers...).header.Get("Content-Language")
+	}
+	assert.Equal(t, "en", in("/proof"))
+	assert.Equal(t, "zh-CN", in("/proof", "Accept-Language", "zh-TW,zh;q=0.9"))
+	assert.Equal(t, "en", in("/proof", "Accept-Language", "tlh, nonsense;;;"))
+	assert.Equal(t, 303, owner.sends("/settings", "do", "language", "language", "ja").status)
+	assert.Equal(t, "ja", in("/proof", "Accept-Language", "de"))
+	assert.Equal(t, "fr", in("/proof?lang=fr", "Accept-Language", "de"))
+	assert.Equal(t, "ja", in("/proof?lang=tlh"))
+	assert.Equal(t, 400, owner.sends("/settings", "do", "language", "language", "tlh").status)
+	assert.Equal(t, 303, owner.sends("/settings", "do", "language", "language", "browser").status)
+	assert.Equal(t, "de", in("/proof", "Accept-Language", "de"))
+
+	leads := regexp.MustCompile(` (?:href|action)="([^"#]*)`)
+	asks := regexp.MustCompile(`<form[^>]* action="[^"]*">(?:<input type="hidden" name="lang" value="de">)?`)
+	for _, path := range append(slices.Clone(pagesInWords), e.share("demo", "")+"?embed") {
+		sign := "?"
+		if strings.Contains(path, "?") {
+			sign = "&"
+		}
+		a := owner.do(http.MethodGet, path+sign+"lang=de", nil, "Accept", "text/html")
+		main, _, _ := strings.Cut(a.body, `<ul class="options languages">`)
+		for _, lead := range leads.FindAllStringSubmatch(main, -1) {
+			to, err := url.Parse(html.UnescapeString(lead[1]))
+			require.NoError(t, err)
+			kept := to.Host != "" || to.Path == "" && to.RawQuery == "" || strings.HasPrefix(to.Path, "/api/") ||
+				strings.HasPrefix(to.Path, "/dash/icon") || strings.HasPrefix(to.Path, "/dash/style") || to.Query().Get("lang") == "de"
+			assert.True(t, kept || strings.Contains(asks.FindString(main), lead[1]), "%s leads to %s", path, lead[1])
+		}
+		for _, form := range asks.FindAllString(main, -1) {
+			assert.True(t, strings.Contains(form, `method="post"`) || strings.Contains(form, `name="lang"`), "%s: %s", path, form)
+		}
+	}
+	led := newPerson(e).do(http.MethodPost, "/enter?lang=de", url.Values{"to": {"/dash/shop"}, "name": {"nobody"}, "password": {"x"}})
+	assert.Contains(t, led.body, "Name und Passwort gehören nicht zusammen.")
+	done := owner.sends("/settings?lang=de", "do", "language", "language", "browser")
+	assert.Equal(t, "/settings?done=yes&lang=de", done.header.Get("Location"))
+	for _, l := range words.All()[1:] {
+		assert.Contains(t, owner.get("/proof").body, `href="/proof?lang=`+l.Tag+`" lang="`+l.Tag+`"`)
+	}
+}
+
+// longer makes each word of a page 1.4 times as long, as one of another language may be; names, numbers and what
+// is typed stay.
+const longer = `(() => {
+	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+	for (let node; node = walker.nextNode();) {
+		if (node.parentNode.closest('bdi, code, pre, script, option, svg, textarea, .crumbs, .languages')) continue
+		node.data = node.data.replace(/\p{L}{3,}/gu, word => word + 'e'.repeat(Math.ceil(word.length * 0.4)))
+	}
+	return document.documentElement.scrollWidth
+})()`
+
+// fitsInEachLanguage opens pages on the narrowest phone as browsers of each language do, and with longer words.
+func fitsInEachLanguage(t *testing.T, b *devtools, script, base string, paths []string) {
+	t.Helper()
+	b.look(320, "light")
+	for i, path := range paths {
+		b.open(base + path)
+		var wide int
+		b.ask(longer, &wide)
+		assert.LessOrEqual(t, wide, 320, "%s with longer words", path)
+		for j, l := range words.All()[1:] {
+			if testing.Short() && l.Tag != "de" && (i+j)%3 != 0 { // German is the longest
+				continue
+			}
+			b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": desk.Browser, "acceptLanguage": l.Tag}, nil)
+			b.open(base + path)
+			var shown struct {
+				Wide     int
+				Language string
+			}
+			b.ask(`({Wide: document.documentElement.scrollWidth, Language: document.documentElement.lang})`, &shown)
+			assert.Equal(t, l.Tag, shown.Language)
+			assert.LessOrEqual(t, shown.Wide, 320, "%s in %s", path, l.Tag)
+			if !testing.Short() || i == j%len(paths) {
+				assertAccessible(t, b, script)
+			}
+		}
+		b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": desk.Browser, "acceptLanguage": "en"}, nil)
+	}
+}
