@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -199,6 +200,7 @@ func TestWaitingSaysWhatIsWrong(t *testing.T) {
 	}
 	assert.Empty(t, waiting())
 	assert.Contains(t, ann.get("/new/shop").body, `href="/embed?app=shop"`)
+	assert.Contains(t, html.UnescapeString(ann.get("/new/shop").body), `['script', {src: '…', 'data-app': '…', defer: ''}]`)
 	assert.Contains(t, ann.get("/new/shop").body, "data-footfall-sentence")
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
 	assert.NotContains(t, ann.get("/new/shop").body, "data-footfall-sentence", "it tells pages no numbers")

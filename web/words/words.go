@@ -200,6 +200,9 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 		if !open || !closed {
 			return out.String()
 		}
+		if strings.Contains(name, " ") { // it is no place, but a part of the text
+			out.WriteString("{" + name + "}")
+		}
 		for i := 0; i+1 < len(places); i += 2 {
 			if places[i] == name {
 				out.WriteString(write(places[i+1]))
