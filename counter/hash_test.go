@@ -53,6 +53,9 @@ func TestAddressesAreHashedLater(t *testing.T) {
 		in, numbers := addressed(t, w)
 		hashed := app.Settings{Visitor: ptr("hashed")}
 		before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
+		const hotOf = `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/0'`
+		const read = `SELECT value FROM epochs WHERE name = 'imports'`
+		hot, readBefore := in.One(t, hotOf), in.One(t, read)
 		writes, err := in.Tables().Begin(t.Context())
 		require.NoError(t, err)
 		_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/0}', '{1}', '{20260702}', '{0}',
@@ -74,6 +77,8 @@ func TestAddressesAreHashedLater(t *testing.T) {
 		require.NoError(t, <-done)
 		assert.Equal(t, before, numbers())
 		in.Drained(t)
+		assert.Equal(t, hot+1, in.One(t, hotOf), "with the one that waited")
+		assert.Greater(t, in.One(t, read), readBefore, "instances read anew whom they know")
 		assert.Empty(t, in.Table(t, ofAddresses))
 		in.verified(t)
 		assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))
