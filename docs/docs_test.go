@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -52,6 +53,20 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			assert.True(t, tests[found[1]], "%s names %s, and there is no such test", path, found[1])
 		}
+	}
+}
+
+// What a README in another language has people run is what the one in English has: it names the commit that it
+// follows, and comes after that where a block differs. What it tells of busuanzi stands in embed.md.
+func TestReadmesFollowTheOneInEnglish(t *testing.T) {
+	t.Parallel()
+	texts := read(t, ".md")
+	english, embed := fenced.FindAllString(texts["../README.md"], -1), texts["../docs/embed.md"]
+	require.NotEmpty(t, english)
+	for _, path := range []string{"../README.zh-CN.md", "../README.ko.md"} {
+		assert.Regexp(t, "\\[README\\.md\\]\\(README\\.md\\).*`[0-9a-f]{12}`", texts[path], path)
+		blocks := slices.DeleteFunc(fenced.FindAllString(texts[path], -1), func(block string) bool { return strings.Contains(embed, block) })
+		assert.Equal(t, english, blocks, "the commands and code of %s", path)
 	}
 }
 
