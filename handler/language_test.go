@@ -32,7 +32,7 @@ var sameWords = map[string]string{
 		returning open sites key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
 		ghost astro vitepress next code injection site header settings google html pricing download home head script`,
 	"de": "import filter name badges apps app hosts browser was links webhooks host link text system systeme dashboard crawler website slug",
-	"fr": "condition import source sources page pages date pages badges campagne note notes webhooks app action message installation direct site sites part total",
+	"fr": "condition import source sources page pages date badges campagne note notes webhooks app action message direct site sites part total",
 	"es": "host hosts webhooks total no original visible",
 }
 
@@ -134,6 +134,8 @@ func TestLanguageIsKept(t *testing.T) {
 			assert.True(t, strings.Contains(form, `method="post"`) || strings.Contains(form, `name="lang"`), "%s: %s", path, form)
 		}
 	}
+	assert.Contains(t, html.UnescapeString(owner.get("/embed?app=demo&lang=de").body), `<a href="/hello">Hallo</a>`,
+		"what is for other pages stays")
 	led := newPerson(e).do(http.MethodPost, "/enter?lang=de", url.Values{"to": {"/dash/shop"}, "name": {"nobody"}, "password": {"x"}})
 	assert.Contains(t, led.body, "Name und Passwort gehören nicht zusammen.")
 	done := owner.sends("/settings?lang=de", "do", "language", "language", "browser")
