@@ -220,9 +220,11 @@ func TestCellsRefuse(t *testing.T) {
 	}
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 
+	appGoes(t, withDemo(t), "--database-url="+blogs)
+
 	// A node alone has the tables twice, of which a dump has one.
 	again := restoredAs(t, cluster, "blogs", "again")
-	assert.Equal(t, []string{"demo"}, dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps`))
+	assert.Equal(t, []string{"again", "blog", "demo"}, dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
 }
 
 // reader asks for the numbers of a site, which must not be behind what was answered before.
