@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -143,7 +144,6 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Contains(t, shown, `<bdi>signup</bdi></th><td class="n">1</td>`, "and leads nowhere")
 	assert.Contains(t, e.get(link+"/hhui.top?range=today&panel=events&format=csv").body, "signup,1,2\r\n")
 	assert.Equal(t, http.StatusBadRequest, e.get(e.share("demo", "hhui.top")+"?range=today&panel=events&format=csv").status)
-	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/events").status, "site is missing")
 
 	goals := []string{"event:signup", "page:/home", "event:never"}
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -190,7 +190,7 @@ func TestEventsOfASite(t *testing.T) {
 	shown = e.shown(whole)
 	assert.Regexp(t, `(?s)Visitors by day.*4 visitors so far.*<bdi>hhui.top/home</bdi>.*<bdi>other.example/</bdi>.*`+
 		`id="from".*>Direct</bdi></th><td class="n">4<`, shown)
-	assert.NotContains(t, shown, "signup", "which is no page")
+	assert.Regexp(t, `(?s)<h2 id="events">.*<bdi>signup</bdi></th><td class="n">1</td><td class="n">25.0 %`, shown)
 	assert.NotContains(t, shown, `type="search"`)
 	assert.Equal(t, http.StatusOK, e.get(whole+"&find=x&columns=more&by=change&chart=views&where=new").status)
 	for ask, told := range map[string]string{
@@ -198,12 +198,32 @@ func TestEventsOfASite(t *testing.T) {
 		"numbers?":                   `{"numbers":[{"first_day":20190629,"last_day":99991231,"uniques":4,"new_visitors":4,"pv":4,"hot":7,"exact":true}]}`,
 		"chart?from=2019-06-28":      `"visitors":4,"new_visitors":4,"pv":4,"hot":7,"visitors_before":0,"compared":false,"notes":[]}]}`,
 		"tags?from=2019-06-29":       `{"tags":[{"value":"(none)","pv":4,"newcomers":4}],"name":"source","since":20190629}`,
+		"events?":                    `{"events":[{"event":"signup","visitors":1,"of_visitors":4}`,
+		"events?where=new":           `give site`,
 		"numbers?where=new":          `give site`,
 		"tags?from=7d&days_before=7": `nothing is compared of all sites`,
 	} {
 		assert.Contains(t, e.get("/api/apps/demo/"+ask).body, told, ask)
 	}
 	assert.Contains(t, e.get(e.share("demo", "")+"?range=today&panel=chart&format=csv").body, "20190629,20190629,4,4,4,7,")
+
+	hasty := e.options
+	hasty.panelWithin, hasty.Metrics = 1, prometheus.NewRegistry()
+	slow := e.do(http.MethodGet, serve(t, publicHandler(e.Counter, hasty), hasty.Log).URL+whole, "", "")
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*takes too long to read of so many days.*`+
+		`Page views by day.*<bdi>hhui.top/home</bdi>`, slow.body, "the rest of the page is shown")
+
+	for day, visitors := range map[int]int{9: 2, 16: 3} {
+		e.Clock.Set(noon.AddDate(0, 0, day))
+		for i := range visitors {
+			e.brings(i, "http://hhui.top/home", "")
+			e.brings(i, "http://other.example/", "")
+		}
+	}
+	e.Clock.Set(noon.AddDate(0, 0, 20))
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">3<.*50 %</span> <span class="was">from 2<.*Page views</dt><dd class="big">6<.*from 4<`,
+		e.shown("/dash/demo?from=2019-07-15&to=2019-07-15"))
+	e.Clock.Set(noon)
 
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	shown = e.shown(site)

@@ -60,6 +60,7 @@ type Options struct {
 	Busuanzi string
 
 	reportWait, reportWithin time.Duration // for a place for a report, and for its answer; default usualWait and usualWithin
+	panelWithin              time.Duration // for a panel of a page that reads rows of visits; default usualPanel
 	readyWithin              time.Duration // how long /readyz waits for the database; default usualReady
 }
 
@@ -103,6 +104,7 @@ func newService(c *counter.Counter, o Options) *service {
 	o.Zone = cmp.Or(o.Zone, "UTC")
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
 	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
+	o.panelWithin = cmp.Or(o.panelWithin, usualPanel)
 	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
 	s.ownForms = http.NewCrossOriginProtection()
 	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {

@@ -50,7 +50,7 @@ func newEdge(t *testing.T) *edge {
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
 		Reports: report.NewReader(e.DB), Admin: e.Admin, Accounts: account.Open(e.DB), Dashboard: true, Help: helpOfShell(),
-		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
+		reportWait: time.Minute, reportWithin: time.Minute, panelWithin: time.Minute, readyWithin: time.Minute,
 	}
 	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)
 	e.public, e.close = public.URL, public.Close

@@ -15,8 +15,9 @@ import (
 const (
 	reportPlaces = 2 // as many as there are connections for reports
 	usualWait    = 2 * time.Second
-	usualWithin  = 4 * time.Second // less than the database lets a statement run, so that a timeout is noticed here
-	reportPause  = 5 * time.Second // before a report that took too long is asked for again
+	usualWithin  = 4 * time.Second     // less than the database lets a statement run, so that a timeout is noticed here
+	usualPanel   = 5 * time.Second / 2 // of a page, which then has time for its other panels
+	reportPause  = 5 * time.Second     // before a report that took too long is asked for again
 )
 
 type reports struct {

@@ -59,7 +59,7 @@ func (s *service) publicRoutes() []route {
 		table = append(table, (&manage{s}).routes()...)
 	}
 	if s.Dashboard {
-		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports)}).routes()...)
+		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports, s.panelWithin)}).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }

@@ -105,7 +105,7 @@ var Reports = []Report{
 	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
 	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
-	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfSite: true, Read: readEvents},
+	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfApp: true, Read: readEvents},
 	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
 	{Name: "funnel", Takes: words("site from to step where"), Repeats: words("step where"), OfSite: true,
 		Read: panel("funnel", (*Reader).Funnel)},

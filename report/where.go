@@ -38,13 +38,13 @@ func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, e
 // names, if there are any. Where it is not known who came on all of the days, the error says why; the Reader knows page views
 // then, and nothing else.
 func (r *Reader) AheadOfApp(ctx context.Context, l Look) (_ *Reader, tagged bool, err error) {
-	for _, parts := range []string{"numbers days tags since", "numbers days"} {
-		if l.Parts = words(parts); len(l.Parts) > 2 && len(l.Names) == 0 {
+	for _, parts := range []string{"numbers days tags events since", "numbers days events"} {
+		if l.Parts = words(parts); len(l.Parts) > 3 && len(l.Names) == 0 {
 			continue
 		}
 		var rows []FilterPanelsRow
 		rows, err = ask(ctx, r, "visitors of an app", (*Queries).FilterPanels, l)
-		if tagged = len(l.Parts) > 2; err == nil && (!tagged || rows[len(rows)-1].Day == 0) {
+		if tagged = len(l.Parts) > 3; err == nil && (!tagged || rows[len(rows)-1].Day == 0) {
 			return &Reader{r.db, r.counted, rows}, tagged, nil
 		}
 	}

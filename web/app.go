@@ -47,13 +47,8 @@ type siteRow struct {
 const mostTagged = 100_000
 
 // asOne reads all sites as one, each visitor once, from rows of visits; page views, and pages, are sums.
-func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) error {
-	of, hot, visits := 0, int64(0), int64(0)
-	for _, s := range sites {
-		if s.Site != visit.EventSite {
-			of, hot, visits = of+1, hot+s.Hot, visits+s.Pv
-		}
-	}
+func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
+	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
 		return nil
 	}
@@ -64,26 +59,33 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	if look.N = report.DeepestTop; visits <= mostTagged {
 		look.Names = v.panelTags()
 	}
-	reader, tagged, err := d.reader.AheadOfApp(ctx, look)
-	if page.Reason, err = v.reasonOf(err); err != nil {
+	var reader *report.Reader
+	var tagged bool
+	page.Reason, err = d.inTime(ctx, v, func(ctx context.Context) (err error) {
+		reader, tagged, err = d.reader.AheadOfApp(ctx, look)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	now := report.Numbers{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}
-	d = &Dashboard{reader}
+	told := []report.Numbers{{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}}
 	if page.Reason == "" {
 		numbers, err := reader.Numbers(ctx, v.look())
+		if err == nil && visits <= mostTagged {
+			told, err = d.asOneBefore(ctx, v)
+		}
 		if err != nil {
 			return err
 		}
-		now, one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
+		told[0], one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
 	} else {
 		v.chart = charts[1]
 	}
-	if now.Hot = hot; page.Cut {
-		now.Hot = report.Unknown
+	if told[0].Hot = hot; page.Cut {
+		told[0].Hot = report.Unknown
 	}
-	one.Tiles = v.tiles([]report.Numbers{now})
-	switch {
+	one.Tiles = v.tiles(told)
+	switch d = d.of(reader); {
 	case tagged:
 		if one.Tags, err = d.tagPanels(ctx, v); err != nil {
 			return err
@@ -98,8 +100,46 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	}
 	if page.Reason != "" {
 		one.Chart.Shows = nil
+	} else if err := d.events(ctx, v, one); err != nil {
+		return err
 	}
 	return d.pages(ctx, v, one)
+}
+
+// sumsOf is how many sites there are, and their page views and visits.
+func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
+	for _, s := range sites {
+		if s.Site != visit.EventSite {
+			of, hot, visits = of+1, hot+s.Hot, visits+s.Pv
+		}
+	}
+	return of, hot, visits
+}
+
+// asOneBefore has room for the numbers of a range, and behind it those of the days of it that are compared, unless they
+// are all, and of the days before; not these, where they are not known, or take long beside all the rest.
+func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
+	look, in := v.look(), v.stretch()
+	if told = make([]report.Numbers, 1); !in.changes() {
+		return told, nil
+	}
+	reason, err := (&Dashboard{d.reader, d.within / 4}).inTime(ctx, v, func(ctx context.Context) error {
+		for _, days := range []visit.Range{in.Compared, in.Compared.Earlier(v.daysBefore())} {
+			if look.In = days; days == in.In {
+				continue
+			}
+			read, err := d.reader.Numbers(ctx, look)
+			if err != nil {
+				return err
+			}
+			told = append(told, read.Rows...)
+		}
+		return nil
+	})
+	if reason != "" {
+		told = told[:1]
+	}
+	return told, err
 }
 
 // sitesOf reads the sites of an app, and since when the first of them was counted.

@@ -45,16 +45,21 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	}
 	look := v.look()
 	look.N = firstEvents + 1
-	read, err := d.reader.Events(ctx, look)
-	made := didPanel{Anywhere: v.app.Several, Cut: len(read.Rows) > firstEvents, From: v.source("events", read.SQL)}
-	if made.Reason, err = v.reasonOf(err); err != nil || made.Reason == "" && len(read.Rows) == 0 {
+	var read report.Panel[report.Event]
+	reason, err := d.inTime(ctx, v, func(ctx context.Context) (err error) {
+		read, err = d.reader.Events(ctx, look)
+		return err
+	})
+	made := didPanel{Reason: reason, Anywhere: v.app.Several && v.site != "", Cut: len(read.Rows) > firstEvents,
+		From: v.source("events", read.SQL)}
+	if err != nil || made.Reason == "" && len(read.Rows) == 0 {
 		return err
 	}
 	for _, e := range read.Rows[:min(firstEvents, len(read.Rows))] {
 		condition := "event:" + writtenValue(e.Event)
 		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, read.Rows[0].Visitors),
 			Visitors: e.Visitors, Share: v.rate(e.Visitors, e.OfVisitors)}
-		if v.app.Shared == nil {
+		if v.app.Shared == nil && v.site != "" {
 			row.Link = v.toggled(condition).link()
 		}
 		made.Rows = append(made.Rows, row)
@@ -81,17 +86,31 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 		page.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
 		return nil
 	}
-	read, err := d.reader.OnePage(ctx, v.look())
-	made := onePage{From: v.source("one-page", read.SQL)}
-	if made.Reason, err = v.reasonOf(err); err == nil && made.Reason == "" {
-		made.OnePage = read.Rows[0]
-		made.Share = v.rate(made.OnePage.OnePage, made.Visits)
-	}
-	page.OnePage = &made
+	made := onePage{}
+	reason, err := d.inTime(ctx, v, func(ctx context.Context) error {
+		read, err := d.reader.OnePage(ctx, v.look())
+		if made.From = v.source("one-page", read.SQL); err == nil {
+			made.OnePage = read.Rows[0]
+			made.Share = v.rate(made.OnePage.OnePage, made.Visits)
+		}
+		return err
+	})
+	made.Reason, page.OnePage = reason, &made
 	return err
 }
 
 const firstEvents = 8
+
+// inTime reads what a page can do without, and says why it is not known, where it takes too long or cannot be:
+// that is no fault of the page.
+func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
+	within, cancel := context.WithTimeout(ctx, d.within)
+	defer cancel()
+	if err = read(within); err != nil && within.Err() != nil && ctx.Err() == nil {
+		return v.say("did.slow"), nil
+	}
+	return v.reasonOf(err)
+}
 
 // reasonOf is what an error says of numbers that cannot be known; others stay errors.
 func (v view) reasonOf(err error) (string, error) {

@@ -96,11 +96,15 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	if len(v.app.Goals) == 0 || v.app.ofOneSite() {
 		return nil
 	}
-	read, err := d.reader.Goals(ctx, v.look())
-	made := didPanel{From: v.source("goals", read.SQL)}
-	if made.Reason, err = v.reasonOf(err); err != nil {
+	var read report.Panel[report.Goal]
+	reason, err := d.inTime(ctx, v, func(ctx context.Context) (err error) {
+		read, err = d.reader.Goals(ctx, v.look())
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	made := didPanel{Reason: reason, From: v.source("goals", read.SQL)}
 	for _, g := range read.Rows {
 		row := didRow{Name: goalName(g.Goal), Bar: bar("rank", g.Visitors, g.OfVisitors), Visitors: g.Visitors,
 			Share: v.rate(g.Visitors, g.OfVisitors), Chosen: slices.Contains(v.where, g.Goal)}

@@ -131,7 +131,7 @@ func (v view) asksOfApp(panel string) (name string, look report.Look) {
 	switch look = v.look(); panel {
 	case "sites":
 		name, look = "sites-between", v.sitesLook()
-	case "numbers", "pages":
+	case "numbers", "pages", "events":
 		name = panel
 	case "chart":
 		name, look = panel, v.chartLook()

@@ -72,10 +72,17 @@ var Files = map[string]Page{
 }
 
 // Dashboard makes pages of reports.
-type Dashboard struct{ reader *report.Reader }
+type Dashboard struct {
+	reader *report.Reader
+	within time.Duration // what is read for one panel, from rows of visits
+}
 
-// NewDashboard returns a Dashboard that reads from a Reader.
-func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
+// NewDashboard returns a Dashboard that reads from a Reader. What takes longer than within for one panel is
+// left out of a page, which says so.
+func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
+
+// of is a Dashboard that reads from another Reader.
+func (d *Dashboard) of(r *report.Reader) *Dashboard { return &Dashboard{r, d.within} }
 
 // templates are the pages, read when the first is made: commands that make none start without them.
 // One that does not parse ends the program, and every test.

@@ -155,7 +155,7 @@ func (d *Dashboard) readKnown(ctx context.Context, v *view, panels bool) (_ *Das
 	}
 	if err != nil || known.Since == 0 {
 		v.erased = known.Erased
-		return &Dashboard{read}, err
+		return d.of(read), err
 	}
 	v.known, v.erased = known.Since, known.Erased
 	if v.single() {
@@ -164,7 +164,7 @@ func (d *Dashboard) readKnown(ctx context.Context, v *view, panels bool) (_ *Das
 	}
 	if v.since = known.Since; panels && v.stretch().In != none {
 		read, _, err = d.reader.Ahead(ctx, v.aheadLook())
-		return &Dashboard{read}, err
+		return d.of(read), err
 	}
 	return d, nil
 }
