@@ -54,6 +54,12 @@ func newProven(t *testing.T) *proven {
 				func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
 		}
 	}))
+	// What others have counted before, and on a day that was counted here, is no part of what is proved.
+	p.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'umami', '{a}' FROM apps WHERE name = 'demo'`)
+	p.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
+		SELECT i.app_id, i.id, d, 'a.example' FROM history_imports AS i, unnest(ARRAY[20260626, 20260628]) AS d`)
+	p.Exec(t, `INSERT INTO history (day, uri, page_views, visitors, new_visitors)
+		SELECT d.id, u, 9, 4, 4 FROM history_days AS d, unnest('{a.example,a.example/home}'::text[]) AS u`)
 	p.Exec(t, `UPDATE apps SET visitor = 'id', secret_id = '\x0102030405060708' WHERE name = 'empty'`)
 	p.Exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value
 		FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
@@ -256,6 +262,15 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"the sum of days' hot: 12, but hot: 11"},
 			{"uv of a day too high", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days",
 				"a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
+			{"history among the days", `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+					SELECT p.id, p.site_id, d.day_id, h.page_views, h.visitors, h.new_visitors
+					FROM history AS h JOIN history_days AS d ON d.id = h.day AND d.day_id = 20260626
+					JOIN pages AS p ON p.app_id = d.app_id AND p.uri = h.uri;
+				UPDATE counters SET hot = hot + 9, pv = pv + 4, uv = uv + 4 WHERE page_id IN (` + siteA + `, ` + homeA + `)`, "visitors",
+				"a.example/home", "uv: 9, but rows of visitors: 5"},
+			{"history added to a day", `UPDATE days SET hot = hot + 9, pv = pv + 4 WHERE day_id = 20260628 AND page_id IN (` + siteA + `, ` + homeA +
+				`); UPDATE counters SET hot = hot + 9, pv = pv + 4 WHERE page_id IN (` + siteA + `, ` + homeA + `)`, "kept days", "a.example/home",
+				"pv: 7, but rows of visits: 3"},
 			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home",
 				"the sum of days' pv: 6, but pv: 9"},
 
@@ -368,7 +383,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND tag_id = ` + east +
 				` AND page_id = ` + siteA, "tags", "a.example",
 				"tags of another app, or of none: 1"},
-			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA, "tags", "a.example",
+			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + siteA,
+				"tags", "a.example",
 				"tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags",
 				"(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
@@ -376,9 +392,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a source's sum under another source", `UPDATE tag_days SET pv = pv + CASE tag_id WHEN ` + west + ` THEN -1 ELSE 1 END
 				WHERE day_id = 20260629 AND tag_id IN (` + west + `, ` + east + `) AND page_id = ` + siteA, "tag rows", "a.example",
 				"the sum: 1, but rows of visits with the tag: 2"},
-			{"a sum one short", `UPDATE tag_days SET pv = pv - 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA, "tag rows",
+			{"a sum one short", `UPDATE tag_days SET pv = pv - 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA,
+				"tag rows",
 				"a.example", "the sum: 1, but rows of visits with the tag: 2"},
-			{"a sum one too many", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA, "tag rows",
+			{"a sum one too many", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA,
+				"tag rows",
 				"a.example", "the sum: 3, but rows of visits with the tag: 2"},
 			{"a sum with more than those who were erased", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260628 AND tag_id = ` + east +
 				` AND page_id = ` + siteA, "tag rows", "a.example", "the sum: 3, but rows of visits with the tag: 1 to 2"},
@@ -389,7 +407,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 
 			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example",
 				"the sum over the hours: 0, but pv: 3"},
-			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE pv = 3 AND day_id = 20260628 AND page_id = ` + siteA, "hours",
+			{"hours of a day short", `UPDATE tag_days SET pv = pv - 1, newcomers = 0 WHERE pv = 3 AND day_id = 20260628 AND page_id = ` + siteA,
+				"hours",
 				"a.example", "the sum over the hours: 2, but pv: 3"},
 			{"news of tags lost", `DELETE FROM tag_days; INSERT INTO tag_news (tags) VALUES ('\x')`, "hours", "a.example",
 				"the sum over the hours: 0, but pv: 3"},

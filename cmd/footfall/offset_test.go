@@ -307,19 +307,22 @@ func TestMovingIsAsWritten(t *testing.T) {
 	}
 	both := "blog.example 70 11 11; blog.example/ 40 %[1]d %[1]d; blog.example/hello 30 %[1]d %[1]d\n"
 	assert.Equal(t, map[string]string{
-		"What an offset does":         "\nblog.example 50000 30000 21000; blog.example/hello 12345 6789 6789\n",
-		"A list of pages":             "\n",
-		"A busuanzi of your own":      "blog.example 60 3 3; blog.example/hello 30 2 2\n",
-		"A busuanzi of somebody else": fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
-		"Vercount":                    fmt.Sprintf(both, 0),
-		"GoatCounter":                 "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
-		"Umami":                       "blog.example 8 8 3; blog.example/hello 8 8 3\n",
-		"Matomo":                      "blog.example/hello 32 21 0\n",
-		"Access logs":                 "\n",
+		"Days that others have counted": "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
+		"What an offset does":           "\nblog.example 50000 30000 21000; blog.example/hello 12345 6789 6789\n",
+		"A list of pages":               "\n",
+		"A busuanzi of your own":        "blog.example 60 3 3; blog.example/hello 30 2 2\n",
+		"A busuanzi of somebody else":   fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
+		"Vercount":                      fmt.Sprintf(both, 0),
+		"GoatCounter":                   "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
+		"Umami":                         "blog.example 8 8 3; blog.example/hello 8 8 3\n",
+		"Matomo":                        "blog.example/hello 32 21 0\n",
+		"Access logs":                   "\n",
 	}, set)
 	assert.Contains(t, said["A busuanzi of your own"],
 		"blog.example has 3 pages with numbers\nno numbers of https://blog.example/\noffsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
+	assert.Contains(t, said["Days that others have counted"],
+		"days of sites: 2 added, 0 replaced, 0 as they were, from 2026-08-04 to 2026-08-05")
 }
 
 // TestBusuanziIsReadAsItWasKept runs that script on lists as people have them, and on what older

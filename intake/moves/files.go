@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -72,11 +73,12 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 }
 
 func unreadFile(name string, err error) error {
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fault("%s: it ends early: fetch it again", name)
 	case errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
-		errors.Is(err, zip.ErrAlgorithm):
+		errors.Is(err, zip.ErrAlgorithm), corrupt:
 		return fault("%s: it is damaged, or ends early (%v): fetch it again", name, err)
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong):
 		return fault("%s: %v", name, err)

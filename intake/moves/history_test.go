@@ -16,10 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
+	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/intake/moves"
+	"footfall/visit"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -223,7 +225,7 @@ func TestBadFiles(t *testing.T) {
 		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is no JSON of GoatCounter"},
 		{"goatcounter", zipped(file{"hit_stats.jsonl", `{"hour":"2024-05-03T10:00:00Z","path_id":1,"count":1}`}),
 			"path_id: 1 is not in paths.jsonl"},
-		{"csv", gzipped(plain)[:60], "it ends early"},
+		{"csv", gzipped(plain)[:60], "it ends early"}, {"csv", gzipped(plain)[:12] + strings.Repeat("x", 60), "it is damaged"},
 		{"goatcounter", gzipped(bomb), "more than 200 times as large"},
 		{"goatcounter", zipped(file{"a.csv", bomb}), "more than 200 times as large"},
 	} {
@@ -324,4 +326,84 @@ func TestImportsAtOnce(t *testing.T) {
 		})
 	require.ErrorContains(t, err, "cut off")
 	assert.Equal(t, before, i.rows())
+}
+
+// Visits are counted while history is imported, also to new pages; a page and an app that are deleted take
+// their history along; and an import whose connection is cut leaves nothing.
+func TestImportWhileCounting(t *testing.T) {
+	t.Parallel()
+	open := app.AccessOpen
+	o := desk.Options{Real: true, Apps: map[string]app.Settings{"demo": {Access: &open}, "other": {Access: &open}}}
+	i := &imports{Desk: desk.On(t, desk.Database(t, o), o), t: t}
+	i.Count(t, "192.0.2.1", "http://a.example/old")
+	text := "day,page,page_views,visitors\n2024-05-03,a.example/old,9,4\n2024-05-03,a.example/before,9,4\n"
+	bring := func(name string, offsets bool, within func()) error {
+		h := moves.History{Source: "csv", Files: []moves.File{{Name: "a", From: strings.NewReader(text)}}}
+		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: name, Source: "csv", Files: []string{"a"}, Offsets: offsets},
+			func(to *admin.HistoryTo) error {
+				err := h.Read(t.Context(), to)
+				for n := 0; n < 6000 && err == nil; n++ { // some have been sent
+					err = to.Add(t.Context(), &admin.Told{Page: fmt.Sprintf("a.example/%d", n), Day: 20240502, PageViews: 1, Visits: admin.Unknown,
+						Visitors: admin.Unknown, New: admin.Unknown})
+				}
+				within()
+				return err
+			})
+		return err
+	}
+	require.NoError(t, bring("demo", true, func() {
+		i.Count(t, "192.0.2.2", "http://a.example/new")
+		i.Count(t, "192.0.2.2", "http://a.example/old")
+		require.NoError(t, i.Admin.DeletePage(t.Context(), "demo", "a.example/old"))
+	}))
+	require.NoError(t, bring("other", false, func() {
+		i.CountAs(t, counter.Request{App: "other", IP: "192.0.2.1",
+			URI: "http://a.example/"})
+	}))
+	require.ErrorContains(t, bring("other", false, func() {
+		i.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%read_history%' AND pid <> pg_backend_pid()
+			AND datname = current_database()`)
+	}), "import history of app other")
+	assert.Equal(t, int64(4), i.One(t, `SELECT count(*) FROM history_days`))
+	assert.Equal(t, int64(2*6004), i.One(t, `SELECT count(*) FROM history`))
+	i.Check(t)
+
+	for _, page := range []string{"a.example/old", "a.example/before"} { // the second was never counted here
+		require.NoError(t, i.Admin.DeletePage(t.Context(), "demo", page))
+	}
+	assert.Equal(t, int64(2), i.One(t, `SELECT count(*) FROM history WHERE uri IN ('a.example/old', 'a.example/before')`), "of the other app")
+	require.NoError(t, i.Admin.DeleteApp(t.Context(), "demo"))
+	assert.Equal(t, int64(6004), i.One(t, `SELECT count(*) FROM history`))
+	i.Check(t)
+}
+
+// FuzzHistory reads whatever comes as a file of any source: it ends, with an error or without, and what is
+// understood keeps the rules of the tables.
+func FuzzHistory(f *testing.F) {
+	for _, text := range []string{plain, inUTF16(plain), gzipped(plain), zipped(file{"website_event.csv",
+		"url_path,created_at\n/a,2024-05-03 10:00:00\n"}),
+		zipped(file{"paths.jsonl", `{"id":1,"path":"/a"}`}, file{"hit_stats.jsonl", `{"hour":"2024-05-03T10:00:00Z","path_id":1,"count":4}`}),
+		"2Path,Event,Bot,Session,Date\n/a,false,0,s,2024-05-03T10:00:00Z\n", "# x\n\nDate,Page path,Views\n20240503,/a,1\n,,1,x\n",
+		"date;metadata_url;nb_hits\n2024-05-03;https://blog.example/%zz;4\n"} {
+		for n := range len(moves.Sources()) {
+			f.Add(n, text)
+		}
+	}
+	o := desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Sites: []string{"blog.example"}}}}
+	d := desk.Idle(f, desk.Database(f, o), o)
+	f.Fuzz(func(t *testing.T, n int, text string) {
+		sources := moves.Sources()
+		h := moves.History{Source: sources[uint(n)%uint(len(sources))], Skip: n%2 == 0, //nolint:gosec // any will do
+			Files: []moves.File{{Name: "a", From: strings.NewReader(text)}}}
+		done, err := d.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: h.Source, Files: []string{"a"}, Try: true,
+			Offsets:  true,
+			AreParts: moves.AreParts(h.Source)}, func(to *admin.HistoryTo) error { return h.Read(t.Context(), to) })
+		if err == nil {
+			assert.Positive(t, h.Lines)
+			_ = h.Said(&done)
+			return
+		}
+		_, told := errors.AsType[*visit.Error](err)
+		assert.True(t, told, "%v", err)
+	})
 }
