@@ -286,6 +286,8 @@ func TestVisitorsByBrowser(t *testing.T) {
 		in := w.newInstance(t, counter.Options{})
 		ctx := t.Context()
 		in.shop(t, app.Settings{Visitor: ptr("browser"), Ignore: []string{"192.0.2.66"}})
+		_, err := in.Tables().Exec(ctx, `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 2)`)
+		require.ErrorContains(t, err, "batches_by_this_version", "of an instance that would take them for one visitor")
 		other := w.startOn(t, in.URL, counter.Options{})
 		key, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeAssert, app.ScopeRead})
 		require.NoError(t, err)

@@ -51,6 +51,12 @@ const (
 func TestAddressesAreHashedLater(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in, numbers := addressed(t, w)
+		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{PublicCounts: ptr("count")}))
+		_, err := in.Badge(t.Context(), counter.Request{App: "demo", URI: "http://b.example/badge"}, true)
+		require.NoError(t, err)
+		in.Exec(t, `INSERT INTO here (site_id, visitors) SELECT id, '{192.0.2.222}' FROM pages WHERE uri = 'a.example'`)
+		_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'hashed', secret_id = '\x0102030405060708'`)
+		require.ErrorContains(t, err, "has counted by its time zone, visitor mode", "and nobody has hashed what it counted")
 		hashed := app.Settings{Visitor: ptr("hashed")}
 		before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
 		const hotOf = `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/0'`
@@ -79,6 +85,8 @@ func TestAddressesAreHashedLater(t *testing.T) {
 		in.Drained(t)
 		assert.Equal(t, hot+1, in.One(t, hotOf), "with the one that waited")
 		assert.Greater(t, in.One(t, read), readBefore, "instances read anew whom they know")
+		assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.222' = ANY (visitors)`))
+		assert.Equal(t, int64(2), in.One(t, `SELECT count(*) FROM visitors WHERE ip = $1`, app.BadgeVisitor), "of the page and its site")
 		assert.Empty(t, in.Table(t, ofAddresses))
 		in.verified(t)
 		assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))

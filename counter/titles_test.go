@@ -73,6 +73,9 @@ func TestTitles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	told("shop.example/a Prices, shop.example/d " + strings.Repeat("é", 100))
+	in.Exec(t, `SELECT put_titles(ARRAY(SELECT page_id FROM titles), ARRAY(SELECT 'Of another instance' FROM titles),
+		(SELECT min(told_at) FROM titles) + interval '59 minutes')`)
+	assert.NotContains(t, titles(), "Of another instance", "within the hour")
 
 	// What is forgotten: after an erasure nobody's vote is left, and with a page its title goes.
 	sees("/e", "Once")
