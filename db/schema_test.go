@@ -33,6 +33,14 @@ func TestEverythingHasAComment(t *testing.T) {
 		SELECT 'function ' || proname FROM pg_proc
 		WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND obj_description(oid, 'pg_proc') IS NULL`)
 	assert.Empty(t, silent)
+
+	listed, err := os.ReadFile("../docs/sql.md")
+	require.NoError(t, err)
+	for _, table := range dbtest.Column[string](t, conn, `
+		SELECT relname FROM pg_class
+		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`) {
+		assert.Contains(t, string(listed), "`"+table+"`", "the list of tables")
+	}
 }
 
 func TestEveryQueryHasAComment(t *testing.T) {

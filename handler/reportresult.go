@@ -86,7 +86,7 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 
 // partOfCSV writes rows behind so many bytes.
 func partOfCSV(made *report.Rows, written int) []byte {
-	body := csvOf(made.List)
+	body := csvOf(made.Told())
 	if written > 0 {
 		_, body, _ = bytes.Cut(body, []byte("\r\n")) // which names the columns
 	}
@@ -94,7 +94,7 @@ func partOfCSV(made *report.Rows, written int) []byte {
 }
 
 func partOfJSON(made *report.Rows, written int) []byte {
-	list, _ := json.Marshal(made.List) // cannot fail for numbers and strings
+	list, _ := json.Marshal(made.Told()) // cannot fail for numbers and strings
 	begin, body := `{"`+made.Name+`":[`, list[1:len(list)-1]
 	switch {
 	case written == 0:

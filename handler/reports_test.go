@@ -360,6 +360,54 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
 }
 
+// Who came to deleted pages before their addresses were hashed and after is told by nobody: lists have a
+// dash, and a question about them alone is refused with the reason.
+func TestDeletedPagesAcrossHashing(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	e.counting(1, "192.168.0.1", "http://hhui.top/home")
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.DeletePage(ctx, "demo", "http://hhui.top/home")
+	})
+	const deleted = "uri=hhui.top/(deleted)"
+	conn := e.Conn(t)
+	for _, sql := range []string{
+		`SELECT footfall.close_day(20190629)`,
+		`INSERT INTO footfall.visits_kept (app_id, from_day, gone_before) VALUES (1, 20190630, 20190630)`,
+		`DELETE FROM footfall.visits WHERE day_id < 20190630`,
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	told := map[string][2]string{ // before addresses are hashed, and after it
+		"numbers?" + deleted + "&to=20190630": {`"uniques":2,`, `"uniques":null,"new_visitors":0,"pv":4,`},
+		"pages?to=20190630":                   {`(deleted)","pv":4,"new_visitors":0,"uniques":2,`, `(deleted)","pv":4,"new_visitors":0,"uniques":null,`},
+		"pages?order=uri&to=20190630":         {`(deleted)","pv":4,"new_visitors":0,"uniques":2,`, `(deleted)","pv":4,"new_visitors":0,"uniques":null,`},
+		"pages?from=20190630&to=20190630":     {`(deleted)","pv":2,"new_visitors":0,"uniques":2,`, `(deleted)","pv":2,"new_visitors":0,"uniques":2,`},
+		"pages?to=20190629":                   {`(deleted)","pv":2,"new_visitors":0,"uniques":2,`, `(deleted)","pv":2,"new_visitors":0,"uniques":2,`},
+		"pages?to=20190630&format=csv":        {`(deleted)",4,0,2,`, `(deleted)",4,0,,`},
+		"uniques?" + deleted + "&to=20190630": {`{"uniques":2,"exact":false,`, `visitors of days before 20190630 were counted by their addresses`},
+		"uniques?uri=hhui.top/index&" + deleted + "&to=20190630": {`{"uniques":2,"exact":false,`,
+			`visitors of days before 20190630 were counted by their addresses`},
+		"uniques?uri=hhui.top/index&to=20190630": {`{"uniques":2,"exact":true,`, `{"uniques":2,"exact":true,`},
+	}
+	check := func(at int) {
+		for ask, says := range told {
+			assert.Contains(t, e.get("/api/apps/demo/"+ask).body, says[at], ask)
+		}
+	}
+	check(0)
+	hashed := app.ByHash
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "demo", app.Settings{Visitor: &hashed})
+	})
+	check(1)
+	shown := e.shown("/dash/demo/hhui.top?page=/(deleted)&from=2019-06-29&to=2019-06-30")
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*not known: addresses were hashed in these days`, shown)
+	assert.Regexp(t, `(?s)\(deleted\)</bdi></a></th><td[^>]*>–</td>`, e.shown("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-30"))
+}
+
 func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -475,7 +475,7 @@ func (q *Queries) PanelHere(ctx context.Context, arg PanelHereParams) ([]PanelHe
 const PanelNumbers = `-- name: PanelNumbers :many
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
-       n.uniques::bigint      AS uniques,
+       coalesce(n.uniques, -1)::bigint AS uniques,
        n.new_visitors::bigint AS new_visitors,
        n.pv::bigint           AS pv,
        n.hot::bigint          AS hot,
@@ -484,7 +484,7 @@ FROM report.numbers($1::text, $2::text, $3::integer, $4::integer) AS n
 UNION
 SELECT c.first_day::integer,
        c.last_day::integer,
-       c.uniques::bigint,
+       coalesce(c.uniques, -1)::bigint,
        c.new_visitors::bigint,
        c.pv::bigint,
        c.hot::bigint,
@@ -673,7 +673,7 @@ func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]P
 
 const PanelPages = `-- name: PanelPages :many
 SELECT t.uri::text                AS uri,
-       t.uniques::bigint          AS uniques,
+       coalesce(t.uniques, -1)::bigint AS uniques,
        t.new_visitors::bigint     AS new_visitors,
        t.pv::bigint               AS pv,
        t.hot::bigint              AS hot,

@@ -379,7 +379,8 @@ WITH listed AS MATERIALIZED (
 SELECT p.uri,
        coalesce(d.uniques,
                 (SELECT u.uniques
-                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques,
+                 FROM report.numbers($1::text, p.uri, $2::integer, $3::integer) AS u),
+                -1)::bigint AS uniques,
        d.new_visitors::bigint AS new_visitors,
        d.pv::bigint           AS pv,
        d.hot::bigint          AS hot,

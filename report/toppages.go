@@ -125,7 +125,7 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
 		Rows: convert(list, func(p TitledPage) []any {
 			place++
-			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, told(p.Hot)}
+			return []any{place, p.Shown, p.PV, p.NewVisitors, told(p.Uniques), told(p.Hot)}
 		}),
 	}
 	if slices.ContainsFunc(list, func(p TitledPage) bool { return p.Title != "" }) {

@@ -11,7 +11,7 @@ import (
 	"footfall/visit"
 )
 
-// Unknown stands for a number that is not known of what a filter selects: JSON and CSV leave it empty.
+// Unknown stands for a number that nobody knows: JSON and CSV leave it empty.
 const Unknown = -1
 
 // FiltersSince returns from which day of a range on visitors of a site can be asked for by conditions
@@ -155,21 +155,21 @@ func (l Look) CheckWhere() error {
 	return nil
 }
 
-// filterFault makes an error of what the schema says of conditions, where it does.
-func filterFault(err error) error {
-	if said := db.Refused(err); strings.HasPrefix(said, "visitors of days before ") { // group_uniques
-		return visit.Errorf(visit.Invalid, "", "%s", said).Because(err)
-	}
-	if fault, is := strings.CutPrefix(db.Refused(err), "where: "); is {
+// refused makes an error for callers of what a function of the schema says of the question, where it does.
+func refused(err error) error {
+	said := db.Refused(err)
+	switch fault, is := strings.CutPrefix(said, "where: "); {
+	case is:
 		return visit.Errorf(visit.Invalid, "where", "%s", fault).Because(err)
+	case said != "":
+		return visit.Errorf(visit.Invalid, "", "%s", said).Because(err)
 	}
 	return err
 }
 
-// Told are the rows as JSON and CSV have them: under a filter, with nothing in place of numbers that are not
-// known.
+// Told are the rows as JSON and CSV have them: with nothing in place of numbers that are not known.
 func (a *Rows) Told() any {
-	if len(a.Look.Where) == 0 && (a.Look.Target != "" || !slices.Contains([]string{"numbers", "chart"}, a.Name)) {
+	if len(a.Look.Where) == 0 && !slices.Contains([]string{"numbers", "chart", "pages"}, a.Name) {
 		return a.List
 	}
 	return withoutUnknown(a.List)

@@ -25,7 +25,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
 		t := tile{Name: v.say("numbers." + name), Means: v.say("means." + name), Number: v.number(of(now))}
-		if len(rows) == 1 {
+		if len(rows) == 1 || slices.ContainsFunc(rows, func(n report.Numbers) bool { return of(n) == report.Unknown }) {
 			return t
 		}
 		compared, was := of(rows[len(rows)-2]), of(rows[len(rows)-1])
@@ -47,7 +47,9 @@ func (v view) tiles(rows []report.Numbers) []tile {
 		tiles[1].Means = v.say("means.new-page")
 	}
 	if now.Uniques < 0 {
-		tiles[0].Means = v.say("means.unknown")
+		if tiles[0].Means = v.say("means.unknown"); v.path != "" { // a sum of deleted pages
+			tiles[0].Means = v.say("means.unknown-hashed")
+		}
 	}
 	if now.Hot < 0 {
 		tiles[2].Means = v.say("means.views-unknown")

@@ -10,8 +10,9 @@
 -- last_dropped_day()).
 --
 -- Of a group no more is read than takes some seconds: a caller who asks for more is refused. One
--- target is answered whatever it takes, since lists may have a sum of deleted pages among others.
-CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000)
+-- target is answered whatever it takes, since lists may have a sum of deleted pages among others; for
+-- these uniques are null where nobody can tell them (or_null), and else a caller is refused.
+CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000, or_null boolean DEFAULT false)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
@@ -63,8 +64,14 @@ BEGIN
             GROUP BY r.ip
         ) AS o
     ) AS c;
-    IF NOT all_kept AND cardinality(pages) > 1 AND EXISTS (SELECT FROM apps AS a WHERE a.id = app AND from_day < a.hashed_from AND to_day >= a.hashed_from) THEN
-        RAISE EXCEPTION 'visitors of days before % were counted by their addresses, and later ones by hashes of these: nobody can tell who came to several pages on both; ask for days on one side, or for a whole site',
+    IF NOT all_kept AND EXISTS (SELECT FROM apps AS a WHERE a.id = app AND from_day < a.hashed_from AND to_day >= a.hashed_from) THEN
+        IF or_null THEN
+            uniques := NULL;
+            exact := true;
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        RAISE EXCEPTION 'visitors of days before % were counted by their addresses, and later ones by hashes of these: nobody can tell who came on both; ask for days on one side, or for a whole site',
             (SELECT a.hashed_from FROM apps AS a WHERE a.id = app) USING ERRCODE = '22023';
     END IF;
     exact := all_kept AND erased = 0;
@@ -113,7 +120,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer) IS 'How many visitors came to any of some targets in a range of days, and how sure that is. Fails with SQLSTATE 54000 for more than 100,000 targets, and where several have more visits, or entries of sketches, than are to be read at most; and with 40001 where the snapshot is older than what was dropped.';
+COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer, boolean) IS 'How many visitors came to any of some targets in a range of days, and how sure that is. Fails with SQLSTATE 54000 for more than 100,000 targets, and where several have more visits, or entries of sketches, than are to be read at most; with 40001 where the snapshot is older than what was dropped; and where addresses were hashed in between, unless or_null wants uniques null.';
 
 -- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of
 -- visitors when they came before: nobody is new there, not even on the first day, and

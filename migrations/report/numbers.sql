@@ -20,12 +20,12 @@ BEGIN
         WHERE days_before > 0
     ) AS r
     CROSS JOIN LATERAL targets_sums(ARRAY[p.id], r.first_day, r.last_day) AS s
-    LEFT JOIN LATERAL group_uniques(a.id, ARRAY[p.id], r.first_day, r.last_day) AS u ON s.uniques IS NULL
+    LEFT JOIN LATERAL group_uniques(a.id, ARRAY[p.id], r.first_day, r.last_day, or_null => true) AS u ON s.uniques IS NULL
     WHERE a.name = numbers.app
     ORDER BY r.last_day DESC;
 END
 $$;
 
-COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'What was counted for a page or site in a range of days, visitors each once; with days_before in a second row, for the range that many days earlier. from_day 0 is the first day that was counted: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
+COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'What was counted for a page or site in a range of days, visitors each once; with days_before in a second row, for the range that many days earlier. from_day 0 is the first day that was counted. uniques are null of deleted pages, from before addresses were hashed until after it: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
 
 REVOKE ALL ON FUNCTION report.numbers(text, text, integer, integer, integer) FROM PUBLIC;

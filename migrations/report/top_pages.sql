@@ -38,19 +38,19 @@ BEGIN
             ARRAY(SELECT f.page_id FROM first AS f WHERE days_before > 0 AND compared_to < to_day),
             from_day, compared_to) AS s
     )
-    SELECT p.uri, f.pv, f.new_visitors, f.hot, u.uniques, coalesce(b.uniques, 0), coalesce(c.uniques, u.uniques), f.page_id, h.title
+    SELECT p.uri, f.pv, f.new_visitors, f.hot, u.uniques, coalesce(b.uniques, 0), coalesce(c.uniques, u.uniques, f.pv), f.page_id, h.title
     FROM first AS f
     JOIN pages AS p         ON p.id = f.page_id
     LEFT JOIN before AS b   ON b.page_id = f.page_id
     LEFT JOIN compared AS c ON c.page_id = f.page_id
     LEFT JOIN titles AS h   ON h.page_id = f.page_id
     CROSS JOIN LATERAL (
-        SELECT coalesce(f.uniques, (SELECT g.uniques FROM group_uniques(f.app_id, ARRAY[f.page_id], from_day, to_day) AS g)) AS uniques
+        SELECT coalesce(f.uniques, (SELECT g.uniques FROM group_uniques(f.app_id, ARRAY[f.page_id], from_day, to_day, or_null => true) AS g)) AS uniques
     ) AS u
     ORDER BY f.number DESC, f.page_id;
 END
 $$;
 
-COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. title is null where none is known: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. title is null where none is known, and uniques of deleted pages from before addresses were hashed until after it: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
 
 REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) FROM PUBLIC;

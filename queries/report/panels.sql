@@ -32,7 +32,7 @@ FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @day
 -- unless they are all, and those of so many days before.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
-       n.uniques::bigint      AS uniques,
+       coalesce(n.uniques, -1)::bigint AS uniques,
        n.new_visitors::bigint AS new_visitors,
        n.pv::bigint           AS pv,
        n.hot::bigint          AS hot,
@@ -41,7 +41,7 @@ FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::inte
 UNION
 SELECT c.first_day::integer,
        c.last_day::integer,
-       c.uniques::bigint,
+       coalesce(c.uniques, -1)::bigint,
        c.new_visitors::bigint,
        c.pv::bigint,
        c.hot::bigint,
@@ -83,7 +83,7 @@ FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::intege
 -- The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
 -- that are compared, now and so many days before. Pages with the same number are in order of page_id.
 SELECT t.uri::text                AS uri,
-       t.uniques::bigint          AS uniques,
+       coalesce(t.uniques, -1)::bigint AS uniques,
        t.new_visitors::bigint     AS new_visitors,
        t.pv::bigint               AS pv,
        t.hot::bigint              AS hot,

@@ -39,7 +39,8 @@ WITH listed AS MATERIALIZED (
 SELECT p.uri,
        coalesce(d.uniques,
                 (SELECT u.uniques
-                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques,
+                 FROM report.numbers(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u),
+                -1)::bigint AS uniques,
        d.new_visitors::bigint AS new_visitors,
        d.pv::bigint           AS pv,
        d.hot::bigint          AS hot,
