@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -45,7 +46,7 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 		return s, err
 	}
 	if counting {
-		if err := c.checkFault(a); err != nil {
+		if err := cmp.Or(c.checkHeld(a), c.checkFault(a)); err != nil {
 			return s, err
 		}
 		if s.Answer, err = c.count(ctx, a, &r, &w); err != nil || !s.Later && !s.NoNumbers {

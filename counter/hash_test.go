@@ -78,6 +78,9 @@ func TestAddressesAreHashedLater(t *testing.T) {
 		require.ErrorAs(t, err, &verr)
 		assert.Equal(t, visit.Unavailable, verr.Kind)
 		assert.Positive(t, verr.RetryAfter)
+		told, err := in.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
+		require.NoError(t, err, "which counts nothing")
+		assert.Positive(t, told.Site.Rank)
 		in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
 		require.NoError(t, writes.Commit(t.Context()))
 		require.NoError(t, <-done)
@@ -120,6 +123,13 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	assert.Equal(t, before, numbers())
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
+	// Nor where there is somebody of whom it knows no hash.
+	in.Exec(t, `INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT page_id, day_id, 0, '203.0.113.9' FROM visits
+		WHERE day_id = 20260702 LIMIT 1`)
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}), "are none of its site")
+	in.Exec(t, `DELETE FROM visits WHERE ip = '203.0.113.9'`)
+	assert.Equal(t, addresses, in.Table(t, ofAddresses))
+
 	// One that has waited for longer than the app is held changes nothing, too.
 	erased := in.erasing(t)
 	go func() { done <- in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")}) }()
@@ -131,9 +141,15 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.Count(t, "192.0.2.1", "http://a.example/0")
 
 	// One that was killed has left the app held: its time ends, or the next one lets go.
-	in.Exec(t, `UPDATE apps SET held_until = now() + interval '1 hour'`)
+	in.Exec(t, `UPDATE apps SET held_until = now() + interval '1 hour', public_counts = 'count'`)
 	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
 	assert.Equal(t, visit.Unavailable, in.kindOf(t, counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"}))
+	many, err := in.AuthorizeOperator(t.Context(), "demo")
+	require.NoError(t, err)
+	_, _, err = many.Visit(t.Context(), counter.Item{IP: "192.0.2.1", URI: "http://a.example/0"})
+	require.ErrorContains(t, err, "are being hashed")
+	_, err = in.Badge(t.Context(), counter.Request{App: "demo", URI: "http://a.example/0"}, true)
+	require.ErrorContains(t, err, "are being hashed")
 	in.Exec(t, `UPDATE apps SET held_until = now() - interval '1 second'`)
 	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
 	in.Count(t, "192.0.2.1", "http://a.example/0")

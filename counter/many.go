@@ -54,7 +54,10 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	if err := c.identify(ctx, a, &r, item.At, &g.firstDay, &w); err != nil {
 		return record.Visit{}, "", err
 	}
-	var err error
+	err := c.checkHeld(a)
+	if err != nil {
+		return record.Visit{}, "", err
+	}
 	if w.target, err = r.target(a); err != nil {
 		return record.Visit{}, "", err
 	}

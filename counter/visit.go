@@ -90,7 +90,9 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
-	err = c.identify(ctx, a, r, at, new(int32), &w)
+	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
+		err = c.checkHeld(a)
+	}
 	return a, w, err
 }
 
@@ -198,8 +200,8 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 	return c.identifyVisitor(ctx, a, r, w)
 }
 
-// checkFault checks that this instance can count for an app.
-func (c *Counter) checkFault(a *app.App) error {
+// checkHeld checks that an app is counted for at this time.
+func (c *Counter) checkHeld(a *app.App) error {
 	if a.HeldUntil != nil {
 		if wait := a.HeldUntil.Sub(c.db.Now()); wait > 0 {
 			held := visit.Errorf(visit.Unavailable, "", "the addresses of visitors of app %s are being hashed: send it again in a moment", a.Name)
@@ -207,6 +209,11 @@ func (c *Counter) checkFault(a *app.App) error {
 			return held
 		}
 	}
+	return nil
+}
+
+// checkFault checks that this instance can tell the visitors of an app apart.
+func (c *Counter) checkFault(a *app.App) error {
 	if a.Fault == nil {
 		return nil
 	}
