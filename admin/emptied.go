@@ -32,7 +32,8 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	lose(row.Filters && !is.Filters, "What says which values came together with a visitor is emptied.")
 	lose(row.Titles && !is.Titles, "The titles of its pages are deleted.")
 	hashes := row.Visitor == app.ByAddress && is.Visitor == app.ByHash
-	lose(hashes, "Hashes take the place of all addresses of visitors; visits are answered 503 until that is done.")
+	lose(hashes, "Hashes take the place of all addresses of visitors, which takes about a minute for a million; visits are "+
+		"answered 503 until that is done. It goes on where its page is left, and changes all or nothing.")
 	lose(row.Visitor != is.Visitor && !hashes, "Visitors are told apart by another thing from now on, and not by what they were.")
 	return lost, nil
 }

@@ -178,6 +178,10 @@ func (p *changing) showApp() error {
 		return err
 	}
 	p.page.Title, p.page.When = "Settings of "+p.app, "What is saved holds at once, for every instance."
+	if row.HeldUntil != nil && row.HeldUntil.After(time.Now()) {
+		p.page.Said = "The addresses of its visitors are being hashed, and its visits answered 503 until that is done, or until " +
+			row.HeldUntil.UTC().Format("15:04 UTC") + " where it was cut off: then nothing has changed. Load this page again to see."
+	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	fields := map[string]web.Field{}
 	for _, s := range app.Declared {
