@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"footfall/web/words"
 )
@@ -39,13 +40,19 @@ func (p Place) fault(text string) string { return sentence(p.words(), p.words().
 
 // Scripts are the texts of dash.js.
 func (p Place) Scripts() string {
+	if made, is := scripts.Load(p.words()); is {
+		return made.(string)
+	}
 	texts := map[string]string{}
 	for _, key := range []string{"copy", "copied", "chart", "keyboard", "keys-work", "this-list", "close"} {
 		texts[key] = p.say("scripts." + key)
 	}
 	body, _ := json.Marshal(texts) // cannot fail for strings
+	scripts.Store(p.words(), string(body))
 	return string(body)
 }
+
+var scripts sync.Map // by language
 
 // Offered is a language in which the page can be read, and where.
 type Offered struct {
@@ -58,8 +65,8 @@ func (p Place) Languages() (all []Offered) {
 	if p.At == nil || len(words.All()) == 1 {
 		return nil
 	}
+	query := p.At.Query()
 	for _, l := range words.All() {
-		query := p.At.Query()
 		query.Set("lang", l.Tag)
 		at := url.URL{Path: p.At.Path, RawPath: p.At.RawPath, RawQuery: query.Encode()}
 		all = append(all, Offered{l.Tag, l.Name, at.String(), l == p.words()})

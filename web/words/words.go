@@ -126,7 +126,12 @@ var (
 	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
+var asHTML sync.Map // by text: those of the files with marks
+
 func marked(text string) string {
+	if has, is := asHTML.Load(text); is {
+		return has.(string)
+	}
 	parts := strings.Split(quoting.Replace(text), "`")
 	for i, part := range parts {
 		if i%2 == 1 {
@@ -136,7 +141,9 @@ func marked(text string) string {
 		part = link.ReplaceAllString(part, `<a href="{$2}">$1</a>`)
 		parts[i] = leaning.ReplaceAllString(strong.ReplaceAllString(part, "<strong>$1</strong>"), "<em>$1</em>")
 	}
-	return strings.Join(parts, "")
+	html := strings.Join(parts, "")
+	asHTML.Store(text, html)
+	return html
 }
 
 // Bold is a number that stands out where a text has marks.
