@@ -59,7 +59,7 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = $1
-GROUP BY i.app_id, i.id
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell a view has no key
 ORDER BY i.id DESC
 `
 

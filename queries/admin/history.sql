@@ -55,7 +55,7 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = @app_id
-GROUP BY i.app_id, i.id
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell a view has no key
 ORDER BY i.id DESC;
 
 -- name: HistoryRemove :one
