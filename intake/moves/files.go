@@ -75,7 +75,7 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 func unreadFile(name string, err error) error {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fault("%s: it ends early: fetch it again", name)
 	case errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
 		errors.Is(err, zip.ErrAlgorithm), corrupt:

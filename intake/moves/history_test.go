@@ -219,6 +219,8 @@ func TestBadFiles(t *testing.T) {
 		{"csv", "day,page_views\n", "line 1: column page is missing"},
 		{"csv", "\x00\x01\x02\x03", "it is no text"},
 		{"umami", whole[:len(whole)-20], "it is damaged, or ends early"},
+		{"csv", "PK\x01\x02000000000000000000000000'\x00\x00\x00\x00\x0000000000000000000000000000000PK\x05\x0600000000?\x00\x00\x000000\x00\x00",
+			"it ends early"},
 		{"umami", zipped(file{"other.csv", "x"}), "the zip has none of the files that it should: website_event.csv"},
 		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column of the day: "03.05.2024" is not a time`},
 		{"plausible", "date,browser,visitors,bounces\n", "there is no line of numbers: is it an export of Plausible?"},
