@@ -120,12 +120,14 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Run("each site of an app has days of its own", func(t *testing.T) {
 		page := e.shown("/dash/demo?range=7d")
 		assert.Contains(t, page, "The 6 whole days are compared with")
-		_, rows, _ := strings.Cut(page, "<tbody>")
-		old, young, _ := strings.Cut(rows, "young.example")
+		assert.Contains(t, page, `title="from 12 to 14"`, "of all sites as one, which were counted all the time")
+		_, sites, _ := strings.Cut(page, `<table class="rows sites">`)
+		sites, _, _ = strings.Cut(sites, "</table>")
+		old, young, _ := strings.Cut(sites, ">young.example<")
 		assert.Contains(t, old, "0 %")
 		assert.Contains(t, young, "since 25 Aug<")
-		assert.NotContains(t, page, up)
-		assert.NotContains(t, page, down)
+		assert.NotContains(t, sites, up)
+		assert.NotContains(t, sites, down)
 	})
 	t.Run("a visit of an earlier day moves the first day", func(t *testing.T) {
 		now := time.Now() // days that are kept are those of the database's clock
