@@ -17,16 +17,73 @@ import (
 	"footfall/counter/desk"
 )
 
-// history gives app demo what GoatCounter has counted of hhui.top on the 40 days up to the second that was
+// history gives an app what GoatCounter has counted of hhui.top on the 40 days up to the second that was
 // counted here: page views, and of two thirds of these days visitors.
-func (e *edge) history(visitors string) {
+func (e *edge) history(app, visitors string) {
 	e.t.Helper()
-	e.Exec(e.t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = 'demo'`)
+	e.Exec(e.t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = $1`, app)
 	e.Exec(e.t, `INSERT INTO history_days (app_id, import_id, day_id, site)
 		SELECT i.app_id, i.id, to_char(date '2019-06-30' - d, 'YYYYMMDD')::integer, 'hhui.top'
-		FROM history_imports AS i, generate_series(0, 39) AS d`)
+		FROM history_imports AS i, generate_series(0, 39) AS d WHERE i.app_id = (SELECT id FROM apps WHERE name = $1)`, app)
 	e.Exec(e.t, `INSERT INTO history (day, uri, page_views, visitors, new_visitors)
-		SELECT d.id, u, 10, `+visitors+`, NULL FROM history_days AS d, unnest('{hhui.top,hhui.top/home}'::text[]) AS u`)
+		SELECT d.id, u, 10, `+visitors+`, NULL FROM history_days AS d, unnest('{hhui.top,hhui.top/home}'::text[]) AS u
+		WHERE d.app_id = (SELECT id FROM apps WHERE name = $1)`, app)
+}
+
+// Whoever brings history first, and has counted nothing yet, sees it: lists lead to the site, and it and its
+// pages have their charts.
+func TestHistoryBeforeVisits(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.history("demo", "4")
+	w := newInternet(e)
+	session := e.SignIn(t, desk.Owner, account.Rights{})
+	service, err := url.Parse(w.public)
+	require.NoError(t, err)
+	w.rest = httputil.NewSingleHostReverseProxy(service)
+	b, script := w.drive(t), axe(t)
+	const base = "http://dash.example"
+	b.open(base + "/enter")
+	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
+	text := func(path string) (is string) {
+		b.open(base + path)
+		b.ask(`document.querySelector('main').innerText`, &is)
+		return is
+	}
+	const never = "Nothing has been counted here."
+	for _, at := range []string{"/dash/demo/hhui.top?", "/dash/demo/hhui.top?page=/home&"} {
+		for _, in := range []string{"range=30d", "range=90d&period=week", "range=all", "range=all&chart=views"} {
+			is := text(at + in)
+			assert.NotContains(t, is, never, at+in)
+			assert.Contains(t, is, "Counted by GoatCounter until 29 June 2019.", at+in)
+			var drawn int
+			b.ask(`document.querySelectorAll('.plot .others').length`, &drawn)
+			assert.Positive(t, drawn, at+in)
+			assertAccessible(t, b, script)
+			b.shot("history-first-" + map[bool]string{true: "page", false: "site"}[at[len(at)-1] == '&'] + "-" + in[6:9])
+		}
+		assert.Regexp(t, `(?i)Page views\s+300\s+300 of them counted by others`, text(at+"range=30d"))
+		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 of them counted by others")
+		assert.Contains(t, text(at+"from=20190101&to=20190102"), "22 May 2019", "where it begins")
+	}
+	for _, path := range []string{"/dash/demo/hhui.top?page=/never", "/dash/demo/never.example?"} {
+		assert.Contains(t, text(path), never, path)
+	}
+	assert.Contains(t, text("/dash/demo?"), "hhui.top")
+	assertAccessible(t, b, script)
+	b.shot("history-first-app")
+	var led string
+	e.history("shop", "4")
+	text("/")
+	b.ask(`location.pathname`, &led)
+	assert.Equal(t, "/dash/shop/hhui.top", led, "the demo apart, it is the only one")
+
+	// A page that was not counted here, of a site that was.
+	e.Exec(t, `UPDATE history SET uri = 'hhui.top/old' WHERE uri = 'hhui.top/home'`)
+	e.sixSteps()
+	is := text("/dash/demo/hhui.top?page=/old&range=30d")
+	assert.Contains(t, is, "Counted by GoatCounter until 28 June 2019.")
+	assert.Contains(t, text("/dash/demo/hhui.top?page=/never"), never)
 }
 
 // Who may change an app brings its history along, and takes it back.
@@ -96,7 +153,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
-	e.history("4")
+	e.history("demo", "4")
 	w := newInternet(e)
 	session := e.SignIn(t, desk.Owner, account.Rights{})
 	service, err := url.Parse(w.public)

@@ -20,6 +20,11 @@ func (r *Reader) Told(ctx context.Context, l Look) ([]ToldDay, error) {
 	return ask(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 
+// ToldSites reads the sites of an app that others have counted, and nobody here, at most n.
+func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]string, error) {
+	return ask(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
+}
+
 // toldDays are written as days are.
 type toldDays []ToldDay
 

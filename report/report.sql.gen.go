@@ -319,6 +319,42 @@ func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]His
 	return items, nil
 }
 
+const HistorySites = `-- name: HistorySites :many
+SELECT DISTINCT h.site
+FROM apps AS a
+JOIN history_days AS h ON h.app_id = a.id
+WHERE a.name = $1
+  AND NOT EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(h.site))
+ORDER BY h.site
+LIMIT $2
+`
+
+type HistorySitesParams struct {
+	App string `json:"app"`
+	N   int32  `json:"n"`
+}
+
+// Sites of an app that others have counted, and nobody here.
+func (q *Queries) HistorySites(ctx context.Context, arg HistorySitesParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, HistorySites, arg.App, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var site string
+		if err := rows.Scan(&site); err != nil {
+			return nil, err
+		}
+		items = append(items, site)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PageFirst = `-- name: PageFirst :many
 SELECT s.uri, s.created_at AS at
 FROM (

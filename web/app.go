@@ -198,6 +198,9 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		}
 		page.Sites = append(page.Sites, row)
 	}
+	if err := d.toldSites(ctx, v, page); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(page.Sites, v.order)
 	page.Part = v.part(len(page.Sites))
 	page.Sites = page.Sites[min(v.skip, len(page.Sites)):min(v.skip+listedRows, len(page.Sites))]

@@ -149,14 +149,22 @@ func (a App) opensAt(sites []report.Site) string {
 	return usualView(a, sites[0].Site).link()
 }
 
-// Only leads to the numbers of the only app; "": there are several apps, or none, or nothing was counted for it.
+// Only leads to the numbers of the only app; "": there are several apps, or none, or nobody has counted
+// anything for it.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil
 	}
 	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // beside which two are no sites
-	if err != nil || len(sites) == 0 {
+	if err != nil {
 		return "", err
+	}
+	told, err := d.reader.ToldSites(ctx, apps[0].Name, 2)
+	if err != nil || len(sites)+len(told) == 0 {
+		return "", err
+	}
+	for _, site := range told {
+		sites = append(sites, report.Site{Site: site})
 	}
 	return apps[0].opensAt(sites), nil
 }

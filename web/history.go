@@ -20,13 +20,47 @@ type told struct {
 // readTold reads what others have counted of what is looked at, in the range and what its chart has before
 // it. Days can be shown from the first of it on. Under a filter nobody knows.
 func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
-	if v.site == "" || len(v.where) > 0 || v.since == 0 {
+	if v.site == "" || len(v.where) > 0 {
 		return nil
 	}
 	in := visit.Range{From: min(v.in.From, visit.LastDays(chartedDays, v.in.To).From), To: v.in.To}
 	v.told, err = d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
-	if len(v.told) > 0 {
-		v.since = min(v.since, v.told[0].Day)
+	if err != nil || v.since > 0 {
+		if len(v.told) > 0 {
+			v.since = min(v.since, v.told[0].Day)
+		}
+		return err
+	}
+	v.since, err = d.firstTold(ctx, *v)
+	return err
+}
+
+// firstTold is the first day that others have counted of what is looked at; 0: none.
+func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
+	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
+	if len(first) == 0 {
+		return 0, err
+	}
+	return first[0].Day, err
+}
+
+// alone reads what others have counted of something that was not counted here; page.Never: nobody has.
+func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
+	first, err := d.firstTold(ctx, v)
+	if page.Never, page.Alone = first == 0, first > 0; page.Never {
+		return err
+	}
+	page.numbers(v, []report.Numbers{{Exact: true}})
+	return d.chart(ctx, v, page)
+}
+
+// toldSites puts sites that others have counted, and nobody here, into the list of an app's.
+func (d *Dashboard) toldSites(ctx context.Context, v view, page *appPage) error {
+	told, err := d.reader.ToldSites(ctx, v.app.Name, report.DeepestTop)
+	for _, site := range told {
+		page.Sites = append(page.Sites, siteRow{
+			SiteBetween: report.SiteBetween{Site: site}, Name: visit.Shown(site), Link: v.of(site, "").link(),
+		})
 	}
 	return err
 }
@@ -131,7 +165,7 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
 	}
-	if all.To < v.began { // of what was counted here there is nothing to say
+	if v.began == 0 || all.To < v.began { // of what was counted here there is nothing to say
 		c.Summary = ""
 	}
 }

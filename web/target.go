@@ -19,6 +19,7 @@ type targetPage struct {
 	Range       rangeBar
 	Nobody      bool   // nothing was counted in the range
 	Never       bool   // nor at any time
+	Alone       bool   // others have counted it, and nobody here
 	Outside     string // why none of the days can have been counted; "": some can
 	Tiles       []tile
 	NumbersFrom source
@@ -184,8 +185,8 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		return nil, err
 	}
 	page.NumbersFrom = v.source("numbers", numbers.SQL)
-	if page.Never = len(numbers.Rows) == 0; page.Never {
-		return page, nil
+	if len(numbers.Rows) == 0 {
+		return page, d.alone(ctx, v, page)
 	}
 	if err := d.head(ctx, v, &page.Heading); err != nil {
 		return nil, err

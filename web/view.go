@@ -230,7 +230,7 @@ func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
 
 // counted are the days that can be shown. Under a filter they may begin later than those of the site.
 func (v view) counted() counted {
-	return counted{v.since, max(v.since, dayAfter(v.began)), v.app.Today}
+	return counted{v.since, max(v.since, dayAfter(cmp.Or(v.began, v.app.Today))), v.app.Today}
 }
 
 // look is the view as reports take it.

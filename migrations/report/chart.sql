@@ -41,6 +41,13 @@ BEGIN
                to_char(max(g.day), 'YYYYMMDD')::integer AS last_day
         FROM generate_series(day_date(begins)::timestamp, day_date(to_day), '1 day') AS g (day)
         WHERE cardinality(pages) > 0
+           OR EXISTS ( -- others have counted it, and nobody here
+               SELECT
+               FROM apps AS a
+               JOIN history_days AS h ON h.app_id = a.id AND h.site = split_part(chart.target, '/', 1)
+               JOIN history AS o      ON o.day = h.id AND o.uri = chart.target
+               WHERE a.name = chart.app
+           )
         GROUP BY date_trunc(period, g.day)
     ), ranges AS (
         SELECT p.first_day, p.last_day, false AS is_before, p.first_day AS a_day, p.last_day AS z_day

@@ -194,6 +194,16 @@ FROM (
 ORDER BY s.id
 LIMIT 1;
 
+-- name: HistorySites :many
+-- Sites of an app that others have counted, and nobody here.
+SELECT DISTINCT h.site
+FROM apps AS a
+JOIN history_days AS h ON h.app_id = a.id
+WHERE a.name = @app
+  AND NOT EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(h.site))
+ORDER BY h.site
+LIMIT @n;
+
 -- name: HistoryDays :many
 -- What others have counted for a target on days on which its site was not counted here; -1 is not known.
 SELECT h.day_id                               AS day,
