@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -200,6 +201,13 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
 	assert.Contains(t, is, "Counted by GoatCounter until 20 June 2019.")
 	assert.Regexp(t, `(?i)Page views\s+200\s+200 of them counted by others`, is)
+	// The file of the chart has days of both, and says whose they are.
+	file := e.get("/dash/demo/hhui.top?range=30d&panel=chart&format=csv").body
+	assert.Contains(t, file, "\n20190628,4,,10,,goatcounter\r\n20190629,2,2,5,,\r\n")
+	assert.Equal(t, 1+30, strings.Count(file, "\n"))
+	assert.Contains(t, e.get("/dash/demo/hhui.top?range=30d").body,
+		"/api/apps/demo/days?format=csv&amp;from=20190601&amp;history=yes&amp;limit=all&amp;site=hhui.top&amp;to=20190630")
+	assert.Equal(t, file, e.get(e.share("demo", "hhui.top")+"?range=30d&panel=chart&format=csv&period=week").body, "by a link, too")
 	// A filter knows nothing of it, and days that were counted here are shown as they were.
 	assert.NotContains(t, text("/dash/demo/hhui.top?range=30d&where=page:/home"), "GoatCounter")
 	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")

@@ -243,7 +243,7 @@ func TestReportsRefuse(t *testing.T) {
 		{"pages?after=hhui.top/home", "after: it does not belong to this order"},
 		{"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
 		{"pages?after=cHYgMTAwMDEgMCAw", "after:"}, {"pages?after=cHYgMSAwIDAAA", "after:"},
-		{"pages?limit=all&after=cHYgMSAwIDA", "after: it is given together with limit=all"}, {"days?site=a.example&limit=all", "limit:"},
+		{"pages?limit=all&after=cHYgMSAwIDA", "after: it is given together with limit=all"}, {"sites?limit=all", "limit:"},
 		{"pages?find=x", "site: it is missing"},
 		{"numbers?site=a.example&days_before=7", "from: it is missing"}, {"numbers?site=a.example&from=7d&days_before=0", "days_before:"},
 		{"chart?site=a.example&period=hour", "period:"},

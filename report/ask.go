@@ -123,7 +123,9 @@ func Named(name string) Report {
 }
 
 // Whole tells whether all rows may be asked for, however many there are.
-func (k Report) Whole() bool { return slices.Contains([]string{"pages", "tags", "who-came"}, k.Name) }
+func (k Report) Whole() bool {
+	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
+}
 
 // Place reads where a list goes on, as Rows.Next has it. l has the rest of the question.
 func (k Report) Place(text string, l *Look) error {
@@ -285,6 +287,9 @@ func pagesOf(made *Rows) *Rows {
 
 func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	asked := daysOf{From: l.In.From, To: l.In.To}
+	if l.N == 0 {
+		l.N = mostDays
+	}
 	if l.In.To == visit.AllDays.To {
 		asked.To = 0
 	}

@@ -104,6 +104,8 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		}
 	case slices.Contains([]string{"numbers", "totals", "returns", "first-visits"}, panel):
 		name = panel
+	case panel == "chart" && !v.byHour() && len(v.told) > 0: // the days of others, too, and their source
+		name, look = "days", report.Look{App: look.App, Target: look.Target, In: v.chartLook().In, OfSite: look.OfSite, History: true}
 	case panel == "chart" && !v.byHour():
 		name, look = "chart", v.chartLook()
 	case panel == "hours" && v.byHour():
