@@ -189,7 +189,7 @@ func (p *changing) showApp() error {
 		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 			Complete: "off"}
 		if s.Many {
-			f.Kind, f.Help = "lines", f.Help+" "+p.of("One a line.")
+			f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One a line.")
 		}
 		if s.Name == "tz" {
 			f.Offered = web.Zones()
