@@ -185,7 +185,7 @@ func TestDashboardInChromium(t *testing.T) {
 
 	t.Run("in each language", func(t *testing.T) {
 		fitsInEachLanguage(t, b, script, base, []string{"/dash/demo", "/dash/demo/hhui.top?columns=more&range=all&one", "/embed?app=demo",
-			"/proof", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?funnel&range=all&step=page:/*", "/enter"})
+			"/proof", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?funnel&range=all&step=page:/*", "/enter", "/dash/demo/hhui.top?find=h"})
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
