@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,11 +56,7 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	var done atomic.Int64
 	var total int64
 	for _, name := range c.File {
-		if name == standardOutput {
-			h.Files = append(h.Files, moves.File{Name: "standard input", From: struct{ io.Reader }{p.stdin}, Done: &done})
-			continue
-		}
-		file, err := os.Open(name)
+		file, err := p.opened(name)
 		if err != nil {
 			return err
 		}
@@ -69,7 +64,10 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 		if about, err := file.Stat(); err == nil {
 			total += about.Size()
 		}
-		h.Files = append(h.Files, moves.File{Name: filepath.Base(name), From: file, Done: &done})
+		if name = filepath.Base(name); name == standardOutput {
+			name = "standard input"
+		}
+		h.Files = append(h.Files, moves.File{Name: name, From: file, Done: &done})
 	}
 	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		shown := showProgress(p, func(time.Time) string {
@@ -86,6 +84,28 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 		}
 		return c.print(p, h, &imported)
 	})
+}
+
+// opened opens a file. What comes by a pipe (-: standard input) is kept in a file first: a transaction that
+// waited for it would be ended.
+func (p *program) opened(name string) (*os.File, error) {
+	from := p.stdin
+	if name != standardOutput {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		if about, err := file.Stat(); err != nil || about.Mode().IsRegular() {
+			return file, err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	}
+	file, err := spooled(from)
+	if err == nil {
+		_ = os.Remove(file.Name()) // it is gone when it is closed, and also when the program is killed
+	}
+	return file, err
 }
 
 // print says what became of an import.

@@ -3,7 +3,9 @@ package main
 import (
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +55,24 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")
 	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
 	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
+
+	// What comes slowly is kept in a file first: no session waits for it.
+	slow := exec.Command(os.Args[0], "history", "import", "--app=demo", "--from=csv", "--site=a.example", "-", database)
+	slow.Env = environment()
+	typed, err := slow.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, slow.Start())
+	_, err = io.WriteString(typed, "day,page,page_views\n"+strings.Repeat("2024-05-03,/a,1\n", 20_000)) // more than a pipe has room for
+	require.NoError(t, err)
+	conn := dbtest.Connect(t, strings.TrimPrefix(database, "--database-url="))
+	var sessions int
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&sessions))
+	assert.Zero(t, sessions)
+	_, err = io.WriteString(typed, "2024-05-04,/a,1\n")
+	require.NoError(t, errors.Join(err, typed.Close(), slow.Wait()))
+	assert.Contains(t, do("history", "list", "--app=demo").stdout, "standard input")
+	well(t, "history", "remove", "--app=demo", "3", database)
 	totals := writeFile(t, "uri,hot\na.example,7\n")
 	assert.Equal(t, "offsets: 0 added, 1 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
 		database))

@@ -99,13 +99,16 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled keeps standard input in a file for temporary use.
+// spooled keeps what comes by a pipe in a file for temporary use.
 func spooled(from io.Reader) (*os.File, error) {
-	file, err := os.CreateTemp("", "footfall-load-*.zip")
+	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {
 		return nil, err
 	}
 	n, err := io.Copy(file, io.LimitReader(from, mostTyped+1))
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
 	if err == nil && n > mostTyped {
 		err = fmt.Errorf("standard input has more than %s: name a file", units.BytesSize(mostTyped))
 	}

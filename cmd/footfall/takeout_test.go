@@ -63,7 +63,7 @@ func appGoes(t *testing.T, from, to string) {
 	assert.Contains(t, r.stdout, "It can be read here, and counts nothing: visitors of app again are hashed with a secret")
 	assert.Contains(t, footfallWith(t, []string{"TMPDIR=" + dir}, "nothing", "app", "load", "-", to, ours).stderr, "it is no zip")
 	assert.Contains(t, footfall(t, "app", "load", dir, to, ours).stderr, "it is no file")
-	left, err := filepath.Glob(filepath.Join(dir, "footfall-load-*.zip"))
+	left, err := filepath.Glob(filepath.Join(dir, "footfall-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
 }

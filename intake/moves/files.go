@@ -7,6 +7,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -70,6 +71,30 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 		return h.table(ctx, f.Name, &unpacking{from: unpacked, packed: counted.read.Load}, to)
 	}
 	return h.table(ctx, f.Name, from, to)
+}
+
+// same refuses files that are the same under two names: their lines would be added up.
+func (h *History) same() error {
+	names := map[[sha256.Size]byte]string{}
+	for _, f := range h.Files {
+		again, is := f.From.(seekable)
+		if !is || len(h.Files) == 1 {
+			continue
+		}
+		if _, err := again.Seek(0, io.SeekStart); err != nil {
+			continue
+		}
+		sum := sha256.New()
+		if _, err := io.Copy(sum, f.From); err != nil {
+			return unreadFile(f.Name, err)
+		}
+		key := [sha256.Size]byte(sum.Sum(nil))
+		if other, is := names[key]; is && other != f.Name {
+			return fault("%s: it is the same as %s: name it once", f.Name, other)
+		}
+		names[key] = f.Name
+	}
+	return nil
 }
 
 func unreadFile(name string, err error) error {

@@ -47,6 +47,9 @@ func (h *History) Read(ctx context.Context, to *admin.HistoryTo) error {
 		return visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source, strings.Join(Sources(), ", "))
 	}
 	h.form = forms[known]
+	if err := h.same(); err != nil {
+		return err
+	}
 	for i, f := range h.Files {
 		for _, other := range h.Files[:i] {
 			if other.Name == f.Name {

@@ -244,6 +244,9 @@ func TestBadFiles(t *testing.T) {
 	require.ErrorContains(t, err, "app blog does not count b.example")
 	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"a.csv", plain})
 	require.ErrorContains(t, err, "a.csv: it is named twice")
+	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"b.csv", plain})
+	require.ErrorContains(t, err, "b.csv: it is the same as a.csv: name it once")
+	require.Empty(t, i.rows())
 
 	// All faults are told, the others left out where that is wanted.
 	text := plain + strings.Repeat("x,/a,1,,,\n", 200)
