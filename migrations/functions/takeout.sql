@@ -187,12 +187,16 @@ BEGIN
     FROM (SELECT l.tag FROM loaded_tags AS l ORDER BY l.tag) AS t;
     ALTER TABLE tag_map ADD PRIMARY KEY (tag);
     ANALYZE target_map, tag_map, loaded_visits;
+    -- One join for all sets: of a subquery for each set, PostgreSQL reads all tags each time.
     CREATE TEMPORARY TABLE tag_set_map ON COMMIT DROP AS
-    SELECT s.tags, ARRAY(SELECT m.id FROM unnest(s.tags) WITH ORDINALITY AS u (tag, place) LEFT JOIN tag_map AS m ON m.tag = u.tag
-                         ORDER BY u.place) AS ids
-    FROM (SELECT l.tags FROM loaded_visits AS l WHERE l.tags IS NOT NULL
-          UNION
-          SELECT p.tags FROM loaded_people AS p WHERE p.tags IS NOT NULL) AS s;
+    SELECT min(s.tags) AS tags, coalesce(array_agg(m.id ORDER BY u.place) FILTER (WHERE u.place IS NOT NULL), '{}') AS ids
+    FROM (SELECT row_number() OVER () AS number, d.tags
+          FROM (SELECT l.tags FROM loaded_visits AS l WHERE l.tags IS NOT NULL
+                UNION
+                SELECT p.tags FROM loaded_people AS p WHERE p.tags IS NOT NULL) AS d) AS s
+    LEFT JOIN LATERAL unnest(s.tags) WITH ORDINALITY AS u (tag, place) ON true
+    LEFT JOIN tag_map AS m                                            ON m.tag = u.tag
+    GROUP BY s.number;
     ANALYZE tag_set_map, loaded_visitors;
 
     INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
@@ -315,8 +319,8 @@ BEGIN
     JOIN import_map AS m ON m.import = l.import AND m.day = l.day AND m.site = l.site;
 
     FOR day IN SELECT c.day_id FROM closed_days AS c
-               WHERE c.day_id IN (SELECT l.day FROM loaded_visits AS l)
-                 AND NOT EXISTS (SELECT FROM loaded_sketches AS s WHERE s.day = c.day_id) LOOP
+               WHERE c.day_id = ANY (ARRAY(SELECT DISTINCT l.day FROM loaded_visits AS l)) -- read once, not for each day
+                 AND c.day_id <> ALL (ARRAY(SELECT DISTINCT l.day FROM loaded_sketches AS l)) LOOP
         PERFORM make_sketches(day, app);
     END LOOP;
     PERFORM read_anew();
