@@ -144,9 +144,9 @@ func TestWordsForNumbers(t *testing.T) {
 		}
 		return names
 	}
-	assert.Equal(t, []string{"Visitors: each counted once", "New: here for the first time", "Visits: one a visitor and day",
+	assert.Equal(t, []string{"Visitors: each counted once", "New: never here before", "Visits: one a visitor and day",
 		"Page views: each page opened"}, names("range=7d"))
-	assert.Equal(t, []string{"Visitors: each counted once", "New: new to this page", "Page views: each page opened"},
+	assert.Equal(t, []string{"Visitors: each counted once", "New: never on this page before", "Page views: each page opened"},
 		names("range=today&page=/x"), "no number twice")
 	assert.Equal(t, "Range: it is none.", sentence(words.English(), "range: it is none"))
 	for _, c := range []struct {
