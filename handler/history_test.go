@@ -92,6 +92,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	max := e.changes("Max", "shop")
+	language := "en"
 	send := func(as *person, text string, form ...string) answer {
 		t.Helper()
 		var body bytes.Buffer
@@ -109,6 +110,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", w.FormDataContentType())
 		r.Header.Set("Cookie", as.cookie())
+		r.Header.Set("Accept-Language", language)
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer response.Body.Close()
@@ -146,6 +148,9 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.Contains(t, max.sends("/settings/shop", "do", "remove history", "one", "1").body, "All days that this import has brought go.")
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
 	assert.Zero(t, days())
+	language = "de"
+	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
+	assert.Contains(t, a.body, "Noch ist nichts importiert. 2 Zeilen gelesen; Tage von Websites: 2 hinzugefügt, 0 ersetzt")
 }
 
 // What others have counted stands in another shade beside what was counted here, and numbers say how much

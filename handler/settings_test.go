@@ -299,6 +299,7 @@ func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	}()
 	e.blocked(1)
 	assert.Contains(e.t, who.get(page).body, hashing)
+	assert.Contains(e.t, who.do(http.MethodGet, page, nil, "Accept-Language", "de").body, "werden gerade gehasht")
 	leave()
 	require.ErrorIs(e.t, <-left, context.Canceled)
 	release()

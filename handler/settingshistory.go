@@ -52,8 +52,8 @@ func (p *changing) importHistory() error {
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}
-	if p.page.Said = "Imported. " + h.Said(&done); into.Try {
-		p.page.Said = "Nothing is imported yet. " + h.Said(&done)
+	if p.page.Said = "Imported. " + h.Said(&done, p.page.Words.Say); into.Try {
+		p.page.Said = "Nothing is imported yet. " + h.Said(&done, p.page.Words.Say)
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
 		for _, d := range done.First {

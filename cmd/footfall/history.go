@@ -17,6 +17,7 @@ import (
 	"footfall/intake/moves"
 	"footfall/report/draw"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 type historyImportCmd struct {
@@ -113,7 +114,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	for _, fault := range h.Faults {
 		fmt.Fprintln(p.stdout, "left out: "+fault)
 	}
-	said := h.Said(done)
+	said := h.Said(done, words.English().Say)
 	if c.DryRun {
 		if err := printRows(p.stdout, nil, "DAY\tPAGE OR SITE\tPAGE VIEWS\tVISITS\tVISITORS\tNEW", done.First,
 			func(r admin.HistoryFirstRow) []any {

@@ -24,7 +24,7 @@ type form struct {
 type kept struct {
 	column string
 	values []string
-	others string // what the others are called
+	others string // what the others are, as LeftOut has it
 }
 
 var forms = []form{

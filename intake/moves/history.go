@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"footfall/admin"
-	"footfall/report/draw"
 	"footfall/visit"
 )
 
@@ -28,7 +27,7 @@ type History struct {
 	Skip   bool // lines that are not understood are left out
 
 	Lines   int64            // that were read
-	LeftOut map[string]int64 // of those, by what they are
+	LeftOut map[string]int64 // of those, by what they are: the end of the key of a text
 	Faults  []string         // the first of what was not understood
 	Wrong   int64            // how many lines those are
 
@@ -172,7 +171,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	missing := ""
 	switch {
 	case p.page < 0 && find(f.not...) >= 0:
-		h.LeftOut["tables that tell no pages"]++
+		h.LeftOut["tables"]++
 		return nil, nil //nolint:nilnil // as it says
 	case p.day < 0:
 		missing = append(f.day, f.at...)[0]
@@ -201,14 +200,14 @@ func (h *History) line(ctx context.Context, name string, line int, record []stri
 		}
 	}
 	if h.Source == "ga4" && (at(p.day) == "" || at(p.page) == "(not set)" || at(p.page) == "(other)") {
-		h.LeftOut["sums and pages without a name"]++
+		h.LeftOut["sums"]++
 		return nil
 	}
 	if len(record) != p.wide {
 		return h.wrong(name, line, "", fault("it has %d columns, and the first line names %d", len(record), p.wide))
 	}
 	if h.Source != "csv" && p.page >= 0 && at(p.page) == "" {
-		h.LeftOut["lines without a page"]++
+		h.LeftOut["lines"]++
 		return nil
 	}
 	for i, text := range record {
@@ -304,21 +303,25 @@ func separator(from *leash) rune {
 	return ','
 }
 
-// Said tells what became of an import.
-func (h *History) Said(done *admin.HistoryDone) string {
-	said := fmt.Sprintf("%s read; days of sites: %s added, %s replaced, %s as they were", draw.Count(h.Lines, "line"), draw.Number(done.Added),
-		draw.Number(done.Replaced), draw.Number(done.Same))
-	if done.FirstDay > 0 {
-		said += ", " + visit.Range{From: done.FirstDay, To: done.LastDay}.String()
+// Said tells what became of an import, by the texts of a language.
+func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...any) string) string {
+	said := say("brought.read", "lines", h.Lines, "added", done.Added, "replaced", done.Replaced, "same", done.Same)
+	first, last := visit.DayText(done.FirstDay), visit.DayText(done.LastDay)
+	switch {
+	case done.FirstDay == 0:
+	case first == last:
+		said = say("brought.of-day", "read", said, "first", first)
+	default:
+		said = say("brought.of-days", "read", said, "first", first, "last", last)
 	}
 	if done.Hidden > 0 {
-		said += fmt.Sprintf("\n%s were counted here, too: that is what is shown", draw.Count(done.Hidden, "day"))
+		said += "\n" + say("brought.hidden", "days", done.Hidden)
 	}
 	for _, what := range slices.Sorted(maps.Keys(h.LeftOut)) {
-		said += fmt.Sprintf("\nleft out, %s: %s", what, draw.Number(h.LeftOut[what]))
+		said += "\n" + say("brought.left-"+what, "number", h.LeftOut[what])
 	}
 	if h.Wrong > 0 {
-		said += "\nleft out, not understood: " + draw.Number(h.Wrong)
+		said += "\n" + say("brought.left-wrong", "number", h.Wrong)
 	}
 	return said
 }

@@ -22,6 +22,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/intake/moves"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -162,10 +163,10 @@ func TestFormats(t *testing.T) {
 		{"Matomo's CSV of pages, and of visits", "matomo", []file{
 			{"pages.csv", inUTF16("date,label,nb_visits,nb_uniq_visitors,nb_hits,metadata_url\n2024-05-03,/a,3,2,4,https://blog.example/a\n2024-05-03,Others,1,1,1,\n")},
 			{"visits.csv", "date,nb_uniq_visitors,nb_visits,nb_actions,bounce_count\n2024-05-03,2,3,5,1\n"}},
-			"20240503 blog.example 5 3 2 -\n20240503 blog.example/a 4 3 2 -", map[string]int64{"lines without a page": 1}},
+			"20240503 blog.example 5 3 2 -\n20240503 blog.example/a 4 3 2 -", map[string]int64{"lines": 1}},
 		{"Google Analytics", "ga4", []file{{"ga.csv", "# ----------------------------------------\n# Pages, by day\n# 20240503-20240504\n\n" +
 			"Date,Page path and screen class,Views,Sessions,Active users,New users\n20240503,/a,9,5,4,1\n20240503,(not set),1,1,1,0\n,,10,6,5,1,\n"}},
-			"20240503 blog.example 9 - - -\n20240503 blog.example/a 9 5 4 1", map[string]int64{"sums and pages without a name": 2}},
+			"20240503 blog.example 9 - - -\n20240503 blog.example/a 9 5 4 1", map[string]int64{"sums": 2}},
 	} {
 		done, err := i.read(admin.History{Source: c.source}, c.files...)
 		require.NoError(t, err, c.name)
@@ -258,7 +259,7 @@ func TestBadFiles(t *testing.T) {
 	assert.Equal(t, int64(2), done.Added)
 	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
 		"left out, not understood: 200",
-		i.h.Said(&done))
+		i.h.Said(&done, words.English().Say))
 }
 
 // A day is of one import; whoever tells it again replaces it, and another source is refused.
@@ -405,7 +406,7 @@ func FuzzHistory(f *testing.F) {
 			AreParts: moves.AreParts(h.Source)}, func(to *admin.HistoryTo) error { return h.Read(t.Context(), to) })
 		if err == nil {
 			assert.Positive(t, h.Lines)
-			_ = h.Said(&done)
+			_ = h.Said(&done, words.English().Say)
 			return
 		}
 		_, told := errors.AsType[*visit.Error](err)
