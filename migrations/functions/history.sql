@@ -95,11 +95,17 @@ BEGIN
         SELECT app, import_id, n.day_id, n.site
         FROM pg_temp.history_news AS n
         WHERE n.is_new;
-        INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
-        SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
-        FROM pg_temp.history_read AS r
-        JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND n.is_new
-        JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id;
+        -- PostgreSQL remembers each row of a statement until it has checked that its day is there: so each
+        -- 32 MB are a statement of their own.
+        FOR block IN 0 .. pg_relation_size('pg_temp.history_read') / current_setting('block_size')::bigint BY 4096 LOOP
+            INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
+            SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
+            FROM pg_temp.history_read AS r
+            JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND n.is_new
+            JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id
+            WHERE r.ctid >= format('(%s,0)', block)::tid
+              AND r.ctid < format('(%s,0)', block + 4096)::tid;
+        END LOOP;
         DELETE FROM history_imports AS i
         WHERE i.app_id = app
           AND NOT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = i.app_id AND d.import_id = i.id);
