@@ -21,7 +21,7 @@ func (r *Reader) Told(ctx context.Context, l Look) ([]ToldDay, error) {
 }
 
 // ToldSites reads the sites of an app that others have counted, and nobody here, at most n.
-func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]string, error) {
+func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
 	return ask(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 

@@ -320,11 +320,13 @@ func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]His
 }
 
 const HistorySites = `-- name: HistorySites :many
-SELECT DISTINCT h.site
+SELECT h.site, max(h.day_id)::integer AS day, (array_agg(i.source ORDER BY h.day_id DESC))[1]::text AS source
 FROM apps AS a
-JOIN history_days AS h ON h.app_id = a.id
+JOIN history_days AS h    ON h.app_id = a.id
+JOIN history_imports AS i ON i.app_id = h.app_id AND i.id = h.import_id
 WHERE a.name = $1
   AND NOT EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(h.site))
+GROUP BY h.site
 ORDER BY h.site
 LIMIT $2
 `
@@ -334,20 +336,26 @@ type HistorySitesParams struct {
 	N   int32  `json:"n"`
 }
 
-// Sites of an app that others have counted, and nobody here.
-func (q *Queries) HistorySites(ctx context.Context, arg HistorySitesParams) ([]string, error) {
+type HistorySitesRow struct {
+	Site   string `json:"site"`
+	Day    int32  `json:"day"`
+	Source string `json:"source"`
+}
+
+// Sites of an app that others have counted, and nobody here, with their last day and who has counted that.
+func (q *Queries) HistorySites(ctx context.Context, arg HistorySitesParams) ([]HistorySitesRow, error) {
 	rows, err := q.db.Query(ctx, HistorySites, arg.App, arg.N)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []HistorySitesRow
 	for rows.Next() {
-		var site string
-		if err := rows.Scan(&site); err != nil {
+		var i HistorySitesRow
+		if err := rows.Scan(&i.Site, &i.Day, &i.Source); err != nil {
 			return nil, err
 		}
-		items = append(items, site)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

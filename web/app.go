@@ -37,6 +37,7 @@ type column struct {
 type siteRow struct {
 	report.SiteBetween
 	Name, Link string
+	Told       string // who else has counted it until when, where nobody here has; "": it was counted here
 	Spark      template.HTML
 	Change     change
 	compared   bool // it says how much has changed

@@ -163,8 +163,8 @@ func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if err != nil || len(sites)+len(told) == 0 {
 		return "", err
 	}
-	for _, site := range told {
-		sites = append(sites, report.Site{Site: site})
+	for _, s := range told {
+		sites = append(sites, report.Site{Site: s.Site})
 	}
 	return apps[0].opensAt(sites), nil
 }

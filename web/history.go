@@ -57,10 +57,10 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 // toldSites puts sites that others have counted, and nobody here, into the list of an app's.
 func (d *Dashboard) toldSites(ctx context.Context, v view, page *appPage) error {
 	told, err := d.reader.ToldSites(ctx, v.app.Name, report.DeepestTop)
-	for _, site := range told {
-		page.Sites = append(page.Sites, siteRow{
-			SiteBetween: report.SiteBetween{Site: site}, Name: visit.Shown(site), Link: v.of(site, "").link(),
-		})
+	for _, s := range told {
+		row := siteRow{Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Told: v.toldUntil(s.Source, s.Day)}
+		row.Site, row.Today, row.Uniques, row.Pv, row.Hot = s.Site, report.Unknown, report.Unknown, report.Unknown, report.Unknown
+		page.Sites = append(page.Sites, row)
 	}
 	return err
 }
@@ -87,10 +87,14 @@ func (v view) toldBy(in visit.Range) (says []string) {
 		}
 	}
 	for _, source := range sources {
-		l := v.app.words()
-		says = append(says, l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(last[source])))
+		says = append(says, v.toldUntil(source, last[source]))
 	}
 	return says
+}
+
+func (v view) toldUntil(source string, until int32) string {
+	l := v.app.words()
+	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
 // beside are the numbers of a range with what others have counted in it. Who came on several days nobody

@@ -195,12 +195,14 @@ ORDER BY s.id
 LIMIT 1;
 
 -- name: HistorySites :many
--- Sites of an app that others have counted, and nobody here.
-SELECT DISTINCT h.site
+-- Sites of an app that others have counted, and nobody here, with their last day and who has counted that.
+SELECT h.site, max(h.day_id)::integer AS day, (array_agg(i.source ORDER BY h.day_id DESC))[1]::text AS source
 FROM apps AS a
-JOIN history_days AS h ON h.app_id = a.id
+JOIN history_days AS h    ON h.app_id = a.id
+JOIN history_imports AS i ON i.app_id = h.app_id AND i.id = h.import_id
 WHERE a.name = @app
   AND NOT EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(h.site))
+GROUP BY h.site
 ORDER BY h.site
 LIMIT @n;
 
