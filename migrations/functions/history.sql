@@ -100,11 +100,14 @@ BEGIN
         FOR block IN 0 .. pg_relation_size('pg_temp.history_read') / current_setting('block_size')::bigint BY 4096 LOOP
             INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
             SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
-            FROM pg_temp.history_read AS r
+            FROM (
+                SELECT p.*
+                FROM pg_temp.history_read AS p
+                WHERE p.ctid >= format('(%s,0)', block)::tid
+                  AND p.ctid < format('(%s,0)', block + 4096)::tid
+            ) AS r -- apart from the join, for which Citus may copy its tables
             JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND n.is_new
-            JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id
-            WHERE r.ctid >= format('(%s,0)', block)::tid
-              AND r.ctid < format('(%s,0)', block + 4096)::tid;
+            JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id;
         END LOOP;
         DELETE FROM history_imports AS i
         WHERE i.app_id = app
