@@ -165,13 +165,13 @@ type elsewhere struct {
 // newElsewhere makes samples of all that the document names.
 func newElsewhere(t *testing.T) *elsewhere {
 	t.Helper()
-	database, umami := dbtest.New(t), dbtest.New(t)
+	database := dbtest.New(t)
 	e := &elsewhere{folder: t.TempDir()}
 	require.NoError(t, os.Mkdir(filepath.Join(e.folder, "bin"), 0o700))
 	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(e.folder, "bin", "footfall")))
 	secret := writeFile(t, strings.Repeat("s", 32))
 	well(t, "app", "add", "blog", "--site=blog.example", "--database-url", database, "--secret-file", secret)
-	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "FOOTFALL_SECRET_FILE="+secret, "UMAMI="+umami, "TOKEN=secret")
+	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "FOOTFALL_SECRET_FILE="+secret, "TOKEN=secret")
 	for name, text := range map[string]string{
 		"access.log": `192.0.2.7 - - [` + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + `] "GET /hello HTTP/1.1" 200 9 "-" "` +
 			browser + `"` + "\n",
@@ -186,17 +186,7 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(e.folder, name), []byte(text), 0o600))
 	}
-	made, err := pgx.Connect(t.Context(), umami)
-	require.NoError(t, err)
-	defer made.Close(t.Context())
-	_, err = made.Exec(t.Context(), `
-		CREATE TABLE public.website_event (website_id uuid, session_id uuid, url_path varchar(500), event_type integer, created_at timestamptz);
-		INSERT INTO public.website_event
-		SELECT '0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e11', lpad((n % 3)::text, 32, '0')::uuid, '/hello', CASE n WHEN 9 THEN 2 ELSE 1 END,
-		'2026-08-01'::timestamptz + n * interval '1 day'
-		FROM generate_series(1, 9) AS n;
-		INSERT INTO public.website_event VALUES ('0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e12', lpad('7', 32, '0')::uuid, '/other', 1, now())`)
-	require.NoError(t, err)
+	var err error
 	e.sql, err = pgx.Connect(t.Context(), database)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.sql.Close(t.Context()) })
@@ -333,8 +323,6 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"A busuanzi of your own":        "blog.example 60 3 3; blog.example/hello 30 2 2\n",
 		"A busuanzi of somebody else":   fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
 		"Vercount":                      fmt.Sprintf(both, 0),
-		"GoatCounter":                   "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
-		"Umami":                         "blog.example 8 8 3; blog.example/hello 8 8 3\n",
 		"Matomo":                        "blog.example/hello 32 21 0\n",
 		"Access logs":                   "\n",
 	}, set)

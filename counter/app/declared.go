@@ -68,9 +68,6 @@ func orDefault[T any](chosen *T) any {
 	return *chosen
 }
 
-// Of is what the setting is of an app: a string, a number, true or false, or a list of strings.
-func (s *Setting) Of(row *db.App) any { return s.of(row) }
-
 // Column is the setting's name in the tables and in JSON.
 func (s *Setting) Column() string {
 	switch s.Name {

@@ -37,9 +37,9 @@ func TestEverySettingIsDeclared(t *testing.T) {
 		require.NoError(t, given.Apply(&row, Secret("a secret of thirty-two characters")), s.Name)
 		for _, other := range Declared {
 			if other.Name == s.Name {
-				assert.EqualValues(t, values[s.Name], s.Of(&row), s.Name)
+				assert.EqualValues(t, values[s.Name], s.of(&row), s.Name)
 			} else {
-				assert.Equal(t, other.Of(&was), other.Of(&row), "%s leaves %s as it is", s.Name, other.Name)
+				assert.Equal(t, other.of(&was), other.of(&row), "%s leaves %s as it is", s.Name, other.Name)
 			}
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
