@@ -174,9 +174,10 @@ func (a *Admin) AppNamed(ctx context.Context, name string) (found db.App, err er
 	return found, wrap("read app "+name, err)
 }
 
-// Apps returns all apps, by name.
+// Apps returns all apps that are here, by name.
 func (a *Admin) Apps(ctx context.Context) (apps []db.App, err error) {
 	apps, err = a.db.Apps(ctx)
+	apps = slices.DeleteFunc(apps, func(row db.App) bool { return row.Cell != nil })
 	return apps, wrap("list apps", err)
 }
 
@@ -196,12 +197,15 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	}
 	if name != "" {
 		for _, row := range apps {
-			if row.Name == name {
+			if row.Name == name && row.Cell != nil {
+				return db.App{}, app.InCell(name, *row.Cell)
+			} else if row.Name == name {
 				return row, nil
 			}
 		}
 		return db.App{}, app.NoApp(name)
 	}
+	apps = slices.DeleteFunc(apps, func(row db.App) bool { return row.Cell != nil })
 	lists := func(row db.App) bool { return app.ListsSite(&row, site) }
 	if slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site }) && !slices.ContainsFunc(apps, lists) {
 		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s",
@@ -232,7 +236,7 @@ func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
 		apps = make([]db.App, len(rows))
 		for i, row := range rows {
 			apps[i] = db.App{ID: row.ID, Name: row.Name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access,
-				Sites: row.Sites, KeepQuery: row.KeepQuery, Visitor: row.Visitor, SecretID: row.SecretID, HashedAs: row.HashedAs}
+				Sites: row.Sites, KeepQuery: row.KeepQuery, Visitor: row.Visitor, SecretID: row.SecretID, HashedAs: row.HashedAs, Cell: row.Cell}
 		}
 		return err
 	})
@@ -274,6 +278,9 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row 
 		if row.DeletedAt != nil {
 			return errBeingDeleted
 		}
+		if row.Cell != nil {
+			return app.InCell(name, *row.Cell)
+		}
 		return f(q, &row)
 	})
 }
@@ -308,6 +315,9 @@ func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 	at := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == name })
 	if at < 0 {
 		return nil, app.NoApp(name)
+	}
+	if cell := apps[at].Cell; cell != nil {
+		return nil, app.InCell(name, *cell)
 	}
 	return &apps[at], nil
 }

@@ -607,3 +607,61 @@ func TestNewPageLimit(t *testing.T) {
 		require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
 	})
 }
+
+// A name that leads to a cell is nobody's here: it is refused, and the cell named, until it leads nowhere.
+func TestNamesLeadToCells(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	ctx := t.Context()
+	claim := func(name, cell string) (leads string) {
+		require.NoError(t, in.DB.InTx(ctx, func(q *db.Queries) (err error) {
+			leads, err = q.NameClaim(ctx, db.NameClaimParams{Name: name, Cell: cell})
+			return err
+		}))
+		require.NoError(t, in.DB.WaitForInstances(ctx, dbtest.Patience))
+		return leads
+	}
+	assert.Empty(t, claim("demo", "blogs"), "an app that is here")
+	assert.Equal(t, "blogs", claim("shop", "blogs"))
+	assert.Equal(t, "blogs", claim("shop", "other"), "who comes second")
+
+	says := "app shop is in the cell blogs"
+	_, err := in.Visit(ctx, stranger("192.0.2.1", "/"))
+	require.ErrorContains(t, err, says)
+	assert.Equal(t, visit.Unavailable, in.kindOf(t, stranger("192.0.2.1", "/")))
+	_, err = in.AuthorizeOperator(ctx, "shop")
+	require.ErrorContains(t, err, says)
+	_, err = in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeRead})
+	require.ErrorContains(t, err, says)
+	_, err = in.Admin.AppNamed(ctx, "shop")
+	require.ErrorContains(t, err, says)
+	_, err = in.Admin.App(ctx, "shop", "")
+	require.ErrorContains(t, err, says)
+	require.ErrorContains(t, in.Admin.AddApp(ctx, "shop", app.Settings{}), "there is an app shop already")
+	apps, err := in.Admin.Apps(ctx)
+	require.NoError(t, err)
+	assert.Len(t, apps, 1)
+
+	lead := func(from, to string) (led bool) {
+		require.NoError(t, in.DB.InTx(ctx, func(q *db.Queries) (err error) {
+			led, err = q.NameLead(ctx, db.NameLeadParams{Name: "shop", FromCell: from, ToCell: to})
+			return err
+		}))
+		return led
+	}
+	letGo := func(name, cell string, seconds float64) {
+		require.NoError(t, in.DB.InTx(ctx, func(q *db.Queries) error {
+			return q.NameLetGo(ctx, db.NameLetGoParams{Name: name, Cell: cell, Seconds: seconds})
+		}))
+	}
+	assert.False(t, lead("other", "third"))
+	assert.True(t, lead("blogs", "third"))
+	letGo("shop", "third", 60)
+	assert.Equal(t, "third", claim("shop", "blogs"), "who was led there just now")
+	letGo("shop", "blogs", 0)
+	letGo("demo", "", 0)
+	assert.Equal(t, "third", claim("shop", "blogs"))
+	letGo("shop", "third", 0)
+	assert.Equal(t, "blogs", claim("shop", "blogs"))
+	assert.Zero(t, in.kindOf(t, counter.Request{App: "demo", IP: "198.51.100.1", URI: "https://shop.example/"}))
+}

@@ -64,8 +64,10 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 	if err != nil {
 		return nil, err
 	}
-	a := register.Apps[name]
+	a, cell := register.Apps[name], register.Cells[name]
 	switch {
+	case cell != "":
+		return nil, app.InCell(name, cell)
 	case a == nil:
 		return nil, app.NoApp(name)
 	case a.Fault != nil:

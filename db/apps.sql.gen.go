@@ -38,7 +38,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -77,6 +77,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.HeldUntil,
 		&i.HashedFrom,
 		&i.HashedAs,
+		&i.Cell,
 	)
 	return i, err
 }
@@ -203,7 +204,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell
 FROM apps
 ORDER BY name
 `
@@ -247,6 +248,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.HeldUntil,
 			&i.HashedFrom,
 			&i.HashedAs,
+			&i.Cell,
 		); err != nil {
 			return nil, err
 		}
@@ -272,7 +274,7 @@ func (q *Queries) AppsListen(ctx context.Context) error {
 }
 
 const AppsToRead = `-- name: AppsToRead :many
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as, cell
 FROM apps
 ORDER BY name
 `
@@ -288,6 +290,7 @@ type AppsToReadRow struct {
 	Visitor    string
 	SecretID   []byte
 	HashedAs   *int32
+	Cell       *string
 }
 
 // All apps, by name, with what reports on them go by, which is all that footfall_report may read of
@@ -312,6 +315,7 @@ func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 			&i.Visitor,
 			&i.SecretID,
 			&i.HashedAs,
+			&i.Cell,
 		); err != nil {
 			return nil, err
 		}
@@ -369,5 +373,59 @@ SELECT tell_browsers()
 // Has instances refused from now on that do not know the way by address and browser.
 func (q *Queries) BrowsersTell(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BrowsersTell)
+	return err
+}
+
+const NameClaim = `-- name: NameClaim :one
+
+SELECT claim_app($1, $2)::text AS cell
+`
+
+type NameClaimParams struct {
+	Name string
+	Cell string
+}
+
+// Names that lead to cells (functions/elsewhere.sql).
+// Lets a name lead to a cell, unless it leads elsewhere; to which one it leads. ”: to none, since the
+// app is here.
+func (q *Queries) NameClaim(ctx context.Context, arg NameClaimParams) (string, error) {
+	row := q.db.QueryRow(ctx, NameClaim, arg.Name, arg.Cell)
+	var cell string
+	err := row.Scan(&cell)
+	return cell, err
+}
+
+const NameLead = `-- name: NameLead :one
+SELECT coalesce(lead_app($1, $2, $3), false)::boolean AS led
+`
+
+type NameLeadParams struct {
+	Name     string
+	FromCell string
+	ToCell   string
+}
+
+// Lets a name that leads to a cell lead to another one; whether it did.
+func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
+	row := q.db.QueryRow(ctx, NameLead, arg.Name, arg.FromCell, arg.ToCell)
+	var led bool
+	err := row.Scan(&led)
+	return led, err
+}
+
+const NameLetGo = `-- name: NameLetGo :exec
+SELECT let_go_app($1, $2, make_interval(secs => $3))
+`
+
+type NameLetGoParams struct {
+	Name    string
+	Cell    string
+	Seconds float64
+}
+
+// Lets a name lead nowhere any more that has led to a cell for so many seconds.
+func (q *Queries) NameLetGo(ctx context.Context, arg NameLetGoParams) error {
+	_, err := q.db.Exec(ctx, NameLetGo, arg.Name, arg.Cell, arg.Seconds)
 	return err
 }

@@ -226,6 +226,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.titles`, `DROP TABLE cell.history, cell.history_days, cell.history_imports`,
 		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`, `ALTER TABLE cell.apps DROP COLUMN hashed_as CASCADE`,
+		`ALTER TABLE cell.apps DROP COLUMN cell CASCADE`,
 		`DROP TABLE cell.changes`, `DROP TABLE cell.admin_keys`, `DROP TABLE cell.log_samples`,
 		`DROP TABLE cell.account_links, cell.account_sessions, cell.account_apps, cell.accounts`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
@@ -268,7 +269,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		"00014_inbox_carried.sql", "00015_row_tags.sql", "00016_goals.sql", "00017_told_ranks.sql", "00018_here.sql", "00019_changes.sql",
 		"00020_public_counts.sql", "00021_admin_keys.sql", "00022_accounts.sql", "00023_browsers.sql",
 		"00024_titles.sql", "00025_hashed_later.sql", "00026_history.sql", "00027_hashed_as.sql", "00028_account_languages.sql",
-		"functions and views"}, applied)
+		"00029_apps_elsewhere.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

@@ -64,6 +64,8 @@ type App struct {
 	HashedFrom int32
 	// The number of the app as which its visitors are hashed, where it was loaded from an export. Null: its own.
 	HashedAs *int32
+	// The cell that has the app, and of which this row keeps the name and the rights of accounts. Null: the app is here.
+	Cell *string
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

@@ -93,6 +93,21 @@ SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
 -- name: AppsToRead :many
 -- All apps, by name, with what reports on them go by, which is all that footfall_report may read of
 -- an app.
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as, cell
 FROM apps
 ORDER BY name;
+
+-- Names that lead to cells (functions/elsewhere.sql).
+
+-- name: NameClaim :one
+-- Lets a name lead to a cell, unless it leads elsewhere; to which one it leads. '': to none, since the
+-- app is here.
+SELECT claim_app(@name, @cell)::text AS cell;
+
+-- name: NameLetGo :exec
+-- Lets a name lead nowhere any more that has led to a cell for so many seconds.
+SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
+
+-- name: NameLead :one
+-- Lets a name that leads to a cell lead to another one; whether it did.
+SELECT coalesce(lead_app(@name, @from_cell, @to_cell), false)::boolean AS led;

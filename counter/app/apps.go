@@ -93,7 +93,8 @@ func (a *App) CheckTags(given tag.Set) error {
 
 // Register holds all apps, keys and links as they stood at one moment.
 type Register struct {
-	Apps   map[string]*App // by name
+	Apps   map[string]*App   // by name
+	Cells  map[string]string // of the names of apps that are elsewhere, in which cell
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
 	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
@@ -193,10 +194,14 @@ func sendFirst(first chan<- error, err error) {
 // read makes a register, and keeps the offsets. An app for which this instance cannot count is
 // logged if log is true: not with each request.
 func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
-	r := &Register{Apps: make(map[string]*App, len(access.Apps)), keys: newKeys(access.Keys)}
+	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, keys: newKeys(access.Keys)}
 	dir.offsets.Store(offsets)
 	for _, row := range access.Apps {
 		if row.DeletedAt != nil {
+			continue
+		}
+		if row.Cell != nil {
+			r.Cells[row.Name] = *row.Cell
 			continue
 		}
 		a, err := New(row, dir.secret)
@@ -240,7 +245,15 @@ func (r *Register) App(name string) (*App, error) {
 	if a := r.Apps[name]; a != nil {
 		return a, nil
 	}
+	if cell := r.Cells[name]; cell != "" {
+		return nil, InCell(name, cell)
+	}
 	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
+}
+
+// InCell is the error for whoever asks here for an app that a cell has.
+func InCell(name, cell string) error {
+	return visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s: the service of that cell counts and answers for it", name, cell)
 }
 
 // NoApp is the error for an operator who names an app that there is not.

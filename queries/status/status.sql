@@ -29,6 +29,7 @@ FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 LEFT JOIN sites AS s       ON s.app_id = a.id
 WHERE a.deleted_at IS NULL
+  AND a.cell IS NULL
 GROUP BY a.id, a.name, a.retain_days
 ORDER BY a.name;
 
