@@ -24,9 +24,9 @@ COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], 
 REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
 
 -- Lines of one target and day are added up where they are parts of a day; else visitors of several, as of
--- two spellings of a page, are not known. A site that the file does not tell has the sums of its pages, and
--- of visitors nothing. Days of others are looked for under the lock, so that of two imports one waits, and
--- sees what the other has put.
+-- two spellings of a page, are not known. A site of which the file tells no page views has those of its
+-- pages, and of visitors nothing. Days of others are looked for under the lock, so that of two imports one
+-- waits, and sees what the other has put.
 CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean)
 RETURNS TABLE (import_id integer, rows bigint, added bigint, replaced bigint, same bigint, first_day integer, last_day integer, hidden bigint,
                others bigint, other text, other_site text, other_first integer, other_last integer)
@@ -48,6 +48,13 @@ BEGIN
     FROM pg_temp.history_lines AS l
     WHERE NOT EXISTS (SELECT FROM pg_temp.history_read AS r WHERE r.uri = l.site AND r.day_id = l.day_id)
     GROUP BY l.site, l.day_id;
+    UPDATE pg_temp.history_read AS r
+    SET page_views = p.page_views
+    FROM (SELECT p.site, p.day_id, sum(p.page_views) AS page_views FROM pg_temp.history_read AS p WHERE p.uri <> p.site GROUP BY p.site, p.day_id) AS p
+    WHERE r.uri = r.site
+      AND r.page_views IS NULL
+      AND p.site = r.site
+      AND p.day_id = r.day_id;
     DELETE FROM pg_temp.history_read AS r
     WHERE num_nonnulls(r.page_views, r.visits, r.visitors, r.new_visitors) = 0;
 
@@ -95,19 +102,22 @@ BEGIN
         SELECT app, import_id, n.day_id, n.site
         FROM pg_temp.history_news AS n
         WHERE n.is_new;
+        -- Apart from what follows, for which Citus would copy its tables.
+        CREATE TEMP TABLE history_new_days ON COMMIT DROP AS
+        SELECT d.id, d.site, d.day_id
+        FROM history_days AS d
+        JOIN pg_temp.history_news AS n ON n.site = d.site AND n.day_id = d.day_id AND n.is_new
+        WHERE d.app_id = app;
+        ANALYZE pg_temp.history_new_days; -- else each line may be compared with each day
         -- PostgreSQL remembers each row of a statement until it has checked that its day is there: so each
         -- 32 MB are a statement of their own.
         FOR block IN 0 .. pg_relation_size('pg_temp.history_read') / current_setting('block_size')::bigint BY 4096 LOOP
             INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
             SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
-            FROM (
-                SELECT p.*
-                FROM pg_temp.history_read AS p
-                WHERE p.ctid >= format('(%s,0)', block)::tid
-                  AND p.ctid < format('(%s,0)', block + 4096)::tid
-            ) AS r -- apart from the join, for which Citus may copy its tables
-            JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND n.is_new
-            JOIN history_days AS d         ON d.app_id = app AND d.site = r.site AND d.day_id = r.day_id;
+            FROM pg_temp.history_read AS r
+            JOIN pg_temp.history_new_days AS d ON d.site = r.site AND d.day_id = r.day_id
+            WHERE r.ctid >= format('(%s,0)', block)::tid
+              AND r.ctid < format('(%s,0)', block + 4096)::tid;
         END LOOP;
         DELETE FROM history_imports AS i
         WHERE i.app_id = app
