@@ -39,7 +39,7 @@ type Told struct {
 type HistoryDone struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets OffsetsDone
+	Offsets *OffsetsDone // those that were set; nil: none were to be
 }
 
 // HistoryTo is where an import puts what it reads.
@@ -92,7 +92,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			return err
 		}
 		if h.Offsets {
-			if err := historyOffsets(ctx, q, row, &done.Offsets); err != nil {
+			if done.Offsets, err = historyOffsets(ctx, q, row); err != nil {
 				return err
 			}
 		}
@@ -150,10 +150,10 @@ func notCounted(row *db.App, site string) error {
 }
 
 // historyOffsets sets the offsets that an import tells.
-func historyOffsets(ctx context.Context, q queries, row *db.App, done *OffsetsDone) error {
+func historyOffsets(ctx context.Context, q queries, row *db.App) (*OffsetsDone, error) {
 	sums, err := q.HistorySums(ctx, row.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list := make([]Offset, len(sums))
 	for i, o := range sums {
@@ -161,14 +161,10 @@ func historyOffsets(ctx context.Context, q queries, row *db.App, done *OffsetsDo
 	}
 	p, err := checkOffsets(row, list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	set, err := q.OffsetsSet(ctx, p)
-	*done = OffsetsDone{set.Added, set.Changed, int64(len(list)) - set.Added - set.Changed}
-	if err != nil || set.Added+set.Changed == 0 {
-		return err
-	}
-	return q.note(ctx, row.Name, "offset", "", offsetsSaid(list, *done))
+	done, err := q.setOffsets(ctx, row.Name, p)
+	return &done, err
 }
 
 // Day is the day of a moment, in the time zone of the app.

@@ -40,15 +40,10 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 		if err != nil {
 			return err
 		}
-		set, err := q.OffsetsSet(ctx, p)
-		done = OffsetsDone{set.Added, set.Changed, int64(len(list)) - set.Added - set.Changed}
-		if err == nil && try {
+		if done, err = q.setOffsets(ctx, app, p); err == nil && try {
 			return errTried
 		}
-		if err != nil || done.Added+done.Changed == 0 {
-			return err
-		}
-		return q.note(ctx, app, "offset", "", offsetsSaid(list, done))
+		return err
 	})
 	if errors.Is(err, errTried) {
 		return done, nil
@@ -56,12 +51,18 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, a.changed(ctx, "set offsets of app "+app, err)
 }
 
-// offsetsSaid tells of offsets that were set: of one by its numbers, of several how many.
-func offsetsSaid(list []Offset, done OffsetsDone) string {
-	if len(list) == 1 {
-		return list[0].said()
+// setOffsets sets offsets that were checked, and notes it: of one by its numbers, of several how many.
+func (q queries) setOffsets(ctx context.Context, app string, p OffsetsSetParams) (OffsetsDone, error) {
+	set, err := q.OffsetsSet(ctx, p)
+	done := OffsetsDone{set.Added, set.Changed, int64(len(p.Uris)) - set.Added - set.Changed}
+	if err != nil || set.Added+set.Changed == 0 {
+		return done, err
 	}
-	return fmt.Sprintf("%d added, %d changed", done.Added, done.Changed)
+	is := fmt.Sprintf("%d added, %d changed", set.Added, set.Changed)
+	if len(p.Uris) == 1 {
+		is = (&Offset{URI: p.Uris[0], Hot: p.Hots[0], PV: p.Pvs[0], UV: p.Uvs[0]}).said()
+	}
+	return done, q.note(ctx, app, "offset", "", is)
 }
 
 func (o *Offset) said() string {

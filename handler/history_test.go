@@ -67,6 +67,16 @@ func TestHistoryBeforeVisits(t *testing.T) {
 		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 of them counted by others")
 		assert.Contains(t, text(at+"from=20190101&to=20190102"), "22 May 2019", "where it begins")
 	}
+	// Pages, and all of them, with what is known of each.
+	const pages = `Pages, as others have counted them\s+Page\s+Visits\s+Page views\s+`
+	assert.Regexp(t, pages+`/home\s+120\s+300\s+Data`, text("/dash/demo/hhui.top?range=30d"))
+	assert.NotRegexp(t, pages, text("/dash/demo/hhui.top?from=20190630&to=20190701"))
+	e.Exec(t, `INSERT INTO history (day, uri, page_views) SELECT max(id), 'hhui.top/' || n, n
+		FROM history_days, generate_series(1, 120) AS n GROUP BY n`)
+	assert.Regexp(t, pages+`/home\s+156\s+390\s+/120\s+–\s+120\s+/119\s`, text("/dash/demo/hhui.top?range=all"))
+	assert.Regexp(t, `Page views\s+/21\s+–\s+21\s(.|\s)*/1\s+–\s+1\s+101 – 121 of 121`,
+		text("/dash/demo/hhui.top?range=all&all=told&skip=100"))
+	assertAccessible(t, b, script)
 	for _, path := range []string{"/dash/demo/hhui.top?page=/never", "/dash/demo/never.example?"} {
 		assert.Contains(t, text(path), never, path)
 	}
@@ -127,6 +137,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.Zero(t, days())
 	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "offsets", "true")
 	assert.Contains(t, a.body, "Imported. 2 lines read")
+	assert.Contains(t, a.body, "offsets: 3 added, 0 changed; 0 as they were")
 	assert.Contains(t, a.body, "another counter")
 	assert.Equal(t, []int64{2, 3}, []int64{days(), e.One(t, `SELECT count(*) FROM offsets`)})
 	for _, wrong := range []struct {
@@ -141,6 +152,12 @@ func TestHistoryIsUploaded(t *testing.T) {
 		require.Equal(t, 400, a.status, a.body)
 		assert.Contains(t, a.body, wrong.says)
 	}
+	a = send(max, "uri,hot\nexample.com,7\nexample.com/new,5\n", "do", "import history", "from", "vercount", "try", "true")
+	assert.Contains(t, a.body, "Nothing is imported yet. offsets: 1 added, 1 changed; 0 as they were")
+	a = send(max, "uri,hot\nexample.com,7\n", "do", "import history", "from", "vercount")
+	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed; 0 as they were")
+	a = send(max, text, "do", "import history", "from", "busuanzi", "site", "example.com")
+	assert.Contains(t, a.body, "tells totals, which become offsets")
 	assert.Equal(t, 403, send(e.member("Lena", "shop"), text, "do", "import history", "from", "csv").status)
 	assert.Equal(t, int64(2), days())
 	assert.Equal(t, []string{"account Max | history | a.csv, 2 days added, 0 days replaced"},
@@ -218,6 +235,8 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")
 	assert.NotContains(t, is, "of them counted by others")
 	assert.Contains(t, is, until, "beside them")
+	assert.Regexp(t, `Pages, as others have counted them\s(.|\s)*All that stands below is of what was counted here\.\s(.|\s)*`+
+		`Pages\s+Page`, text("/dash/demo/hhui.top?range=30d"))
 
 	// All shows the offset, never the offset and history.
 	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)

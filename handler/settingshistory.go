@@ -38,17 +38,17 @@ func (p *changing) importHistory() error {
 		return visit.Errorf(visit.Invalid, "file", "choose a file")
 	}
 	ctx, h := atLength(p.c), &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true"}
-	into := admin.History{App: p.app, Source: h.Source, Site: strings.TrimSpace(p.form.Get("site")), AreParts: moves.AreParts(h.Source),
-		Offsets: p.form.Get("offsets") == "true", Try: p.form.Get("try") == "true"}
+	into := admin.History{App: p.app, Site: strings.TrimSpace(p.form.Get("site")), Offsets: p.form.Get("offsets") == "true",
+		Try: p.form.Get("try") == "true"}
 	for _, header := range sent.File["file"] {
 		file, err := header.Open()
 		if err != nil {
 			return err
 		}
 		defer func() { _ = file.Close() }() //nolint:gocritic // they stay open until the end
-		h.Files, into.Files = append(h.Files, moves.File{Name: header.Filename, From: file}), append(into.Files, header.Filename)
+		h.Files = append(h.Files, moves.File{Name: header.Filename, From: file})
 	}
-	done, err := p.admin.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.Read(ctx, to) })
+	done, err := h.Import(ctx, p.admin, into)
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}

@@ -25,6 +25,11 @@ func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]HistorySit
 	return ask(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
+// ToldPages reads the pages of a site as others have counted them in a range.
+func (r *Reader) ToldPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
+	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
+}
+
 // toldDays are written as days are.
 type toldDays []ToldDay
 

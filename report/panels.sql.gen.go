@@ -1207,6 +1207,63 @@ func (q *Queries) PanelTagsWhere(ctx context.Context, arg PanelTagsWhereParams) 
 	return items, nil
 }
 
+const PanelToldPages = `-- name: PanelToldPages :many
+SELECT h.target AS uri,
+       coalesce(CASE WHEN count(*) = count(h.visitors)   THEN sum(h.visitors)   END, -1)::bigint AS pv,
+       coalesce(CASE WHEN count(*) = count(h.page_views) THEN sum(h.page_views) END, -1)::bigint AS hot
+FROM report.history AS h
+WHERE h.app = $1::text
+  AND h.site = $2::text
+  AND h.target <> h.site
+  AND h.day_id BETWEEN $3::integer AND $4::integer
+  AND h.shown
+GROUP BY h.target
+ORDER BY hot DESC, pv DESC, uri
+LIMIT $5::integer
+`
+
+type PanelToldPagesParams struct {
+	App     string `json:"app"`
+	Site    string `json:"site"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
+	N       int32  `json:"n"`
+}
+
+type PanelToldPagesRow struct {
+	Uri string `json:"uri"`
+	Pv  int64  `json:"pv"`
+	Hot int64  `json:"hot"`
+}
+
+// Pages of a site as others have counted them in a range of days, those that were opened most first: the
+// visitors of each day and page views. -1 is not known.
+func (q *Queries) PanelToldPages(ctx context.Context, arg PanelToldPagesParams) ([]PanelToldPagesRow, error) {
+	rows, err := q.db.Query(ctx, PanelToldPages,
+		arg.App,
+		arg.Site,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelToldPagesRow
+	for rows.Next() {
+		var i PanelToldPagesRow
+		if err := rows.Scan(&i.Uri, &i.Pv, &i.Hot); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelTotals = `-- name: PanelTotals :many
 SELECT t.pv::bigint          AS pv,
        t.uv::bigint          AS uv,

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"html/template"
 	"slices"
 	"strings"
 
@@ -51,7 +53,8 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 		return err
 	}
 	page.numbers(v, []report.Numbers{{Exact: true}})
-	return d.chart(ctx, v, page)
+	page.Heading.Compared, page.Numbers = "", ""
+	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
 }
 
 // toldSites puts sites that others have counted, and nobody here, into the list of an app's.
@@ -61,6 +64,42 @@ func (d *Dashboard) toldSites(ctx context.Context, v view, page *appPage) error 
 		row := siteRow{Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Told: v.toldUntil(s.Source, s.Day)}
 		row.Site, row.Today, row.Uniques, row.Pv, row.Hot = s.Site, report.Unknown, report.Unknown, report.Unknown, report.Unknown
 		page.Sites = append(page.Sites, row)
+	}
+	return err
+}
+
+// toldPages are pages of a site as others have counted them.
+type toldPages struct {
+	Rows          []toldPage
+	All, AllPages string // what leads to all of them, and its link; "": they are here
+	SQL           string
+}
+
+type toldPage struct {
+	report.PanelToldPagesRow
+	Name, Link string
+	Bar        template.HTML
+}
+
+// toldPages reads them: the first of a range, or all.
+func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
+	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
+		return nil
+	}
+	told, err := d.reader.ToldPages(ctx, v.look())
+	rows, found := told.Rows, len(told.Rows)
+	page.Told.SQL = told.SQL
+	if v.all == "told" {
+		page.Part = v.part(found)
+		rows = rows[min(v.skip, found):min(v.skip+listedRows, found)]
+	} else if rows = rows[:min(firstPages, found)]; found > firstPages {
+		page.Told.All, page.Told.AllPages = v.say("parts.all", "count", found), v.with(func(o *view) { o.all, o.skip = "told", 0 }).link()
+	}
+	for _, p := range rows {
+		page.Told.Rows = append(page.Told.Rows, toldPage{
+			p, strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site)), v.of(v.site, strings.TrimPrefix(p.Uri, v.site)).link(),
+			bar("rank", p.Hot, rows[0].Hot),
+		})
 	}
 	return err
 }

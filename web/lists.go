@@ -40,6 +40,14 @@ func (v view) part(rows int) (p part) {
 	return p
 }
 
+// toNumbers is the link from all rows of a list to the page of numbers; "": they are there.
+func (v view) toNumbers() string {
+	if v.all == "" {
+		return ""
+	}
+	return v.with(func(o *view) { o.all = "" }).link()
+}
+
 // listed are the pages that a page shows, of all that have been visited, or that are looked for: in
 // the chosen order. They are counted no further than DeepestTop, and one more.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {

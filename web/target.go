@@ -17,9 +17,10 @@ type targetPage struct {
 	done
 	Heading     heading
 	Range       rangeBar
-	Nobody      bool   // nothing was counted in the range
-	Never       bool   // nor at any time
-	Alone       bool   // others have counted it, and nobody here
+	Nobody      bool // nothing was counted in the range
+	Never       bool // nor at any time
+	Alone       bool // others have counted it, and nobody here
+	Told        toldPages
 	Outside     string // why none of the days can have been counted; "": some can
 	Tiles       []tile
 	NumbersFrom source
@@ -167,7 +168,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	asked := v.with(func(o *view) { o.skip = 0 })
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()),
+		Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()), Numbers: asked.toNumbers(),
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), v.app.fault(v.keepMore()), v.erased, v.onlySums()
@@ -179,6 +180,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	if page.Never || page.Outside != "" {
 		return page, nil
+	}
+	if v.all == "told" {
+		return page, d.toldPages(ctx, v, page)
 	}
 	numbers, err := d.reader.Numbers(ctx, v.look())
 	if err != nil {
@@ -192,11 +196,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		return nil, err
 	}
 	if v.all == "pages" {
-		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
 		return page, d.pages(ctx, v, page)
 	}
 	if page.Tags, err = d.tagPanels(ctx, v); v.all != "" || err != nil {
-		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
 		return page, err
 	}
 	page.Range.Hint = suggestions(page.Tags)
@@ -209,9 +211,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.chart, d.events, d.goals, d.pages, d.onePage, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.chart, d.toldPages, d.events, d.goals, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 {
-		parts = parts[:5]
+		parts = parts[:6]
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}

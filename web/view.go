@@ -173,7 +173,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if q.Has("all") && site != "" {
 		v.all = cmp.Or(q.Get("all"), "pages")
 	}
-	if v.all == "pages" && v.path != "" || v.all != "" && v.all != "pages" && len(v.tags(v.all)) == 0 {
+	if pages := v.all == "pages" || v.all == "told"; pages && v.path != "" || v.all != "" && !pages && len(v.tags(v.all)) == 0 {
 		v.all = ""
 	}
 	if skip := q.Get("skip"); skip != "" && (v.all != "" || site == "") {

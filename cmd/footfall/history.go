@@ -41,18 +41,12 @@ type historyRemoveCmd struct {
 
 func (c *historyImportCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	f.when(!moves.IsOfTotals(c.From) && !slices.Contains(moves.Sources(), c.From),
-		"--from: %q is not known: write one of %s, busuanzi, vercount", c.From, strings.Join(moves.Sources(), ", "))
-	f.when(moves.IsOfTotals(c.From) && (c.Site != "" || c.Skip || c.Offsets || len(c.File) > 1),
-		"--from: %s tells totals, which become offsets: give one file, without --site, --skip and --offsets", c.From)
+	f.when(!slices.Contains(moves.Sources(), c.From), "--from: %q is not known: write one of %s", c.From, strings.Join(moves.Sources(), ", "))
 	return f
 }
 
 // run opens all files before a database is opened.
 func (c *historyImportCmd) run(ctx context.Context, p *program) error {
-	if moves.IsOfTotals(c.From) {
-		return (&offsetImportCmd{ofApp{c.App}, c.File[0], c.DryRun}).run(ctx, p)
-	}
 	h := &moves.History{Source: c.From, Skip: c.Skip}
 	var done atomic.Int64
 	var total int64
@@ -74,11 +68,7 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 		shown := showProgress(p, func(time.Time) string {
 			return fmt.Sprintf("%s of %s", units.HumanSize(float64(done.Load())), units.HumanSize(float64(total)))
 		})
-		into := admin.History{App: c.App, Source: c.From, Site: c.Site, AreParts: moves.AreParts(c.From), Offsets: c.Offsets, Try: c.DryRun}
-		for _, f := range h.Files {
-			into.Files = append(into.Files, f.Name)
-		}
-		imported, err := a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.Read(ctx, to) })
+		imported, err := h.Import(ctx, a, admin.History{App: c.App, Site: c.Site, Offsets: c.Offsets, Try: c.DryRun})
 		shown()
 		if err != nil {
 			return err
@@ -116,6 +106,9 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	}
 	said := h.Said(done, words.English().Say)
 	if c.DryRun {
+		said = "it would be: " + said
+	}
+	if c.DryRun && h.Lines > 0 {
 		if err := printRows(p.stdout, nil, "DAY\tPAGE OR SITE\tPAGE VIEWS\tVISITS\tVISITORS\tNEW", done.First,
 			func(r admin.HistoryFirstRow) []any {
 				return []any{visit.DayText(r.DayID), visit.Shown(r.Uri), shownOr(r.PageViews), shownOr(r.Visits), shownOr(r.Visitors),
@@ -123,11 +116,6 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 			}); err != nil {
 			return err
 		}
-		said = "it would be: " + said
-	}
-	if c.Offsets {
-		o := done.Offsets
-		said += fmt.Sprintf("\noffsets: %s added, %s changed; %s as they were", draw.Number(o.Added), draw.Number(o.Changed), draw.Number(o.Same))
 	}
 	return p.done(nil, "%s", said)
 }

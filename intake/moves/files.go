@@ -157,7 +157,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 		}
 	}
 	if !found {
-		return fault("%s: the zip has none of the files that it should: %s", f.Name, strings.Join(h.form.files, ", "))
+		return fault("%s: the zip has none of the files that it should: %s%s", f.Name, strings.Join(h.form.files, ", "), h.form.hint())
 	}
 	return nil
 }

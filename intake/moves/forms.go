@@ -1,7 +1,5 @@
 package moves
 
-import "slices"
-
 // form is how a counter writes what it has counted: as tables whose first line names the columns, or as
 // lines of JSON. Names of columns are compared in lower case; of several the first that is there holds.
 type form struct {
@@ -18,6 +16,8 @@ type form struct {
 	sites   string   // a table without pages is of the site, if it has this column, and
 	not     []string // none of these, by which numbers of pages would be split
 	parts   bool     // lines of a page on a day are parts of what came to it
+	ragged  bool     // lines may end before the columns that came up later
+	fetch   string   // what is to be exported, for those who have something else
 }
 
 // kept says which lines are counted: those with one of the values in a column, if it is there.
@@ -29,40 +29,46 @@ type kept struct {
 
 var forms = []form{
 	{source: "goatcounter", files: []string{"*.csv"}, at: []string{"date"}, page: []string{"2path", "1path"}, visit: "session",
-		visitor: "session", parts: true,
+		visitor: "session", parts: true, fetch: "Settings, Export",
 		keep: []kept{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
 	{source: "umami", files: []string{"website_event.csv"}, at: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
-		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []kept{{"event_type", []string{"1"}, "events"}}},
+		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []kept{{"event_type", []string{"1"}, "events"}},
+		fetch: "the table website_event as CSV, or a zip with it, since what the page of a site exports tells no days"},
 	{source: "plausible", files: []string{"imported_visitors*.csv", "imported_pages*.csv"}, day: []string{"date"}, page: []string{"page"},
 		host: []string{"hostname"}, numbers: [4][]string{{"pageviews"}, {"visits"}, {"visitors"}}, sites: "bounces",
-		not: []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
+		fetch: "Site settings, Imports & exports",
+		not:   []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
 	{source: "matomo", files: []string{"*.csv"}, day: []string{"date"}, page: []string{"metadata_url", "url"}, sites: "nb_actions",
-		not:     []string{"label"},
-		numbers: [4][]string{{"nb_hits", "nb_pageviews", "nb_actions"}, {"nb_visits"}, {"nb_uniq_visitors", "sum_daily_nb_uniq_visitors"}}},
+		not: []string{"label"}, ragged: true, fetch: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
+		numbers: [4][]string{{"nb_hits", "nb_pageviews"}, {"nb_visits"}, {"nb_uniq_visitors", "sum_daily_nb_uniq_visitors"}}},
 	{source: "ga4", files: []string{"*.csv"}, day: []string{"date"}, host: []string{"hostname"},
 		page: []string{"page path and screen class", "page path", "page path + query string", "page location", "pagepath"},
 		numbers: [4][]string{{"views", "screenpageviews"}, {"sessions"}, {"total users", "totalusers", "active users", "activeusers"},
 			{"new users", "newusers"}},
-		sites: "date", not: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
+		sites: "date", fetch: "an exploration by Date and Page path, in English, since reports tell no days",
+		not: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
 	{source: "csv", files: []string{"*.csv"}, day: []string{"day"}, page: []string{"page"},
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// Sources are the names of those whose days can be read.
+// ofTotals tell no days: of them ReadCSV reads totals, which become offsets.
+var ofTotals = []string{"busuanzi", "vercount"}
+
+// Sources are the names of those whose exports can be read.
 func Sources() (names []string) {
 	for _, f := range forms {
 		names = append(names, f.source)
 	}
-	return names
+	return append(names, ofTotals...)
 }
-
-// AreParts reports whether lines of a page on a day are parts of what came to it.
-func AreParts(source string) bool {
-	return slices.ContainsFunc(forms, func(f form) bool { return f.source == source && f.parts })
-}
-
-// IsOfTotals reports whether a source tells totals alone, which ReadCSV reads.
-func IsOfTotals(source string) bool { return slices.Contains([]string{"busuanzi", "vercount"}, source) }
 
 // columnNames are those of the numbers, as a plain file has them.
 var columnNames = [4]string{"page_views", "visits", "visitors", "new"}
+
+// hint says what is to be exported.
+func (f *form) hint() string {
+	if f.fetch == "" {
+		return ""
+	}
+	return ": fetch " + f.fetch
+}

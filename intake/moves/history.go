@@ -34,18 +34,39 @@ type History struct {
 	form form
 }
 
+// Import brings what the files tell into an app.
+func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History) (admin.HistoryDone, error) {
+	into.Source = h.Source
+	for _, f := range h.Files {
+		into.Files = append(into.Files, f.Name)
+	}
+	known := slices.IndexFunc(forms, func(f form) bool { return f.source == h.Source })
+	switch {
+	case known >= 0:
+		h.form = forms[known]
+		into.AreParts = h.form.parts
+		return a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.read(ctx, to) })
+	case !slices.Contains(ofTotals, h.Source):
+		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source,
+			strings.Join(Sources(), ", "))
+	case len(h.Files) > 1 || into.Site != "" || h.Skip:
+		return admin.HistoryDone{}, fault("%s tells totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
+	}
+	list, err := ReadCSV(h.Files[0].From)
+	if err != nil {
+		return admin.HistoryDone{}, err
+	}
+	offsets, err := a.SetOffsets(ctx, into.App, list, into.Try)
+	return admin.HistoryDone{Offsets: &offsets}, err
+}
+
 // mostFaults bounds the faults that are told.
 const mostFaults = 100
 
-// Read reads all files, and gives what they tell to an import. Lines that are not understood are told in
+// read reads all files, and gives what they tell to an import. Lines that are not understood are told in
 // Faults; unless they are left out, it fails where there is one.
-func (h *History) Read(ctx context.Context, to *admin.HistoryTo) error {
+func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong = 0, map[string]int64{}, nil, 0
-	known := slices.IndexFunc(forms, func(f form) bool { return f.source == h.Source })
-	if known < 0 {
-		return visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source, strings.Join(Sources(), ", "))
-	}
-	h.form = forms[known]
 	if err := h.same(); err != nil {
 		return err
 	}
@@ -182,7 +203,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	default:
 		return p, nil
 	}
-	return nil, fault("%s, line 1: column %s is missing, which an export of %s has", name, missing, visit.CountedBy(h.Source))
+	return nil, fault("%s, line 1: column %s is missing, which an export of %s has%s", name, missing, visit.CountedBy(h.Source), h.form.hint())
 }
 
 // line reads a line of a table.
@@ -203,7 +224,7 @@ func (h *History) line(ctx context.Context, name string, line int, record []stri
 		h.LeftOut["sums"]++
 		return nil
 	}
-	if len(record) != p.wide {
+	if len(record) != p.wide && (len(record) > p.wide || !h.form.ragged) {
 		return h.wrong(name, line, "", fault("it has %d columns, and the first line names %d", len(record), p.wide))
 	}
 	if h.Source != "csv" && p.page >= 0 && at(p.page) == "" {
@@ -305,6 +326,9 @@ func separator(from *leash) rune {
 
 // Said tells what became of an import, by the texts of a language.
 func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...any) string) string {
+	if h.Lines == 0 {
+		return saidOffsets(done.Offsets, say)
+	}
 	said := say("brought.read", "lines", h.Lines, "added", done.Added, "replaced", done.Replaced, "same", done.Same)
 	first, last := visit.DayText(done.FirstDay), visit.DayText(done.LastDay)
 	switch {
@@ -323,5 +347,12 @@ func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...a
 	if h.Wrong > 0 {
 		said += "\n" + say("brought.left-wrong", "number", h.Wrong)
 	}
+	if done.Offsets != nil {
+		said += "\n" + saidOffsets(done.Offsets, say)
+	}
 	return said
+}
+
+func saidOffsets(o *admin.OffsetsDone, say func(key string, places ...any) string) string {
+	return say("brought.offsets", "added", o.Added, "changed", o.Changed, "same", o.Same)
 }

@@ -150,6 +150,22 @@ SELECT t.uri::text         AS uri,
        coalesce(t.title, '')::text AS title
 FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;
 
+-- name: PanelToldPages :many
+-- Pages of a site as others have counted them in a range of days, those that were opened most first: the
+-- visitors of each day and page views. -1 is not known.
+SELECT h.target AS uri,
+       coalesce(CASE WHEN count(*) = count(h.visitors)   THEN sum(h.visitors)   END, -1)::bigint AS pv,
+       coalesce(CASE WHEN count(*) = count(h.page_views) THEN sum(h.page_views) END, -1)::bigint AS hot
+FROM report.history AS h
+WHERE h.app = @app::text
+  AND h.site = @site::text
+  AND h.target <> h.site
+  AND h.day_id BETWEEN @from_day::integer AND @to_day::integer
+  AND h.shown
+GROUP BY h.target
+ORDER BY hot DESC, pv DESC, uri
+LIMIT @n::integer;
+
 -- What a filter selects of the visitors of a site. -1 is not known.
 
 -- name: PanelNumbersWhere :many
