@@ -3,7 +3,6 @@ package admin
 import (
 	"archive/zip"
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,8 +44,6 @@ const (
 	exportFormat = 1 // rises when a file or a column is there that must not be left out
 	manifestFile = "manifest.json"
 	exportMemory = "64MB"
-	// What takes part in a day by a tag is in two tables: tag_news has the last second or so.
-	tagDaysPart = "tag_days"
 )
 
 // ExportApp writes all that an app has to a zip of CSV files, as it stood at one moment, while visits are
@@ -92,6 +89,9 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 			e.Closed = append(e.Closed, d.Day)
 		}
 	}
+	if err := tellTagNews(ctx, q); err != nil {
+		return nil, err
+	}
 	parts, err := q.TakeoutParts(ctx, row.ID)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 			continue
 		}
 		fmt.Fprintf(&readme, "\n## %s.csv\n\n%s\n\n    %s\n", part.Name, part.About, strings.Join(part.Columns, ","))
-		if err := e.write(ctx, row.ID, part); err != nil {
+		if err := e.write(ctx, part); err != nil {
 			return nil, fmt.Errorf("%s.csv: %w", part.Name, err)
 		}
 	}
@@ -111,10 +111,10 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 	if err != nil {
 		return nil, err
 	}
-	for name, text := range map[string][]byte{"README.md": []byte(readme.String()), manifestFile: manifest} {
-		file, err := e.create(name)
+	for _, last := range []struct{ name, text string }{{"README.md", readme.String()}, {manifestFile, string(manifest)}} {
+		file, err := e.create(last.name)
 		if err == nil {
-			_, err = file.Write(text)
+			_, err = io.WriteString(file, last.text)
 		}
 		if err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ type export struct {
 	Manifest
 	q    queries
 	zip  *zip.Writer
-	hash func(netip.Addr) netip.Addr // of addresses; nil: they are hashes, or left out
+	hash rewrite // of addresses; nil: they are hashes, or left out
 }
 
 func (e *export) create(name string) (io.Writer, error) {
@@ -143,7 +143,7 @@ func (e *export) create(name string) (io.Writer, error) {
 }
 
 // write writes a file.
-func (e *export) write(ctx context.Context, id int32, part TakeoutPartsRow) error {
+func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 	file, err := e.create(part.Name + ".csv")
 	if err != nil {
 		return err
@@ -152,14 +152,9 @@ func (e *export) write(ctx context.Context, id int32, part TakeoutPartsRow) erro
 	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 1<<16)
 	var to io.Writer = out
 	if e.hash != nil && part.OfVisitors && part.Columns[0] == "visitor" {
-		to = &hashing{to: out, hash: e.hash, header: true}
+		to = &rewriting{to: out, fields: []rewrite{e.hash}}
 	}
 	rows, err := db.CopyOut(ctx, e.q.Tx(), part.Reading, to)
-	if err == nil && part.Name == tagDaysPart {
-		var news int64
-		news, err = e.writeTagNews(ctx, id, out)
-		rows += news
-	}
 	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
@@ -170,36 +165,36 @@ func (e *export) write(ctx context.Context, id int32, part TakeoutPartsRow) erro
 // Tx is what the queries are asked on.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// writeTagNews writes the tags of an app that batches have brought, and tag_days does not have yet.
-func (e *export) writeTagNews(ctx context.Context, id int32, to io.Writer) (rows int64, err error) {
-	news, err := e.q.TagNewsAll(ctx)
-	if err != nil || len(news) == 0 {
-		return 0, err
-	}
-	ids, err := e.q.TagIDs(ctx, id)
+// tellTagNews adds up the tags that batches have brought, of all apps, and tag_days does not have yet.
+func tellTagNews(ctx context.Context, q queries) error {
+	brought, err := q.TagNewsAll(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	ours, all := map[int32]bool{}, make([]db.TagNews, len(news))
-	for _, id := range ids {
-		ours[id] = true
-	}
-	for i, n := range news {
+	all := make([]db.TagNews, len(brought))
+	for i, n := range brought {
 		all[i] = db.TagNews(n)
 	}
 	sums, err := db.SumTags(all)
-	for i, tag := range sums.Tags {
-		if ours[tag] {
-			rows++
-			fmt.Fprintf(to, "%d,%d,%d,%d,%d\n", sums.Pages[i], sums.Days[i], tag, sums.Pvs[i], sums.Newcomers[i])
+	if err != nil {
+		return err
+	}
+	rows := make([]map[string]any, len(sums.Tags))
+	for i := range rows {
+		rows[i] = map[string]any{
+			"page_id": sums.Pages[i], "day_id": sums.Days[i], "tag_id": sums.Tags[i], "pv": sums.Pvs[i], "newcomers": sums.Newcomers[i],
 		}
 	}
-	return rows, err
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	return q.TakeoutNews(ctx, string(text))
 }
 
 // hashOnTheWay returns what hashes the addresses of an app's visitors while they are written: those whom
 // it will have then are told apart as those of an app with hashed visitors are.
-func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (func(netip.Addr) netip.Addr, error) {
+func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrite, error) {
 	if len(a.secret) == 0 {
 		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has no addresses of visitors, but keyed hashes of them: "+
 			"name the secret with which app %s goes on counting where it is loaded", row.Name)
@@ -209,44 +204,14 @@ func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (func(n
 	if err != nil {
 		return nil, err
 	}
-	return func(ip netip.Addr) netip.Addr {
-		if ip == app.BadgeVisitor { // who is no address
-			return ip
+	return func(to, address []byte) ([]byte, error) {
+		ip, err := netip.ParseAddr(string(address))
+		if err != nil {
+			return nil, err
 		}
-		hash, _ := hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
-		return hash
+		if ip != app.BadgeVisitor { // who is no address
+			ip, _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
+		}
+		return ip.AppendTo(to), nil
 	}, q.TakeoutSecret(ctx, hex.EncodeToString(row.SecretID))
-}
-
-// hashing puts the hash of an address in its place, which begins each line of a file but the header.
-type hashing struct {
-	to     *bufio.Writer
-	hash   func(netip.Addr) netip.Addr
-	header bool
-	rest   []byte // of a line that has not ended yet
-}
-
-func (h *hashing) Write(text []byte) (int, error) {
-	h.rest = append(h.rest, text...)
-	for {
-		line, rest, ended := bytes.Cut(h.rest, []byte("\n"))
-		if !ended {
-			return len(text), nil
-		}
-		if address, others, _ := bytes.Cut(line, []byte(",")); !h.header {
-			ip, err := netip.ParseAddr(string(address))
-			if err != nil {
-				return 0, err
-			}
-			_, _ = h.to.WriteString(h.hash(ip).String()) // errors stay in to, here and below
-			_ = h.to.WriteByte(',')
-			line = others
-		}
-		h.header = false
-		_, _ = h.to.Write(line)
-		if err := h.to.WriteByte('\n'); err != nil {
-			return 0, err
-		}
-		h.rest = append(h.rest[:0], rest...)
-	}
 }

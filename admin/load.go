@@ -3,6 +3,8 @@ package admin
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +13,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/klauspost/compress/flate"
 
 	"footfall/counter/app"
 	"footfall/db"
@@ -75,6 +80,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	if err != nil {
 		return refuse("it is no zip, or not a whole one: %v", err)
 	}
+	all.RegisterDecompressor(zip.Deflate, flate.NewReader)
 	files, unpacked := map[string]*zip.File{}, uint64(0)
 	for _, file := range all.File {
 		files[file.Name] = file
@@ -135,12 +141,17 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	if err != nil {
 		return err
 	}
+	place := func(file Taken) int {
+		return slices.IndexFunc(parts, func(p TakeoutPartsRow) bool { return p.Name == file.Name })
+	}
+	slices.SortFunc(m.Files, func(a, b Taken) int { return cmp.Compare(place(a), place(b)) })
+	l := loading{q: q}
 	for _, file := range m.Files {
-		at := slices.IndexFunc(parts, func(p TakeoutPartsRow) bool { return p.Name == file.Name })
+		at := place(file)
 		if at < 0 {
 			return visit.Errorf(visit.Invalid, "", "%.64q is no file that this Footfall knows: a newer one has written it", file.Name+".csv")
 		}
-		if err := loadFile(ctx, q, parts[at], file, files[file.Name+".csv"]); err != nil {
+		if err := l.file(ctx, parts[at], file, files[file.Name+".csv"]); err != nil {
 			return err
 		}
 	}
@@ -150,8 +161,15 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loadFile copies a file. One of an older Footfall may have fewer columns.
-func loadFile(ctx context.Context, q queries, part TakeoutPartsRow, was Taken, packed *zip.File) error {
+// loading is an app that is being copied. Its targets and tags get other numbers on the way.
+type loading struct {
+	q                    queries
+	numbered             bool
+	targets, sites, tags numbers
+}
+
+// file copies a file of a zip.
+func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, packed *zip.File) error {
 	if packed == nil {
 		return visit.Errorf(visit.Invalid, "", "%s.csv is missing", was.Name)
 	}
@@ -161,21 +179,7 @@ func loadFile(ctx context.Context, q queries, part TakeoutPartsRow, was Taken, p
 	}
 	defer func() { _ = file.Close() }()
 	sum := sha256.New()
-	text := bufio.NewReaderSize(io.TeeReader(file, sum), 1<<16)
-	head, _ := text.Peek(1 << 12)
-	names, _, _ := strings.Cut(string(head), "\n")
-	columns := strings.Split(names, ",")
-	for _, column := range columns {
-		if !slices.Contains(part.Columns, column) {
-			return visit.Errorf(visit.Invalid, "", "%s.csv has a column %.64q that this Footfall does not know: a newer one has written it",
-				was.Name, column)
-		}
-	}
-	statement, err := q.LoadCopy(ctx, LoadCopyParams{Name: part.Name, Columns: columns})
-	if err != nil {
-		return err
-	}
-	rows, err := db.CopyIn(ctx, q.Tx(), statement, text)
+	rows, err := l.part(ctx, part, io.TeeReader(file, sum))
 	if err != nil {
 		return fmt.Errorf("%s.csv: %w", was.Name, err)
 	}
@@ -183,4 +187,117 @@ func loadFile(ctx context.Context, q queries, part TakeoutPartsRow, was Taken, p
 		return visit.Errorf(visit.Invalid, "", "%s.csv is not as it was written: load the zip as the export has left it", was.Name)
 	}
 	return nil
+}
+
+// part copies what a view takeout_… shows. One of an older Footfall may have fewer columns.
+func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
+	if !l.numbered && !slices.Contains(saysWhatIs, part.Name) {
+		if err := l.number(ctx); err != nil {
+			return 0, err
+		}
+	}
+	text := bufio.NewReaderSize(from, 1<<16)
+	head, _ := text.Peek(1 << 12)
+	names, _, _ := strings.Cut(string(head), "\n")
+	columns := strings.Split(names, ",")
+	for _, column := range columns {
+		if !slices.Contains(part.Columns, column) {
+			return 0, visit.Errorf(visit.Invalid, "", "%s.csv has a column %.64q that this Footfall does not know: a newer one has written it",
+				part.Name, column)
+		}
+	}
+	statement, err := l.q.LoadCopy(ctx, LoadCopyParams{Name: part.Name, Columns: columns})
+	if err != nil {
+		return 0, err
+	}
+	r, w := io.Pipe()
+	read := make(chan error, 1)
+	go func() { // beside sending
+		_, err := text.WriteTo(&rewriting{to: w, fields: l.rewrites(part.Name, columns)})
+		_ = w.CloseWithError(err)
+		read <- err
+	}()
+	rows, err = db.CopyIn(ctx, l.q.Tx(), statement, r)
+	_ = r.CloseWithError(io.ErrClosedPipe)
+	if bad := <-read; bad != nil && !errors.Is(bad, io.ErrClosedPipe) {
+		err = visit.Errorf(visit.Invalid, "", "%s.csv: %v", part.Name, bad)
+	}
+	return rows, err
+}
+
+// saysWhatIs are the files that come first: those after them have numbers of what is in these.
+var saysWhatIs = []string{"app", "targets", "tags"}
+
+func (l *loading) number(ctx context.Context) error {
+	n, err := l.q.LoadNumbers(ctx)
+	l.targets, l.sites = numbers{old: n.Targets, is: n.TargetIds}, numbers{old: n.Targets, is: n.Sites}
+	l.tags = numbers{old: n.Tags, is: n.TagIds}
+	l.numbered = true
+	return err
+}
+
+// rewrites are what changes in the columns of a file.
+func (l *loading) rewrites(name string, columns []string) []rewrite {
+	all := make([]rewrite, len(columns))
+	for i, column := range columns {
+		switch {
+		case !l.numbered:
+		case column == "target" && name == "days":
+			all[i] = func(to, field []byte) ([]byte, error) {
+				to, err := l.targets.rewrite(to, field)
+				if site := l.sites.is[l.targets.last]; err == nil && site != 0 {
+					return strconv.AppendInt(append(to, ','), site, 10), nil
+				}
+				return append(to, ','), err
+			}
+		case column == "target":
+			all[i] = l.targets.rewrite
+		case column == "tag":
+			all[i] = l.tags.rewrite
+		case column == "tags":
+			all[i] = l.tags.rewriteSet
+		}
+	}
+	return all
+}
+
+// numbers are what some numbers, which are in order, become.
+type numbers struct {
+	old, is []int64
+	last    int // the place of the one that was asked for last
+}
+
+func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
+	old, err := strconv.ParseInt(string(field), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%.64q is no number", field)
+	}
+	if n.last >= len(n.old) || n.old[n.last] != old {
+		at, there := slices.BinarySearch(n.old, old)
+		if !there {
+			return nil, fmt.Errorf("there is no %d in the file that tells which there are", old)
+		}
+		n.last = at
+	}
+	return strconv.AppendInt(to, n.is[n.last], 10), nil
+}
+
+// rewriteSet rewrites numbers like {1,2}. One that is not there stays so.
+func (n *numbers) rewriteSet(to, field []byte) (_ []byte, err error) {
+	list, is := bytes.CutPrefix(field, []byte("{"))
+	if !is {
+		return append(to, field...), nil
+	}
+	to = append(to, `"{`...)
+	for i, old := range bytes.Split(bytes.TrimSuffix(list, []byte("}")), []byte(",")) {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if len(old) > 0 {
+			if to, err = n.rewrite(to, old); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return append(to, `}"`...), nil
 }

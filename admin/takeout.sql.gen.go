@@ -69,8 +69,23 @@ func (q *Queries) LoadBegin(ctx context.Context) error {
 }
 
 const LoadCopy = `-- name: LoadCopy :one
-SELECT format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || $1::text,
-              (SELECT string_agg(quote_ident(c.column_name), ', ') FROM (SELECT unnest($2::text[]) AS column_name) AS c))::text AS writing
+SELECT CASE
+           WHEN to_regclass('pg_temp.loaded_' || $1::text) IS NOT NULL
+           THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || $1::text, c.names)
+           ELSE format('COPY %s (%s) FROM STDIN (FORMAT csv, HEADER)',
+                       table_of(CASE $1::text WHEN 'returns' THEN 'open_returns' ELSE $1::text END), c.straight)
+       END::text AS writing
+FROM (
+    SELECT string_agg(quote_ident(n.name), ', ' ORDER BY n.place) AS names,
+           string_agg(CASE n.name
+                          WHEN 'target'  THEN CASE $1::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
+                          WHEN 'day'     THEN 'day_id'
+                          WHEN 'tag'     THEN 'tag_id'
+                          WHEN 'visitor' THEN 'ip'
+                          ELSE quote_ident(n.name)
+                      END, ', ' ORDER BY n.place) AS straight
+    FROM unnest($2::text[]) WITH ORDINALITY AS n (name, place)
+) AS c
 `
 
 type LoadCopyParams struct {
@@ -78,7 +93,8 @@ type LoadCopyParams struct {
 	Columns []string
 }
 
-// How a file of an export is copied, which has these columns.
+// How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
+// straight to its own, of which days has the site behind each target, too.
 func (q *Queries) LoadCopy(ctx context.Context, arg LoadCopyParams) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, arg.Name, arg.Columns)
 	var writing string
@@ -86,31 +102,33 @@ func (q *Queries) LoadCopy(ctx context.Context, arg LoadCopyParams) (string, err
 	return writing, err
 }
 
-const TagIDs = `-- name: TagIDs :many
-SELECT id
-FROM tags
-WHERE app_id = $1
+const LoadNumbers = `-- name: LoadNumbers :one
+SELECT coalesce(n.targets, '{}')::bigint[] AS targets, coalesce(n.target_ids, '{}')::bigint[] AS target_ids,
+       coalesce(n.sites, '{}')::bigint[] AS sites, coalesce(n.tags, '{}')::bigint[] AS tags, coalesce(n.tag_ids, '{}')::bigint[] AS tag_ids
+FROM number_load() AS n
 `
 
-// The tags of an app.
-func (q *Queries) TagIDs(ctx context.Context, appID int32) ([]int32, error) {
-	rows, err := q.db.Query(ctx, TagIDs, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int32
-	for rows.Next() {
-		var id int32
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+type LoadNumbersRow struct {
+	Targets   []int64
+	TargetIds []int64
+	Sites     []int64
+	Tags      []int64
+	TagIds    []int64
+}
+
+// The numbers that targets and tags have in the files of an export, in order, and those that they get
+// here, with their sites' (0: it is one).
+func (q *Queries) LoadNumbers(ctx context.Context) (LoadNumbersRow, error) {
+	row := q.db.QueryRow(ctx, LoadNumbers)
+	var i LoadNumbersRow
+	err := row.Scan(
+		&i.Targets,
+		&i.TargetIds,
+		&i.Sites,
+		&i.Tags,
+		&i.TagIds,
+	)
+	return i, err
 }
 
 const TagNewsAll = `-- name: TagNewsAll :many
@@ -177,6 +195,16 @@ func (q *Queries) TakeoutDays(ctx context.Context, appID int32) ([]TakeoutDaysRo
 	return items, nil
 }
 
+const TakeoutNews = `-- name: TakeoutNews :exec
+SELECT set_config('footfall.takeout_news', $1::text, true)
+`
+
+// Says, for the transaction, which tags the last batches have brought, as a list of rows in JSON.
+func (q *Queries) TakeoutNews(ctx context.Context, rows string) error {
+	_, err := q.db.Exec(ctx, TakeoutNews, rows)
+	return err
+}
+
 const TakeoutParts = `-- name: TakeoutParts :many
 SELECT p.name::text                                                                      AS name,
        obj_description(p.oid, 'pg_class')::text                                          AS about,
@@ -192,7 +220,7 @@ FROM (
       AND c.relkind = 'v'
       AND starts_with(c.relname, 'takeout_')
 ) AS p
-ORDER BY p.name <> 'app', p.name
+ORDER BY array_position('{app,targets,tags}', p.name), p.name
 `
 
 type TakeoutPartsRow struct {
@@ -203,8 +231,8 @@ type TakeoutPartsRow struct {
 	Reading    string
 }
 
-// The files of an export, the app first, with what is known of them, their columns, and how they are
-// read of an app.
+// The files of an export, first those that say what is in the others, with what is known of them, their
+// columns, and how they are read of an app.
 func (q *Queries) TakeoutParts(ctx context.Context, appID int32) ([]TakeoutPartsRow, error) {
 	rows, err := q.db.Query(ctx, TakeoutParts, appID)
 	if err != nil {

@@ -3,14 +3,17 @@ package counter_test
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -261,6 +264,14 @@ func TestExportHasNoSecrets(t *testing.T) {
 		}
 	}
 	from := lived(t, app.ByAddress)
+	first, second := from.exported(t, true), from.exported(t, true)
+	require.Equal(t, names(t, first), names(t, second))
+	files, again := unzipped(t, first), unzipped(t, second)
+	for _, ofNow := range []string{"README.md", "manifest.json"} {
+		delete(files, ofNow)
+		delete(again, ofNow)
+	}
+	require.Equal(t, files, again)
 	var out bytes.Buffer
 	_, err := admin.NewAdmin(from.DB, nil).ExportApp(t.Context(), "demo", true, &out)
 	require.ErrorContains(t, err, "secret-file: an export has no addresses of visitors")
@@ -283,6 +294,16 @@ func unzipped(t *testing.T, text []byte) map[string]string {
 	return files
 }
 
+func names(t *testing.T, text []byte) (names []string) {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	for _, f := range z.File {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 func zipped(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -295,6 +316,33 @@ func zipped(t *testing.T, files map[string]string) []byte {
 	}
 	require.NoError(t, z.Close())
 	return out.Bytes()
+}
+
+// Zips that Footfall has written before are loaded: this one is of lived(t, app.ByID) at commit aa73431e. Its
+// visitors are known.
+func TestZipOfBefore(t *testing.T) {
+	t.Parallel()
+	to := elsewhere(t, counter.Options{})
+	text, err := os.ReadFile("testdata/takeout-1.zip")
+	require.NoError(t, err)
+	require.NoError(t, to.loads(text, ""))
+	const ofDemo = ` FROM pages AS p WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`
+	require.Equal(t, []string{"(events) 5 5 5\n", "a.example 128 70 20\n", "b.example 30 30 15\n"}, to.Table(t, `
+		SELECT concat_ws(' ', uri, hot, pv, uv)
+		FROM counters JOIN (SELECT *`+ofDemo+`) AS p ON id = page_id WHERE site_id IS NULL ORDER BY uri COLLATE "C"`))
+	var m admin.Manifest
+	require.NoError(t, json.Unmarshal([]byte(unzipped(t, text)["manifest.json"]), &m))
+	large := strings.Fields("days visitors visits tag_days targets returns packed_returns")
+	for _, file := range m.Files {
+		table := map[string]string{"returns": "open_returns", "targets": "counters"}[file.Name]
+		if table = cmp.Or(table, file.Name); slices.Contains(large, file.Name) {
+			require.EqualValues(t, file.Rows, to.One(t, `SELECT count(*) FROM `+table+` WHERE page_id IN (SELECT id`+ofDemo+`)`), file.Name)
+		}
+	}
+	to.verified(t)
+	to.Clock.Set(time.Date(2026, 7, 4, 22, 0, 0, 0, time.UTC))
+	require.EqualValues(t, 1, to.CountAs(t, mover(app.ByID, 0, 0)).Site.Rank)
+	to.verified(t)
 }
 
 // An app without its secret is there to be read, and says why it counts nothing.
@@ -341,8 +389,12 @@ func TestZipsThatAreRefused(t *testing.T) {
 		"its manifest.json cannot be read":               with("manifest.json", func(string) string { return "{" }),
 		`"later.csv" is no file that this Footfall`:      with("manifest.json", replace(`"name": "days"`, `"name": "later"`)),
 		`days.csv has a column "views"`:                  with("days.csv", replace("hot", "views")),
-		"days.csv is not as it was written":              with("days.csv", replace("\n", "\n99,20260629,1,1,1\n")),
-		"days.csv: ":                                     with("days.csv", replace("\n", "\nx,20260629,1,1,1\n")),
+		"days.csv is not as it was written":              with("days.csv", replace("\n", "\n1,20200101,1,1,1\n")),
+		"days.csv: line 2: there is no 99 in the file":   with("days.csv", replace("\n", "\n99,20260629,1,1,1\n")),
+		`days.csv: line 2: "x" is no number`:             with("days.csv", replace("\n", "\nx,20260629,1,1,1\n")),
+		"days.csv: line 2, column hot: ERROR: invalid":   with("days.csv", replace("\n", "\n1,20200101,x,1,1\n")),
+		"visits.csv: line 2: there is no 77 in the file": with("visits.csv", replace("\n", "\nfd00::1,1,20260701,0,\"{77}\"\n")),
+		"visits.csv: line 2 has no end":                  with("visits.csv", replace("\n", "\n\""+strings.Repeat("{} ", 6<<20))),
 		"what is no UTF-8":                               with("targets.csv", replace("a.example/1", "a.example/\xff")),
 		"has a column":                                   with("notes.csv", func(s string) string { return "\xff\xfed\x00a\x00y\x00\n\x00" + s }),
 		"app: ":                                          with("manifest.json", replace(`"app": "demo"`, `"app": "De mo"`)),

@@ -2,7 +2,9 @@ package db
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,8 +15,13 @@ func CopyOut(ctx context.Context, tx Tx, statement string, w io.Writer) (rows in
 	return tag.RowsAffected(), err
 }
 
+var lineOfCopy = regexp.MustCompile(`line \d+(, column \w+)?`)
+
 // CopyIn has a COPY … FROM STDIN take what there is to read, and returns how many rows that is.
 func CopyIn(ctx context.Context, tx Tx, statement string, r io.Reader) (rows int64, err error) {
 	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyFrom(ctx, r, statement)
+	if line := lineOfCopy.FindString(answerOf(err).Where); line != "" {
+		err = fmt.Errorf("%s: %w", line, err)
+	}
 	return tag.RowsAffected(), err
 }

@@ -299,6 +299,7 @@ func TestExportsTakeAllAlong(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
 	loads := query[string](t, conn, `SELECT prosrc FROM pg_proc WHERE proname = 'load_app'`)
+	begins := query[string](t, conn, `SELECT prosrc FROM pg_proc WHERE proname = 'begin_load'`)
 	for _, column := range dbtest.Column[string](t, conn, `
 		SELECT c.relname || '.' || a.attname || CASE WHEN d.taken THEN ' taken' ELSE '' END
 		FROM pg_class AS c
@@ -323,6 +324,11 @@ func TestExportsTakeAllAlong(t *testing.T) {
 			continue
 		}
 		assert.False(t, tableLeft, "%s is said to be left out, and is not", table)
+		view := strings.TrimPrefix(table, "open_")
+		straight := !strings.Contains(loads, "INSERT INTO "+table+" (") && !strings.Contains(begins, "'"+view+"'")
+		if straight && query[bool](t, conn, `SELECT to_regclass('takeout_' || $1) IS NOT NULL`, view) {
+			continue // it is copied with all columns of the view
+		}
 		into := loads[max(0, strings.Index(loads, "INSERT INTO "+table+" (")):]
 		into, _, _ = strings.Cut(into, ";")
 		assert.Contains(t, into, of, "load_app() does not write %s", name)

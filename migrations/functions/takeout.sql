@@ -1,6 +1,8 @@
 -- What an app takes along: each view here is a file of its export, with the columns that the view has
--- behind app_id, and is loaded again by load_app(). Numbers of targets, tags and imports are those of
--- this database, and tell only what belongs together.
+-- behind app_id. Numbers of targets, tags and imports are those of this database, and tell only what
+-- belongs together. Rows of most files are copied into the table again, in the order that they have
+-- here: that of the first index of their table, or what is written would be all over it. The others are
+-- put there by load_app().
 --
 -- The addresses of visitors are hashed on the way, where the export has a secret for that
 -- (footfall.takeout_secret has its id). The views then say of the app what it will be.
@@ -23,53 +25,68 @@ CREATE VIEW takeout_targets AS
 SELECT p.app_id, p.id AS target, p.site_id AS site, p.uri, p.created_at, c.hot, c.pv, c.uv, t.title, t.told_at AS titled_at
 FROM pages AS p
 LEFT JOIN counters AS c ON c.page_id = p.id
-LEFT JOIN titles AS t   ON t.page_id = p.id;
+LEFT JOIN titles AS t   ON t.page_id = p.id
+ORDER BY p.id;
 
 COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: that of its site (empty: it is one); uri: without a scheme; created_at: when it was counted first; hot: visits; pv: visitors of each day, added up; uv: visitors; title and titled_at: what the page calls itself, and since when.';
 
 CREATE VIEW takeout_days AS
 SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.hot, d.pv, d.new_visitors
 FROM pages AS p
-JOIN days AS d ON d.page_id = p.id;
+JOIN days AS d ON d.page_id = p.id
+ORDER BY d.page_id, d.day_id;
 
 COMMENT ON VIEW takeout_days IS 'Each target on each day, like 20190629. hot: visits; pv: visitors; new_visitors: those who had never been there.';
 
 CREATE VIEW takeout_returns AS
 SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_day, r.visitors
 FROM pages AS p
-JOIN open_returns AS r ON r.page_id = p.id;
+JOIN open_returns AS r ON r.page_id = p.id
+ORDER BY r.page_id, r.day_id, r.previous_day;
 
 COMMENT ON VIEW takeout_returns IS 'How many visitors of a target came on a day, and before that last on a previous day: those whose previous day lies before a range, and the new visitors of its days, are the visitors of the range. Of days that were summed up, packed_returns has it.';
 
 CREATE VIEW takeout_packed_returns AS
 SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_days, r.visitors
 FROM pages AS p
-JOIN packed_returns AS r ON r.page_id = p.id;
+JOIN packed_returns AS r ON r.page_id = p.id
+ORDER BY r.page_id, r.day_id;
 
 COMMENT ON VIEW takeout_packed_returns IS 'The same in two strings of bits. previous_days: bit k, from 1, is 1 where visitors came k days before, and not in between. visitors: for each of these bits a binary number, all of the same length: how many visitors came last so many days before, or more.';
 
 CREATE VIEW takeout_tags AS
 SELECT t.app_id, t.id AS tag, t.name, t.value
-FROM tags AS t;
+FROM tags AS t
+ORDER BY t.id;
 
 COMMENT ON VIEW takeout_tags IS 'What visits brought. tag: its number in the other files; name: source, country …; value: google, de …';
 
+-- Tags that batches have brought, and tag_days does not have yet, are added up by who exports.
 CREATE VIEW takeout_tag_days AS
-SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.tag_id AS tag, d.pv, d.newcomers
+SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.tag_id AS tag, sum(d.pv)::bigint AS pv, sum(d.newcomers)::bigint AS newcomers
 FROM pages AS p
-JOIN tag_days AS d ON d.page_id = p.id;
+JOIN (SELECT t.page_id, t.day_id, t.tag_id, t.pv, t.newcomers
+      FROM tag_days AS t
+      UNION ALL
+      SELECT n.page_id, n.day_id, n.tag_id, n.pv, n.newcomers
+      FROM jsonb_to_recordset(coalesce(nullif(current_setting('footfall.takeout_news', true), ''), '[]')::jsonb)
+          AS n (page_id bigint, day_id integer, tag_id integer, pv bigint, newcomers bigint)) AS d ON d.page_id = p.id
+GROUP BY p.app_id, d.page_id, d.day_id, d.tag_id
+ORDER BY d.page_id, d.day_id, d.tag_id;
 
-COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visitors of the day; newcomers: those who came first with it. Rows of the same target, day and tag add up.';
+COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visitors of the day; newcomers: those who came first with it.';
 
 CREATE VIEW takeout_notes AS
 SELECT n.app_id, n.day_id AS day, n.site, n.text
-FROM notes AS n;
+FROM notes AS n
+ORDER BY n.day_id, n.id;
 
 COMMENT ON VIEW takeout_notes IS 'What was noted of days. site: of this one alone.';
 
 CREATE VIEW takeout_offsets AS
 SELECT o.app_id, o.uri, o.hot, o.pv, o.uv, o.told
-FROM offsets AS o;
+FROM offsets AS o
+ORDER BY o.uri;
 
 COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks where these are shown. told: how uv was before, in pairs: up to which visitor, and what.';
 
@@ -78,28 +95,32 @@ SELECT i.app_id, i.id AS import, i.imported_at, i.source, i.files, d.day_id AS d
        h.new_visitors
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
-JOIN history AS h      ON h.day = d.id;
+JOIN history AS h      ON h.day = d.id
+ORDER BY d.id, h.uri;
 
 COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits, visitors, new_visitors: their numbers, empty where they tell none.';
 
 CREATE VIEW takeout_erased_visitors AS
 SELECT p.app_id, e.page_id AS target, e.part, e.place, e.places
 FROM pages AS p
-JOIN erased_visitors AS e ON e.page_id = p.id;
+JOIN erased_visitors AS e ON e.page_id = p.id
+ORDER BY e.page_id, e.part, e.place;
 
 COMMENT ON VIEW takeout_erased_visitors IS 'Ranks whose visitors were erased or forgotten: place: rank 256 * part + 1 + place; or places: for each bit n that is 1, from 0, rank 256 * part + 1 + n.';
 
 CREATE VIEW takeout_erased_visits AS
 SELECT p.app_id, e.page_id AS target, e.day_id AS day, e.previous_day, e.visitors
 FROM pages AS p
-JOIN erased_visits AS e ON e.page_id = p.id;
+JOIN erased_visits AS e ON e.page_id = p.id
+ORDER BY e.page_id, e.day_id, e.previous_day;
 
 COMMENT ON VIEW takeout_erased_visits IS 'How many of these came on a day, and before that last on a previous day (0: never, or not known).';
 
 CREATE VIEW takeout_visitors AS
 SELECT p.app_id, v.ip AS visitor, v.page_id AS target, v.rank, v.first_day, v.last_day
 FROM pages AS p
-JOIN visitors AS v ON v.page_id = p.id;
+JOIN visitors AS v ON v.page_id = p.id
+ORDER BY v.page_id, v.rank;
 
 COMMENT ON VIEW takeout_visitors IS 'Visitors of each target. visitor: a keyed hash; rank: the place in the order of first visits; first_day, last_day: when they came first and last.';
 
@@ -119,7 +140,8 @@ JOIN sketches AS s          ON s.page_id = p.id
 JOIN apps AS a              ON a.id = p.app_id
 LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
 WHERE a.visitor <> 'address'
-   OR s.day_id < coalesce(k.from_day, 0);
+   OR s.day_id < coalesce(k.from_day, 0)
+ORDER BY s.page_id, s.day_id;
 
 COMMENT ON VIEW takeout_sketches IS 'A HyperLogLog sketch of the visitors of a target on a day. entries: registers that are not 0, as register * 64 + value.';
 
@@ -139,7 +161,7 @@ CROSS JOIN LATERAL unnest(a.ignore) AS i (who);
 
 COMMENT ON VIEW takeout_ignored IS 'Whose visits are not counted: networks, ids of visitors, and hosts that visitors come from.';
 
--- Begins to load an app, in a transaction: a table for each file.
+-- Begins to load an app, in a transaction: a table for each file whose rows are not copied as they are.
 CREATE FUNCTION begin_load() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -148,21 +170,45 @@ AS $$
 DECLARE
     part text;
 BEGIN
-    FOR part IN SELECT substr(c.relname, 9)
-                FROM pg_class AS c
-                WHERE c.relnamespace = 'footfall'::regnamespace
-                  AND c.relkind = 'v'
-                  AND starts_with(c.relname, 'takeout_') LOOP
+    FOREACH part IN ARRAY ARRAY['app', 'targets', 'tags', 'ignored', 'notes', 'offsets', 'history', 'people'] LOOP
         EXECUTE format('CREATE TEMPORARY TABLE %I (LIKE %I) ON COMMIT DROP', 'loaded_' || part, 'takeout_' || part);
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION begin_load() IS 'Makes, for the transaction, a table loaded_… for each view takeout_…, to which its rows are to be copied.';
+COMMENT ON FUNCTION begin_load() IS 'Makes, for the transaction, a table loaded_… for each view takeout_… whose rows load_app() reads.';
 
--- Rows of tables that are large, and that nobody finds before there are pages, come first; what others
--- wait for, the rows of epochs and the constraint of batches, last. A row of what is not there fails on
--- NOT NULL.
+-- A row of what is not there has no number.
+CREATE FUNCTION number_load(OUT targets bigint[], OUT target_ids bigint[], OUT sites bigint[], OUT tags integer[], OUT tag_ids integer[])
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET client_min_messages = warning
+AS $$
+BEGIN
+    CREATE TEMPORARY TABLE target_map ON COMMIT DROP AS
+    SELECT t.target, nextval('pages_id_seq') AS id
+    FROM (SELECT l.target FROM loaded_targets AS l ORDER BY l.target) AS t;
+    ALTER TABLE target_map ADD PRIMARY KEY (target);
+    CREATE TEMPORARY TABLE tag_map ON COMMIT DROP AS
+    SELECT t.tag, nextval('tags_id_seq')::integer AS id
+    FROM (SELECT l.tag FROM loaded_tags AS l ORDER BY l.tag) AS t;
+    ALTER TABLE tag_map ADD PRIMARY KEY (tag);
+    ANALYZE loaded_targets, target_map, tag_map;
+    SELECT array_agg(m.target ORDER BY m.target), array_agg(m.id ORDER BY m.target), array_agg(coalesce(o.id, 0) ORDER BY m.target)
+    INTO targets, target_ids, sites
+    FROM target_map AS m
+    JOIN loaded_targets AS t  ON t.target = m.target
+    LEFT JOIN target_map AS o ON o.target = t.site;
+    SELECT array_agg(m.tag ORDER BY m.tag), array_agg(m.id ORDER BY m.tag)
+    INTO tags, tag_ids
+    FROM tag_map AS m;
+END
+$$;
+
+COMMENT ON FUNCTION number_load() IS 'Gives numbers of this database to targets and tags that were copied: the old ones in order, the new ones, and those of their sites (0: it is one).';
+
+-- Rows of tables that are large, and that nobody finds before there are pages, come first, with the
+-- numbers of number_load(); what others wait for, the rows of epochs and the constraint of batches, last.
 CREATE FUNCTION load_app(named text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -177,78 +223,6 @@ BEGIN
     IF (SELECT count(*) FROM loaded_app) <> 1 THEN
         RAISE EXCEPTION 'app.csv has not one row' USING ERRCODE = '22023';
     END IF;
-    ANALYZE loaded_targets;
-    CREATE TEMPORARY TABLE target_map ON COMMIT DROP AS
-    SELECT t.target, nextval('pages_id_seq') AS id
-    FROM (SELECT l.target FROM loaded_targets AS l ORDER BY l.target) AS t;
-    ALTER TABLE target_map ADD PRIMARY KEY (target);
-    CREATE TEMPORARY TABLE tag_map ON COMMIT DROP AS
-    SELECT t.tag, nextval('tags_id_seq')::integer AS id
-    FROM (SELECT l.tag FROM loaded_tags AS l ORDER BY l.tag) AS t;
-    ALTER TABLE tag_map ADD PRIMARY KEY (tag);
-    ANALYZE target_map, tag_map, loaded_visits;
-    -- One join for all sets: of a subquery for each set, PostgreSQL reads all tags each time.
-    CREATE TEMPORARY TABLE tag_set_map ON COMMIT DROP AS
-    SELECT min(s.tags) AS tags, coalesce(array_agg(m.id ORDER BY u.place) FILTER (WHERE u.place IS NOT NULL), '{}') AS ids
-    FROM (SELECT row_number() OVER () AS number, d.tags
-          FROM (SELECT l.tags FROM loaded_visits AS l WHERE l.tags IS NOT NULL
-                UNION
-                SELECT p.tags FROM loaded_people AS p WHERE p.tags IS NOT NULL) AS d) AS s
-    LEFT JOIN LATERAL unnest(s.tags) WITH ORDINALITY AS u (tag, place) ON true
-    LEFT JOIN tag_map AS m                                            ON m.tag = u.tag
-    GROUP BY s.number;
-    ANALYZE tag_set_map, loaded_visitors;
-
-    INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
-    SELECT m.id, l.rank, l.first_day, l.last_day, l.visitor
-    FROM loaded_visitors AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.visitor;
-    INSERT INTO visits (page_id, day_id, previous_day, ip, tags)
-    SELECT m.id, l.day, l.previous_day, l.visitor, s.ids
-    FROM loaded_visits AS l
-    LEFT JOIN target_map AS m  ON m.target = l.target
-    LEFT JOIN tag_set_map AS s ON s.tags = l.tags
-    ORDER BY l.day, m.id, l.visitor;
-    INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
-    SELECT m.id, o.id, l.day, l.hot, l.pv, l.new_visitors
-    FROM loaded_days AS l
-    LEFT JOIN target_map AS m     ON m.target = l.target
-    LEFT JOIN loaded_targets AS t ON t.target = l.target
-    LEFT JOIN target_map AS o     ON o.target = t.site
-    ORDER BY m.id, l.day;
-    INSERT INTO open_returns (page_id, day_id, previous_day, visitors)
-    SELECT m.id, l.day, l.previous_day, l.visitors
-    FROM loaded_returns AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.day, l.previous_day;
-    INSERT INTO packed_returns (page_id, day_id, previous_days, visitors)
-    SELECT m.id, l.day, l.previous_days, l.visitors
-    FROM loaded_packed_returns AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.day;
-    INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
-    SELECT m.id, l.day, t.id, sum(l.pv), sum(l.newcomers)
-    FROM loaded_tag_days AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    LEFT JOIN tag_map AS t    ON t.tag = l.tag
-    GROUP BY m.id, l.day, t.id
-    ORDER BY m.id, l.day, t.id;
-    INSERT INTO sketches (page_id, day_id, entries)
-    SELECT m.id, l.day, l.entries
-    FROM loaded_sketches AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.day;
-    INSERT INTO erased_visitors (page_id, part, place, places)
-    SELECT m.id, l.part, l.place, l.places
-    FROM loaded_erased_visitors AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.part;
-    INSERT INTO erased_visits (page_id, day_id, previous_day, visitors)
-    SELECT m.id, l.day, l.previous_day, l.visitors
-    FROM loaded_erased_visits AS l
-    LEFT JOIN target_map AS m ON m.target = l.target
-    ORDER BY m.id, l.day, l.previous_day;
     INSERT INTO counters (page_id, hot, pv, uv)
     SELECT m.id, l.hot, l.pv, l.uv
     FROM loaded_targets AS l
@@ -256,9 +230,8 @@ BEGIN
     WHERE l.hot IS NOT NULL
     ORDER BY m.id;
     INSERT INTO people (app_id, period, height, id, person, tag_ids)
-    SELECT app, present, l.height, l.visitor, l.person, s.ids
+    SELECT app, present, l.height, l.visitor, l.person, l.tags
     FROM loaded_people AS l
-    LEFT JOIN tag_set_map AS s ON s.tags = l.tags
     ORDER BY l.visitor;
 
     INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
@@ -318,9 +291,14 @@ BEGIN
     FROM loaded_history AS l
     JOIN import_map AS m ON m.import = l.import AND m.day = l.day AND m.site = l.site;
 
-    FOR day IN SELECT c.day_id FROM closed_days AS c
-               WHERE c.day_id = ANY (ARRAY(SELECT DISTINCT l.day FROM loaded_visits AS l)) -- read once, not for each day
-                 AND c.day_id <> ALL (ARRAY(SELECT DISTINCT l.day FROM loaded_sketches AS l)) LOOP
+    FOR day IN SELECT DISTINCT d.day_id
+               FROM pages AS p
+               JOIN days AS d        ON d.page_id = p.id
+               JOIN closed_days AS c ON c.day_id = d.day_id
+               WHERE p.app_id = app
+                 AND p.site_id IS NULL
+                 AND d.day_id >= coalesce((SELECT l.kept_from FROM loaded_app AS l), 0)
+                 AND NOT EXISTS (SELECT FROM sketches AS s WHERE s.page_id = p.id AND s.day_id = d.day_id) LOOP
         PERFORM make_sketches(day, app);
     END LOOP;
     PERFORM read_anew();
@@ -331,6 +309,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), with numbers of its own. Its days with visits have partitions, and those that are over were closed.';
+COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), and straight to others. Its days with visits have partitions, and those that are over were closed.';
 
-REVOKE ALL ON FUNCTION begin_load(), load_app(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION begin_load(), number_load(), load_app(text) FROM PUBLIC;

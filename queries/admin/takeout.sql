@@ -4,9 +4,13 @@
 -- Says, for the transaction, that addresses are hashed on the way with the secret that has this id.
 SELECT set_config('footfall.takeout_secret', @id::text, true);
 
+-- name: TakeoutNews :exec
+-- Says, for the transaction, which tags the last batches have brought, as a list of rows in JSON.
+SELECT set_config('footfall.takeout_news', @rows::text, true);
+
 -- name: TakeoutParts :many
--- The files of an export, the app first, with what is known of them, their columns, and how they are
--- read of an app.
+-- The files of an export, first those that say what is in the others, with what is known of them, their
+-- columns, and how they are read of an app.
 SELECT p.name::text                                                                      AS name,
        obj_description(p.oid, 'pg_class')::text                                          AS about,
        (p.name = ANY ('{erased_visitors,erased_visits,ignored,people,sketches,visitors,visits}'))::boolean AS of_visitors,
@@ -21,7 +25,7 @@ FROM (
       AND c.relkind = 'v'
       AND starts_with(c.relname, 'takeout_')
 ) AS p
-ORDER BY p.name <> 'app', p.name;
+ORDER BY array_position('{app,targets,tags}', p.name), p.name;
 
 -- name: TakeoutDays :many
 -- The days of an app, which of them have rows of visits, and which were closed.
@@ -38,12 +42,6 @@ ORDER BY d.day_id;
 -- What batches have brought that tag_days does not have yet, of all apps.
 SELECT verdicts, tags
 FROM tag_news;
-
--- name: TagIDs :many
--- The tags of an app.
-SELECT id
-FROM tags
-WHERE app_id = @app_id;
 
 -- name: DaysToClose :many
 -- Those of some days that are over everywhere, and were not closed.
@@ -62,9 +60,32 @@ SELECT close_day(@day::integer);
 SELECT begin_load();
 
 -- name: LoadCopy :one
--- How a file of an export is copied, which has these columns.
-SELECT format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text,
-              (SELECT string_agg(quote_ident(c.column_name), ', ') FROM (SELECT unnest(@columns::text[]) AS column_name) AS c))::text AS writing;
+-- How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
+-- straight to its own, of which days has the site behind each target, too.
+SELECT CASE
+           WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
+           THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
+           ELSE format('COPY %s (%s) FROM STDIN (FORMAT csv, HEADER)',
+                       table_of(CASE @name::text WHEN 'returns' THEN 'open_returns' ELSE @name::text END), c.straight)
+       END::text AS writing
+FROM (
+    SELECT string_agg(quote_ident(n.name), ', ' ORDER BY n.place) AS names,
+           string_agg(CASE n.name
+                          WHEN 'target'  THEN CASE @name::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
+                          WHEN 'day'     THEN 'day_id'
+                          WHEN 'tag'     THEN 'tag_id'
+                          WHEN 'visitor' THEN 'ip'
+                          ELSE quote_ident(n.name)
+                      END, ', ' ORDER BY n.place) AS straight
+    FROM unnest(@columns::text[]) WITH ORDINALITY AS n (name, place)
+) AS c;
+
+-- name: LoadNumbers :one
+-- The numbers that targets and tags have in the files of an export, in order, and those that they get
+-- here, with their sites' (0: it is one).
+SELECT coalesce(n.targets, '{}')::bigint[] AS targets, coalesce(n.target_ids, '{}')::bigint[] AS target_ids,
+       coalesce(n.sites, '{}')::bigint[] AS sites, coalesce(n.tags, '{}')::bigint[] AS tags, coalesce(n.tag_ids, '{}')::bigint[] AS tag_ids
+FROM number_load() AS n;
 
 -- name: AppLoad :exec
 -- Makes an app of what was copied.
