@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,17 +51,17 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 	}
 	e.Close() // which adds up tags
 	other := desk.On(t, e.URL, desk.Options{Began: noon.AddDate(0, 0, 3)})
-	dbtest.Crowd(t, 1, func(_, i int) { // counts meanwhile, on a later day
+	later := func(i int) {
 		_, err := other.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", i%30),
 			URI: "http://hhui.top/home"})
 		assert.NoError(t, err)
-	})
-	e.checkFilters(&model)
+	}
+	e.checkFilters(&model, later)
 	never := 0
 	require.NoError(t, e.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &never}))
 	_, err := retention.NewRetainer(e.DB, retention.Options{Clock: other.Clock.Now}).Run(t.Context())
 	require.NoError(t, err)
-	e.checkFilters(&model) // also after the nightly task
+	e.checkFilters(&model, later) // also after the nightly task
 
 	// Of deleted pages it is not known when their visitors were there before: they are told apart.
 	for _, page := range []string{"/docs/a", "/docs/b", "/home"} {
@@ -80,13 +81,16 @@ var (
 )
 
 // checkFilters asks for visitors under conditions by chance, on each way, and for some of what is told of them
-// on each other one.
-func (e *edge) checkFilters(model *desk.Model) {
+// on each other one, while beside is done once for each question.
+func (e *edge) checkFilters(model *desk.Model, beside func(i int)) {
 	t := e.t
 	t.Helper()
 	const to, api, in = 20190701, "/api/apps/demo/", "?site=hhui.top&from=20190629&to=20190701&"
-	asked, somebody := dbtest.LongOrShort(300, 75), 0
-	for range asked {
+	asked, somebody := dbtest.LongOrShort(300, 50), 0
+	var others sync.WaitGroup
+	defer others.Wait()
+	for i := range asked {
+		others.Go(func() { beside(i) })
 		conditions := desk.AnyConditions(map[string][]string{"source": {"google", "wiki.example", "(none)"}, "hour": {"12"},
 			"page": {"/home", "/docs/a", "/docs/*", "/docs/b"}, "event": {"signup", "paid"}})
 		want := model.Where("hhui.top", nil, 20190629, to, conditions...)
