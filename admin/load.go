@@ -163,9 +163,9 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 
 // loading is an app that is being copied. Its targets and tags get other numbers on the way.
 type loading struct {
-	q                    queries
-	numbered             bool
-	targets, sites, tags numbers
+	q             queries
+	numbered      bool
+	targets, tags numbers
 }
 
 // file copies a file of a zip.
@@ -228,12 +228,31 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 // saysWhatIs are the files that come first: those after them have numbers of what is in these.
 var saysWhatIs = []string{"app", "targets", "tags"}
 
+// portionOfNumbers are read at a time: there may be many targets.
+const portionOfNumbers = 20_000
+
 func (l *loading) number(ctx context.Context) error {
-	n, err := l.q.LoadNumbers(ctx)
-	l.targets, l.sites = numbers{old: n.Targets, is: n.TargetIds}, numbers{old: n.Targets, is: n.Sites}
-	l.tags = numbers{old: n.Tags, is: n.TagIds}
 	l.numbered = true
-	return err
+	if err := l.q.LoadNumber(ctx); err != nil {
+		return err
+	}
+	for n, tags := range map[*numbers]bool{&l.targets: false, &l.tags: true} {
+		portion := LoadedNumbersParams{Tags: tags, After: -1, Portion: portionOfNumbers}
+		for {
+			rows, err := l.q.LoadedNumbers(ctx, portion)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				n.old, n.is, n.sites = append(n.old, row.Old), append(n.is, row.New), append(n.sites, row.Site)
+				portion.After = row.Old
+			}
+			if len(rows) < portionOfNumbers {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // rewrites are what changes in the columns of a file.
@@ -245,10 +264,13 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 		case column == "target" && name == "days":
 			all[i] = func(to, field []byte) ([]byte, error) {
 				to, err := l.targets.rewrite(to, field)
-				if site := l.sites.is[l.targets.last]; err == nil && site != 0 {
+				if err != nil {
+					return nil, err
+				}
+				if site := l.targets.sites[l.targets.last]; site != 0 {
 					return strconv.AppendInt(append(to, ','), site, 10), nil
 				}
-				return append(to, ','), err
+				return append(to, ','), nil
 			}
 		case column == "target":
 			all[i] = l.targets.rewrite
@@ -263,8 +285,8 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 
 // numbers are what some numbers, which are in order, become.
 type numbers struct {
-	old, is []int64
-	last    int // the place of the one that was asked for last
+	old, is, sites []int64
+	last           int // the place of the one that was asked for last
 }
 
 func (n *numbers) rewrite(to, field []byte) ([]byte, error) {

@@ -102,33 +102,53 @@ func (q *Queries) LoadCopy(ctx context.Context, arg LoadCopyParams) (string, err
 	return writing, err
 }
 
-const LoadNumbers = `-- name: LoadNumbers :one
-SELECT coalesce(n.targets, '{}')::bigint[] AS targets, coalesce(n.target_ids, '{}')::bigint[] AS target_ids,
-       coalesce(n.sites, '{}')::bigint[] AS sites, coalesce(n.tags, '{}')::bigint[] AS tags, coalesce(n.tag_ids, '{}')::bigint[] AS tag_ids
-FROM number_load() AS n
+const LoadNumber = `-- name: LoadNumber :exec
+SELECT number_load()
 `
 
-type LoadNumbersRow struct {
-	Targets   []int64
-	TargetIds []int64
-	Sites     []int64
-	Tags      []int64
-	TagIds    []int64
+// Gives numbers to targets and tags that were copied.
+func (q *Queries) LoadNumber(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, LoadNumber)
+	return err
 }
 
-// The numbers that targets and tags have in the files of an export, in order, and those that they get
-// here, with their sites' (0: it is one).
-func (q *Queries) LoadNumbers(ctx context.Context) (LoadNumbersRow, error) {
-	row := q.db.QueryRow(ctx, LoadNumbers)
-	var i LoadNumbersRow
-	err := row.Scan(
-		&i.Targets,
-		&i.TargetIds,
-		&i.Sites,
-		&i.Tags,
-		&i.TagIds,
-	)
-	return i, err
+const LoadedNumbers = `-- name: LoadedNumbers :many
+SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
+FROM loaded_numbers($1, $2, $3)
+`
+
+type LoadedNumbersParams struct {
+	Tags    bool
+	After   int64
+	Portion int32
+}
+
+type LoadedNumbersRow struct {
+	Old  int64
+	New  int64
+	Site int64
+}
+
+// The numbers that targets or tags have in the files of an export, in order, those that they get here,
+// and their sites' (0: it is one).
+func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
+	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LoadedNumbersRow
+	for rows.Next() {
+		var i LoadedNumbersRow
+		if err := rows.Scan(&i.Old, &i.New, &i.Site); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TagNewsAll = `-- name: TagNewsAll :many

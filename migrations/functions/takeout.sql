@@ -178,8 +178,7 @@ $$;
 
 COMMENT ON FUNCTION begin_load() IS 'Makes, for the transaction, a table loaded_… for each view takeout_… whose rows load_app() reads.';
 
--- A row of what is not there has no number.
-CREATE FUNCTION number_load(OUT targets bigint[], OUT target_ids bigint[], OUT sites bigint[], OUT tags integer[], OUT tag_ids integer[])
+CREATE FUNCTION number_load() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET client_min_messages = warning
@@ -194,18 +193,36 @@ BEGIN
     FROM (SELECT l.tag FROM loaded_tags AS l ORDER BY l.tag) AS t;
     ALTER TABLE tag_map ADD PRIMARY KEY (tag);
     ANALYZE loaded_targets, target_map, tag_map;
-    SELECT array_agg(m.target ORDER BY m.target), array_agg(m.id ORDER BY m.target), array_agg(coalesce(o.id, 0) ORDER BY m.target)
-    INTO targets, target_ids, sites
+    CREATE TEMPORARY TABLE numbers ON COMMIT DROP AS
+    SELECT false AS of_tag, m.target AS old, m.id AS new, coalesce(o.id, 0) AS site
     FROM target_map AS m
     JOIN loaded_targets AS t  ON t.target = m.target
-    LEFT JOIN target_map AS o ON o.target = t.site;
-    SELECT array_agg(m.tag ORDER BY m.tag), array_agg(m.id ORDER BY m.tag)
-    INTO tags, tag_ids
+    LEFT JOIN target_map AS o ON o.target = t.site
+    UNION ALL
+    SELECT true, m.tag, m.id, 0
     FROM tag_map AS m;
+    ALTER TABLE numbers ADD PRIMARY KEY (of_tag, old);
 END
 $$;
 
-COMMENT ON FUNCTION number_load() IS 'Gives numbers of this database to targets and tags that were copied: the old ones in order, the new ones, and those of their sites (0: it is one).';
+COMMENT ON FUNCTION number_load() IS 'Gives numbers of this database to targets and tags that were copied.';
+
+CREATE FUNCTION loaded_numbers(tags boolean, after bigint, portion integer) RETURNS TABLE (old bigint, new bigint, site bigint)
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT n.old, n.new, n.site
+    FROM numbers AS n
+    WHERE n.of_tag = tags
+      AND n.old > after
+    ORDER BY n.old
+    LIMIT portion;
+END
+$$;
+
+COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in what was copied, in order, those that number_load() has given them, and those of their sites (0: it is one).';
 
 -- Rows of tables that are large, and that nobody finds before there are pages, come first, with the
 -- numbers of number_load(); what others wait for, the rows of epochs and the constraint of batches, last.
@@ -311,4 +328,4 @@ $$;
 
 COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), and straight to others. Its days with visits have partitions, and those that are over were closed.';
 
-REVOKE ALL ON FUNCTION begin_load(), number_load(), load_app(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION begin_load(), number_load(), loaded_numbers(boolean, bigint, integer), load_app(text) FROM PUBLIC;

@@ -80,12 +80,15 @@ FROM (
     FROM unnest(@columns::text[]) WITH ORDINALITY AS n (name, place)
 ) AS c;
 
--- name: LoadNumbers :one
--- The numbers that targets and tags have in the files of an export, in order, and those that they get
--- here, with their sites' (0: it is one).
-SELECT coalesce(n.targets, '{}')::bigint[] AS targets, coalesce(n.target_ids, '{}')::bigint[] AS target_ids,
-       coalesce(n.sites, '{}')::bigint[] AS sites, coalesce(n.tags, '{}')::bigint[] AS tags, coalesce(n.tag_ids, '{}')::bigint[] AS tag_ids
-FROM number_load() AS n;
+-- name: LoadNumber :exec
+-- Gives numbers to targets and tags that were copied.
+SELECT number_load();
+
+-- name: LoadedNumbers :many
+-- The numbers that targets or tags have in the files of an export, in order, those that they get here,
+-- and their sites' (0: it is one).
+SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
+FROM loaded_numbers(@tags, @after, @portion);
 
 -- name: AppLoad :exec
 -- Makes an app of what was copied.
