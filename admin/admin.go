@@ -174,8 +174,11 @@ func (a *Admin) AppNamed(ctx context.Context, name string) (found db.App, err er
 	return found, wrap("read app "+name, err)
 }
 
+// AppRow is an app with its settings as they are stored.
+type AppRow = db.App
+
 // Apps returns all apps that are here, by name.
-func (a *Admin) Apps(ctx context.Context) (apps []db.App, err error) {
+func (a *Admin) Apps(ctx context.Context) (apps []AppRow, err error) {
 	apps, err = a.db.Apps(ctx)
 	apps = slices.DeleteFunc(apps, func(row db.App) bool { return row.Cell != nil })
 	return apps, wrap("list apps", err)

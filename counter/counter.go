@@ -174,19 +174,12 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 	return nil
 }
 
-// HasApps reports whether there is an app besides the one to try out with.
-func (c *Counter) HasApps(ctx context.Context) bool {
-	register, err := c.apps.Current(ctx)
-	if err != nil {
-		return true // or it cannot be told
-	}
-	for _, a := range register.Apps {
-		if !app.IsDemo(&a.App) {
-			return true
-		}
-	}
-	return false
-}
+// Register is all apps as they stand.
+func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
+
+// Held is what Register returns, if that is in memory; nil: it is not, since the database is away, or was
+// until now.
+func (c *Counter) Held() *app.Register { return c.apps.Held() }
 
 // AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
 // "", for any app at all.
@@ -206,35 +199,6 @@ func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 		}
 	}
 	return false
-}
-
-// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
-// page's site, or else the one that lists it.
-func (c *Counter) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
-	register, err := c.apps.Current(ctx)
-	if err != nil {
-		return "", err
-	}
-	page, err := visit.Normalize(uri, nil)
-	if err != nil {
-		return "", err
-	}
-	if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
-		return preferred, nil
-	}
-	for _, a := range register.Apps {
-		if !a.Lists(page.Site) {
-			continue
-		}
-		if name != "" {
-			return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
-		}
-		name = a.Name
-	}
-	if name == "" {
-		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
-	}
-	return name, nil
 }
 
 // metrics of a counter. No label bears an address or a URI.

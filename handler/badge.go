@@ -10,6 +10,7 @@ import (
 
 	"footfall/counter"
 	"footfall/embed"
+	"footfall/report"
 	"footfall/visit"
 )
 
@@ -57,7 +58,11 @@ func (r *reports) badge(c echo.Context) error {
 // is no reason to show no number.
 func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (number *int64, line []int64, err error) {
 	ctx := c.Request().Context()
-	shown, err := r.counter.Badge(ctx, ask, b.Count)
+	cell, err := r.Cells.Of(ask.App)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown, err := cell.Counter.Badge(ctx, ask, b.Count)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,16 +76,16 @@ func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (
 			target = shown.Target.Site
 		}
 		err = r.within(ctx, func(ctx context.Context) error {
-			line, err = r.lastDays(ctx, ask.App, target, visit.LastDays(b.Days, shown.Today), b.Number)
+			line, err = lastDays(ctx, cell.Reports, ask.App, target, visit.LastDays(b.Days, shown.Today), b.Number)
 			return err
 		})
 	}
 	return &n, line, err
 }
 
-func (r *reports) lastDays(ctx context.Context, app, target string, in visit.Range, number string) ([]int64, error) {
+func lastDays(ctx context.Context, from *report.Reader, app, target string, in visit.Range, number string) ([]int64, error) {
 	numbers := make([]int64, in.Days())
-	days, err := r.Reports.Days(ctx, app, target, in, len(numbers))
+	days, err := from.Days(ctx, app, target, in, len(numbers))
 	for _, day := range days {
 		i := visit.Range{From: in.From, To: day.Day}.Days() - 1
 		numbers[i] = map[string]int64{"hot": day.Hot, "pv": day.Pv, "uv": day.NewVisitors}[number]

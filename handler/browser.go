@@ -109,7 +109,7 @@ func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
 	origin := c.Request().Header.Get(echo.HeaderOrigin)
-	if origin == "" || !s.counter.AllowsOrigin(c.Request().Context(), app, origin) {
+	if origin == "" || !s.Cells.AllowsOrigin(c.Request().Context(), app, origin) {
 		return false
 	}
 	h[echo.HeaderAccessControlAllowOrigin] = []string{origin}

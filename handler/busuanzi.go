@@ -37,9 +37,13 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the page does not say where it is")
 	if uri != "" {
-		app, err = b.counter.AppOf(ctx, uri, b.Busuanzi)
+		app, err = b.Cells.AppOf(ctx, uri, b.Busuanzi)
 	}
 	b.letRead(c, app)
+	if err != nil {
+		return nil, err
+	}
+	cell, err := b.Cells.Of(app)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +53,11 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	ask.Numbers = true
 	var a visit.Answer
 	if count {
-		a, err = b.counter.Visit(ctx, ask)
+		a, err = cell.Counter.Visit(ctx, ask)
 	}
 	if counted := a.NoNumbers; !count || (counted || a.Later) && err == nil {
 		ask.Anybody = true
-		if a, err = b.counter.Counts(ctx, ask); err != nil && counted {
+		if a, err = cell.Counter.Counts(ctx, ask); err != nil && counted {
 			err = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers are not known", Err: err}
 		}
 	}

@@ -18,9 +18,9 @@ func (s *service) counts(c echo.Context) error {
 	if c.Request().Method == http.MethodPost {
 		return s.countsOfMany(c)
 	}
-	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
+	return s.answer(c, func(of *counter.Counter, ctx context.Context, ask counter.Request) (visit.Answer, error) {
 		ask.Anybody, ask.ID, ask.At = ask.IP == "" && ask.Visitor == "", "", ""
-		return s.counter.Counts(ctx, ask)
+		return of.Counts(ctx, ask)
 	})
 }
 
@@ -30,9 +30,13 @@ func (s *service) countsOfMany(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	cell, err := s.Cells.Of(f.app.value)
+	if err != nil {
+		return err
+	}
 	ask := s.request(c, &f)
 	ask.Anybody = ask.IP == "" && ask.Visitor == ""
-	counted, behind, err := s.counter.CountsOf(c.Request().Context(), ask, f.list)
+	counted, behind, err := cell.Counter.CountsOf(c.Request().Context(), ask, f.list)
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"footfall/account"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/handler/lead"
 	"footfall/report"
 	"footfall/visit"
 	"footfall/web"
@@ -20,7 +22,13 @@ import (
 
 type dashboard struct {
 	*reports
+	cell  *lead.Cell // whose pages it makes
 	pages *web.Dashboard
+}
+
+// in is a dashboard that makes the pages of a cell.
+func (r *reports) in(cell *lead.Cell) *dashboard {
+	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
 // homeOfPages is what a request is told of where its pages begin, unless that is where all do.
@@ -36,9 +44,7 @@ func (d *dashboard) routes() []route {
 		{"/share/:token", getOnly, d.page(d.shared)},
 		{"/share/:token/:site", getOnly, d.page(d.shared)},
 		{"/embed", getOnly, d.page(d.embed)},
-		{"/proof", getOnly, d.known(func(c echo.Context, _ *account.Account) error {
-			return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Proof(ctx, d.place(c)) })
-		})},
+		{"/proof", getOnly, d.known(d.proof)},
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.known(d.leave)},
 		{"/start/:token", getOnly, d.page(d.follow)},
@@ -97,17 +103,25 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 }
 
 func (d *dashboard) home(c echo.Context, reader *account.Account) error {
-	readings, err := d.counter.AuthorizeReadings(c.Request().Context(), reader.MayLook)
-	if err != nil {
-		return err
-	}
-	apps := make([]web.App, len(readings))
-	for i, r := range readings {
-		apps[i] = d.appOf(c, r, reader)
+	here, away := d.Cells.All()
+	var apps []web.App
+	of := map[string][]string{} // names of apps by that of their cell
+	in := d
+	for _, cell := range here {
+		readings, err := cell.Counter.AuthorizeReadings(c.Request().Context(), reader.MayLook)
+		if err != nil {
+			return err
+		}
+		for _, r := range readings {
+			apps = append(apps, d.appOf(c, r, reader))
+			of[cell.Name], in = append(of[cell.Name], r.App), d.in(cell)
+		}
 	}
 	only := ""
 	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
-		only, err = d.pages.Only(ctx, apps)
+		if len(away) == 0 {
+			only, err = in.pages.Only(ctx, apps)
+		}
 		return err
 	}); err != nil {
 		return err
@@ -115,11 +129,45 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	switch {
 	case only != "":
 		return d.lead(c, http.StatusFound, only)
-	case len(apps) == 1 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
+	case len(apps) == 1 && len(away) == 0 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
 		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Home(ctx, d.place(c), apps, d.origin(c.Request()))
+		var rows report.Panel[report.AppToday]
+		for _, cell := range here {
+			if of[cell.Name] == nil {
+				continue
+			}
+			some, err := cell.Reports.AppsToday(ctx, of[cell.Name])
+			if err != nil && cell.Name == "" {
+				return web.Page{}, err
+			} else if err != nil {
+				away = append(away, cell.Name) // since a moment ago
+			}
+			rows.SQL, rows.Rows = some.SQL, append(rows.Rows, some.Rows...)
+		}
+		return web.Home(d.place(c), apps, rows, away, d.origin(c.Request()))
+	})
+}
+
+// proof answers /proof: of several cells with the one whose proof is longest ago.
+func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
+	here, away := d.Cells.All()
+	return d.show(c, func(ctx context.Context) (web.Page, error) {
+		var first time.Time
+		for i, cell := range here {
+			at, err := cell.Reports.ProvedLast(ctx)
+			if err != nil {
+				return web.Page{}, err
+			}
+			if i == 0 || at.Before(first) {
+				first = at
+			}
+		}
+		if len(away) > 0 {
+			first = time.Time{} // it is not known
+		}
+		return web.Proof(d.place(c), first)
 	})
 }
 
@@ -138,15 +186,15 @@ func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Ac
 }
 
 func (d *dashboard) look(c echo.Context) error {
-	reading, app, err := d.mayLook(c, c.Param("app"))
+	in, reading, app, err := d.mayLook(c, c.Param("app"))
 	if reading == nil {
 		return err
 	}
-	return d.showApp(c, reading, app, siteNamed(c))
+	return in.showApp(c, reading, app, siteNamed(c))
 }
 
 func (d *dashboard) embed(c echo.Context) error {
-	reading, app, err := d.mayLook(c, c.QueryParam("app"))
+	in, reading, app, err := d.mayLook(c, c.QueryParam("app"))
 	if reading == nil {
 		return err
 	}
@@ -154,26 +202,29 @@ func (d *dashboard) embed(c echo.Context) error {
 		return err
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Embed(ctx, app, d.origin(c.Request()))
+		return in.pages.Embed(ctx, app, d.origin(c.Request()))
 	})
 }
 
-// mayLook returns an app at which the reader may look. Those who may not are asked to sign in,
-// whether there is such an app or not: then it is nil.
-func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, web.App, error) {
+// mayLook returns an app at which the reader may look, and the dashboard that makes its pages. Those who
+// may not are asked to sign in, whether there is such an app or not: then it is nil.
+func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *counter.Reading, app web.App, err error) {
 	r := c.Request()
 	reader, err := d.signedIn(c)
 	if err != nil {
-		return nil, web.App{}, err
+		return nil, nil, app, err
 	}
-	reading, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, MayLook: reader.MayLook, Peer: d.peer(r)})
+	cell, err := d.Cells.Of(name)
+	if err == nil {
+		of, err = cell.Counter.AuthorizeReading(r.Context(), counter.Request{App: name, MayLook: reader.MayLook, Peer: d.peer(r)})
+	}
 	if refused, ok := errors.AsType[*visit.Error](err); ok && refused.Kind != visit.Unavailable {
-		return nil, web.App{}, d.refuse(c, reader)
+		return nil, nil, app, d.refuse(c, reader)
 	}
 	if err != nil {
-		return nil, web.App{}, err
+		return nil, nil, app, err
 	}
-	return reading, d.appOf(c, reading, reader), nil
+	return d.in(cell), of, d.appOf(c, of, reader), nil
 }
 
 // refuse asks those to sign in who are not, and tells the others that they may not do what they ask
@@ -247,7 +298,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	case app.Shared == nil:
 		return c.Redirect(http.StatusFound, link)
 	default:
-		return d.serve(c, kind, d.Reports, look, format)
+		return d.serve(c, kind, d.cell.Reports, look, format)
 	}
 }
 
@@ -297,7 +348,11 @@ func (d *dashboard) shared(c echo.Context) error {
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
 	c.Set(homeOfPages, "") // of a link that shows nothing
 	r := c.Request()
-	reading, err := d.counter.AuthorizeLink(r.Context(), c.Param("token"), d.peer(r))
+	cell, err := d.Cells.OfLink(c.Param("token"))
+	if err != nil {
+		return err
+	}
+	reading, err := cell.Counter.AuthorizeLink(r.Context(), c.Param("token"), d.peer(r))
 	if err != nil {
 		return err
 	}
@@ -317,5 +372,5 @@ func (d *dashboard) shared(c echo.Context) error {
 	}
 	app := d.appOf(c, reading, nil)
 	app.Closed, app.Shared = false, share
-	return d.showApp(c, reading, app, asked)
+	return d.in(cell).showApp(c, reading, app, asked)
 }

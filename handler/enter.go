@@ -184,7 +184,7 @@ func (d *dashboard) begin(c echo.Context) error {
 	d.setCookie(c, linkCookie, "", -1)
 	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
 	to := "/"
-	if link.First && !d.counter.HasApps(c.Request().Context()) {
+	if link.First && !d.Cells.HasApps(c.Request().Context()) {
 		to = "/new"
 	}
 	return d.lead(c, http.StatusSeeOther, d.root+to)

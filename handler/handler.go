@@ -18,6 +18,7 @@ import (
 	"footfall/account"
 	"footfall/admin"
 	"footfall/counter"
+	"footfall/handler/lead"
 	"footfall/intake"
 	"footfall/pause"
 	"footfall/report"
@@ -37,6 +38,8 @@ type Options struct {
 	Accounts *account.Accounts
 	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
 	SignInHeader string
+	// Cells are those that are served, beside what the counter counts in. Default: none.
+	Cells *lead.Cells
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
 	// Zone is the time zone that is offered for a new site where no script tells the browser's. Default: UTC.
@@ -88,7 +91,7 @@ func adminHandler(c *counter.Counter, o Options) http.Handler {
 // served.
 type service struct {
 	Options
-	counter *counter.Counter
+	counter *counter.Counter // of the database with the accounts
 	desk    *intake.Desk
 	routes  []route
 
@@ -105,6 +108,9 @@ func newService(c *counter.Counter, o Options) *service {
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
 	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
 	o.panelWithin = cmp.Or(o.panelWithin, usualPanel)
+	if o.Cells == nil {
+		o.Cells = lead.One(&lead.Cell{Counter: c, Admin: o.Admin, Reports: o.Reports, Status: o.Status})
+	}
 	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
 	s.ownForms = http.NewCrossOriginProtection()
 	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {

@@ -85,14 +85,17 @@ func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerF
 func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
 	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
+	cell := m.Cells.Home()
 	if name == "" {
 		kind := visit.Forbidden
 		if ask.Key == "" {
 			kind = visit.BadKey
 		}
 		err = visit.Errorf(kind, "key", "this takes a key of all apps: footfall key add --scope admin makes one")
-	} else if err = m.counter.AuthorizeAdmin(r.Context(), ask); err == nil {
-		return m.Admin.As("key " + app.KeyName(ask.Key)), false, nil
+	} else if cell, err = m.Cells.Of(name); err != nil {
+		return nil, false, err
+	} else if err = cell.Counter.AuthorizeAdmin(r.Context(), ask); err == nil {
+		return cell.Admin.As("key " + app.KeyName(ask.Key)), false, nil
 	}
 	refused, is := errors.AsType[*visit.Error](err)
 	if ask.Key == "" || !is || !slices.Contains([]visit.Kind{visit.BadKey, visit.Forbidden, visit.NotFound}, refused.Kind) {
@@ -105,7 +108,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 	if of == "" { // whoever guesses is slowed down
 		return nil, false, cmp.Or(m.counter.Try(ask.Peer, ""), err)
 	}
-	return m.Admin.As("key " + of), true, nil
+	return cell.Admin.As("key " + of), true, nil
 }
 
 // apps answers /api/apps.
@@ -117,7 +120,9 @@ func (m *manage) apps(c echo.Context, by changer) error {
 			return err
 		}
 		name := strings.Join(given["name"], "\n")
+		in := strings.Join(given["cell"], "\n")
 		delete(given, "name")
+		delete(given, "cell")
 		settings, err := settingsOf(given)
 		if err == nil && settings.TZ == nil {
 			err = visit.Errorf(visit.Invalid, "tz",
@@ -130,14 +135,22 @@ func (m *manage) apps(c echo.Context, by changer) error {
 			hashed := app.ByHash
 			settings.Visitor = &hashed
 		}
-		return m.tell(c, http.StatusCreated, by.AddApp(ctx, name, settings), func() (any, error) { return m.told(ctx, name) })
+		cell, err := m.Cells.ForNew(ctx, name, in)
+		if err != nil {
+			return err
+		}
+		a := cell.Admin.As(by.Who())
+		return m.tell(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return toldApp(ctx, a, name) })
 	}
-	apps, err := by.Apps(ctx)
-	list := []object{}
+	apps, away, err := m.appsOfAll(ctx)
+	list := object{"apps": []object{}}
 	for i := range apps {
-		list = append(list, app.Told(&apps[i]))
+		list["apps"] = append(list["apps"].([]object), app.Told(&apps[i]))
 	}
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"apps": list}, nil })
+	if len(away) > 0 {
+		list["away"] = away
+	}
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return list, nil })
 }
 
 // app answers /api/apps/NAME.
@@ -155,12 +168,12 @@ func (m *manage) app(c echo.Context, by changer) error {
 			return err
 		}
 		err = by.SetApp(atLength(c), name, settings)
-		return m.tell(c, http.StatusOK, err, func() (any, error) { return m.told(ctx, name) })
+		return m.tell(c, http.StatusOK, err, func() (any, error) { return toldApp(ctx, by.Admin, name) })
 	case http.MethodDelete:
 		return m.tell(c, http.StatusOK, by.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
 	}
-	told, err := m.told(ctx, name)
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return told, nil })
+	is, err := toldApp(ctx, by.Admin, name)
+	return m.tell(c, http.StatusOK, err, func() (any, error) { return is, nil })
 }
 
 // atLength lets a request take minutes, and what it does go on to its end where the caller has left.
@@ -169,8 +182,24 @@ func atLength(c echo.Context) context.Context {
 	return context.WithoutCancel(c.Request().Context())
 }
 
-func (m *manage) told(ctx context.Context, name string) (object, error) {
-	row, err := m.Admin.AppNamed(ctx, name)
+// appsOfAll are the apps of all cells, by name, but for those of cells that are away.
+func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
+	here, away := s.Cells.All()
+	for _, cell := range here {
+		some, err := cell.Admin.Apps(ctx)
+		if err != nil && cell.Name == "" {
+			return nil, nil, err
+		} else if err != nil {
+			away = append(away, cell.Name) // since a moment ago
+		}
+		apps = append(apps, some...)
+	}
+	slices.SortFunc(apps, func(a, b admin.AppRow) int { return cmp.Compare(a.Name, b.Name) })
+	return apps, away, nil
+}
+
+func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {
+	row, err := a.AppNamed(ctx, name)
 	return app.Told(&row), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/handler/lead"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -21,7 +22,7 @@ import (
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
-			s.counter.NoteLoaded(site)
+			s.Cells.NoteLoaded(site)
 		}
 		return handle(c)
 	}
@@ -46,7 +47,7 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if site.Numbers {
 		shows = app.PublicAnswers
 	}
-	name, err := addApp(c.Request().Context(), d.as(reader), site.Host,
+	name, err := d.addApp(c.Request().Context(), by(reader), site.Host,
 		app.Settings{Sites: []string{site.Host}, TZ: &site.Zone, Visitor: &site.Visitor, PublicCounts: &shows})
 	if problem := problemOf(err); problem != "" {
 		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.place(c), site, problem))
@@ -57,13 +58,11 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 }
 
-// as is an Admin whose changes are those of an account.
-func (d *dashboard) as(reader *account.Account) *admin.Admin {
-	return d.Admin.As("account " + reader.Name)
-}
+// by is who an account is, in lists of what was changed.
+func by(reader *account.Account) string { return "account " + reader.Name }
 
 // addApp adds an app that is called as its host is, or with a number behind that where there is one.
-func addApp(ctx context.Context, a *admin.Admin, host string, s app.Settings) (name string, err error) {
+func (s *service) addApp(ctx context.Context, who, host string, settings app.Settings) (name string, err error) {
 	called := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) {
 			return r
@@ -75,7 +74,11 @@ func addApp(ctx context.Context, a *admin.Admin, host string, s app.Settings) (n
 		if name = called; n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		if err = a.AddApp(ctx, name, s); admin.IsBehind(err) {
+		var cell *lead.Cell
+		if cell, err = s.Cells.ForNew(ctx, name, ""); err != nil {
+			break
+		}
+		if err = cell.Admin.As(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
 			err = nil // it counts there a moment later
 		}
 		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {
@@ -101,7 +104,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	if !reader.MayLook(name) {
 		return d.refuse(c, reader)
 	}
-	reading, shown, err := d.mayLook(c, name)
+	in, reading, shown, err := d.mayLook(c, name)
 	if reading == nil {
 		return err
 	}
@@ -113,14 +116,14 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 		if !reader.MayChange(name) {
 			return d.refuse(c, reader)
 		}
-		_, err = d.as(reader).AddSites(c.Request().Context(), name, []string{form.Get("host")})
+		_, err = in.cell.Admin.As(by(reader)).AddSites(c.Request().Context(), name, []string{form.Get("host")})
 		if err != nil && !admin.IsBehind(err) {
 			return err
 		}
 		return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 	}
 	seen := web.Seen{Loaded: reading.Loaded()}
-	if refused, is := d.counter.Waiting(name); is {
+	if refused, is := in.cell.Counter.Waiting(name); is {
 		seen.Refused, seen.Why, seen.At = refused.Site, refused.Why, refused.At
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
@@ -129,6 +132,6 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 		}
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Waiting(ctx, shown, d.origin(c.Request()), seen, reader.MayChange(name))
+		return in.pages.Waiting(ctx, shown, d.origin(c.Request()), seen, reader.MayChange(name))
 	})
 }

@@ -54,7 +54,11 @@ func (s *service) lookUpPeople(c echo.Context) error {
 }
 
 func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Person, error) {
-	people, err := s.counter.AuthorizeFindingPeople(c.Request().Context(),
+	cell, err := s.Cells.Of(f.app.value)
+	if err != nil {
+		return nil, err
+	}
+	people, err := cell.Counter.AuthorizeFindingPeople(c.Request().Context(),
 		s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return nil, err
@@ -80,7 +84,11 @@ func appendPerson(out []byte, id string, w *app.Person) []byte {
 // then.
 func (s *service) putPeople(c echo.Context, f *fields) error {
 	r := c.Request()
-	people, err := s.counter.AuthorizePuttingPeople(r.Context(), s.request(c,
+	cell, err := s.Cells.Of(f.app.value)
+	if err != nil {
+		return err
+	}
+	people, err := cell.Counter.AuthorizePuttingPeople(r.Context(), s.request(c,
 		&fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return err

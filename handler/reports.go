@@ -39,12 +39,16 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 		ask.MayLook = reader.MayLook
 	}
 	ask.Peer = r.peer(request)
-	reading, err := r.counter.AuthorizeReading(ctx, ask)
+	cell, err := r.Cells.Of(ask.App)
+	if err != nil {
+		return err
+	}
+	reading, err := cell.Counter.AuthorizeReading(ctx, ask)
 	if err != nil {
 		return err
 	}
 	q := &question{ctx: ctx, reading: reading, params: params}
-	format, reader, look := q.format(request.Header), q.reader(r.Reports), q.look(k)
+	format, reader, look := q.format(request.Header), q.reader(cell.Reports), q.look(k)
 	switch {
 	case q.err != nil:
 		return q.err

@@ -18,7 +18,6 @@ import (
 	"footfall/embed"
 	"footfall/report"
 	"footfall/visit"
-	"footfall/web"
 )
 
 type route struct {
@@ -59,7 +58,7 @@ func (s *service) publicRoutes() []route {
 		table = append(table, (&manage{s}).routes()...)
 	}
 	if s.Dashboard {
-		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports, s.panelWithin)}).routes()...)
+		table = append(table, r.in(s.Cells.Home()).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }

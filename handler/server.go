@@ -2,10 +2,12 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -78,8 +80,12 @@ func (s *service) ready(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.readyWithin)
 	defer cancel()
-	if err := s.counter.Ready(ctx); err != nil {
+	away, err := s.Cells.Ready(ctx)
+	switch {
+	case err != nil:
 		return err
+	case len(away) > 0:
+		return respond(c, http.StatusOK, fmt.Appendf(nil, `{"state":"ready","away":["%s"]}`, strings.Join(away, `","`)))
 	}
 	return respond(c, http.StatusOK, []byte(`{"state":"ready"}`))
 }

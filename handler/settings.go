@@ -40,7 +40,15 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	if reader == nil || p.app != "" && !reader.MayChange(p.app) {
 		return d.refuse(c, reader)
 	}
-	p.admin = d.Admin.As("account " + reader.Name)
+	cell := d.Cells.Home()
+	if p.app != "" {
+		of, err := d.Cells.Of(p.app)
+		if err != nil {
+			return err
+		}
+		cell = of
+	}
+	p.dashboard, p.admin = d.in(cell), cell.Admin.As(by(reader))
 	do, show := p.doInService, p.showService
 	if p.app != "" {
 		p.path += "/" + p.app

@@ -371,6 +371,16 @@ func cellOf(value any) string {
 // changes shows what was changed last, of an app or of everything ("").
 func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 	list, err := p.admin.Changes(p.c.Request().Context(), of, most)
+	if here, _ := p.Cells.All(); of == "" && len(here) > 1 {
+		for _, cell := range here {
+			if err == nil && cell != p.cell {
+				some, failed := cell.Admin.Changes(p.c.Request().Context(), of, most)
+				list, err = append(list, some...), failed
+			}
+		}
+		slices.SortStableFunc(list, func(a, b admin.ChangesListRow) int { return b.At.Compare(a.At) })
+		list = list[:min(len(list), int(most))]
+	}
 	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}
 	for _, ch := range list {
 		app := "–"

@@ -132,11 +132,14 @@ func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 func (p *changing) showService() error {
 	ctx := p.c.Request().Context()
 	p.page.Title = "Settings"
-	all, err := p.admin.Apps(ctx)
+	all, away, err := p.appsOfAll(ctx)
 	if err != nil {
 		return err
 	}
 	apps := web.Section{ID: "apps", Title: "Apps", Columns: []string{"App", "Hosts", "Time zone"}}
+	if len(away) > 0 {
+		apps.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, ", "))
+	}
 	for i := range all {
 		if row := &all[i]; p.reader.MayChange(row.Name) && row.DeletedAt == nil {
 			p.apps = append(p.apps, row.Name)
@@ -283,13 +286,20 @@ func (p *changing) showState(ctx context.Context) error {
 		return err
 	}
 	p.page.Sections = append(p.page.Sections, keys, changes)
-	if p.Status == nil {
-		return nil
+	here, _ := p.Cells.All()
+	for _, cell := range here {
+		if cell.Status == nil {
+			continue
+		}
+		state, err := cell.Status(ctx)
+		if err != nil && ctx.Err() == nil && cell.Name == "" {
+			return errors.Join(errors.New("read the state"), err)
+		}
+		s := web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: state}
+		if cell.Name != "" {
+			s.ID, s.Title = "state-"+cell.Name, "State: "+cell.Name
+		}
+		p.page.Sections = append(p.page.Sections, s)
 	}
-	state, err := p.Status(ctx)
-	if err != nil && ctx.Err() == nil {
-		return errors.Join(errors.New("read the state"), err)
-	}
-	p.page.Sections = append(p.page.Sections, web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: state})
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 
 // visit counts a visit. HEAD and OPTIONS count nothing.
 func (s *service) visit(c echo.Context) error {
-	return s.answer(c, s.counter.Visit)
+	return s.answer(c, (*counter.Counter).Visit)
 }
 
 // answer reads a request, asks, and writes the answer.
-func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
+func (s *service) answer(c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error)) error {
 	if c.Request().Method == http.MethodOptions {
 		return s.preflight(c)
 	}
@@ -27,7 +27,11 @@ func (s *service) answer(c echo.Context, ask func(context.Context, counter.Reque
 	if err != nil {
 		return err
 	}
-	answer, err := ask(c.Request().Context(), s.request(c, &f))
+	cell, err := s.Cells.Of(f.app.value)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(cell.Counter, c.Request().Context(), s.request(c, &f))
 	if err != nil {
 		return err
 	}

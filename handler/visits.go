@@ -30,7 +30,11 @@ func (s *service) visits(c echo.Context) error {
 	}
 	named := field{given: true} // each of the visits names its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
-	if call.Counting, err = s.counter.AuthorizeCounting(r.Context(), ask); err != nil {
+	cell, err := s.Cells.Of(f.app.value)
+	if err != nil {
+		return err
+	}
+	if call.Counting, err = cell.Counter.AuthorizeCounting(r.Context(), ask); err != nil {
 		return err
 	}
 	if err := readKind(c, &call); err != nil {

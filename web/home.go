@@ -1,9 +1,10 @@
 package web
 
 import (
-	"context"
+	"cmp"
 	"html/template"
 	"slices"
+	"strings"
 
 	"footfall/embed"
 	"footfall/report"
@@ -16,6 +17,7 @@ type homePage struct {
 	Origin string // of this service
 	Line   string // for the pages of the app to begin with
 	Try    string // that app, nothing having been counted yet; "": something was
+	Away   string // cells whose apps are not known now
 	ByHand bool   // it believes anybody who says who came
 }
 
@@ -28,25 +30,22 @@ type appRow struct {
 // Sentence is one for a page to begin with.
 func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
-// Home makes the first page, of the apps that a reader may look at.
-// all pages are.
-func (d *Dashboard) Home(ctx context.Context, p Place, apps []App, origin string) (Page, error) {
+// Home makes the first page, of the apps that a reader may look at. away are the cells whose apps are not
+// known now.
+func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string, origin string) (Page, error) {
 	page := homePage{frame: frame{Place: p, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
-	names, today := make([]string, len(apps)), map[string]int32{}
-	for i, app := range apps {
-		names[i], today[app.Name] = app.Name, app.Today
+	today := map[string]int32{}
+	for _, app := range apps {
+		today[app.Name] = app.Today
 	}
-	rows, err := d.reader.AppsToday(ctx, names)
-	if err != nil {
-		return Page{}, err
-	}
-	page.Source = rows.SQL
+	page.Source, page.Away = rows.SQL, strings.Join(away, ", ")
+	slices.SortFunc(rows.Rows, func(a, b report.AppToday) int { return cmp.Compare(a.App, b.App) })
 	for _, app := range rows.Rows {
 		page.Apps = append(page.Apps, appRow{app, usualView(App{Place: p, Name: app.App}, "").link(),
 			countedFrom(app.FirstDay, today[app.App]).spark(p.words(), app.Last30Days, "views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
-	if len(page.Apps) > 0 && !counted {
+	if len(page.Apps) > 0 && !counted && len(away) == 0 {
 		page.Try = page.Apps[0].App
 		page.Line = embed.Line(origin, page.Try)
 		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })

@@ -174,17 +174,16 @@ type proofPage struct {
 	Last   template.HTML
 }
 
-// Proof makes the page that says how numbers are proved, and when that was done last.
-func (d *Dashboard) Proof(ctx context.Context, p Place) (Page, error) {
+// Proof makes the page that says how numbers are proved, and when that was done last; zero: it is not known when.
+func Proof(p Place, at time.Time) (Page, error) {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
-	at, err := d.reader.ProvedLast(ctx)
 	if !at.IsZero() {
 		text := p.say("days.moment", "day", p.words().LongDay(visit.DayOf(at, time.UTC)), "time", at.UTC().Format("15:04"))
 		page.Proved = &at
 		moment := at.UTC().Format("2006-01-02T15:04:05Z")
 		page.Last = template.HTML(`<time datetime="` + moment + `">` + text + `</time>`) //nolint:gosec // of numbers
 	}
-	return render("proof", page), err
+	return render("proof", page), nil
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).

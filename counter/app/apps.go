@@ -218,6 +218,9 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 	return r
 }
 
+// Held is the register while the directory watches; nil: it does not.
+func (dir *Directory) Held() *Register { return dir.held.Load() }
+
 // Current returns the register as it stands.
 func (dir *Directory) Current(ctx context.Context) (*Register, error) {
 	if held := dir.held.Load(); held != nil {

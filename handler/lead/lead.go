@@ -1,0 +1,292 @@
+// Package lead finds the database that has an app: the one of a service, or one of several cells, each
+// with a counter of its own.
+package lead
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/pause"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// Cell is a database with apps, and what counts, changes and reads there.
+type Cell struct {
+	Name    string // "": the database from which a service begins
+	Counter *counter.Counter
+	Admin   *admin.Admin // nil: nobody changes anything over HTTP
+	Reports *report.Reader
+	Status  func(context.Context) (string, error)
+	Close   func() // ends all that belongs to it
+
+	known atomic.Pointer[app.Register] // as it was seen last
+}
+
+// Cells are the database from which a service begins, which has the accounts, the keys of all apps and
+// the names that lead to cells; and the cells. They are safe for concurrent use.
+type Cells struct {
+	home    *Cell
+	options Options
+	table   atomic.Pointer[table] // nil: the service is for one database
+	said    pause.Seldom[string]
+
+	mu      sync.Mutex
+	found   map[string]*Cell // by name; nil: it is not open yet
+	opening map[string]bool
+
+	done, tries sync.WaitGroup
+	end         context.CancelFunc
+}
+
+// table is where names lead, as it was found out last.
+type table struct {
+	cells map[string]*Cell // by name; nil: it is not open yet
+	at    map[string]*Cell // by the name of an app
+	wrong map[string]error // why a name leads nowhere
+}
+
+// One is a service for one database.
+func One(home *Cell) *Cells { return &Cells{home: home} }
+
+// Home is the database from which the service begins.
+func (c *Cells) Home() *Cell { return c.home }
+
+// All are the databases that can be asked now; away are the cells that cannot, by name.
+func (c *Cells) All() (here []*Cell, away []string) {
+	t := c.table.Load()
+	if t == nil {
+		return []*Cell{c.home}, nil
+	}
+	if c.home.Counter.Held() != nil {
+		here = append(here, c.home)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.cells)) {
+		if cell := t.cells[name]; cell == nil || cell.Counter.Held() == nil {
+			away = append(away, name)
+		} else {
+			here = append(here, cell)
+		}
+	}
+	return here, away
+}
+
+// Of is where an app is; the database from which the service begins, where there is none.
+func (c *Cells) Of(name string) (*Cell, error) {
+	t := c.table.Load()
+	if t == nil {
+		return c.home, nil
+	}
+	cell, err := t.at[name], t.wrong[name]
+	if cell == nil && err == nil {
+		cell, err = c.seek(t, name)
+	}
+	for hops := 0; err == nil && hops < len(t.cells); hops++ { // an app may have moved a moment ago
+		to := cell.leads(name)
+		if to == "" {
+			return cell, nil
+		}
+		if cell = t.cells[to]; cell == nil {
+			return nil, app.InCell(name, to)
+		}
+		if held := cell.Counter.Held(); held != nil && held.Apps[name] == nil && held.Cells[name] == "" {
+			return nil, app.InCell(name, to) // it is not there yet
+		}
+	}
+	return cell, err
+}
+
+// leads is the cell that has an app in place of this one; "": none has.
+func (cell *Cell) leads(name string) string {
+	if held := cell.Counter.Held(); held != nil {
+		return held.Cells[name]
+	}
+	return ""
+}
+
+// seek looks everywhere for an app that was added a moment ago, or that there is not.
+func (c *Cells) seek(t *table, name string) (*Cell, error) {
+	var unseen []string
+	for _, of := range slices.Sorted(maps.Keys(t.cells)) {
+		cell := t.cells[of]
+		if cell == nil {
+			unseen = append(unseen, of)
+		} else if held := cell.Counter.Held(); held != nil && held.Apps[name] != nil {
+			return cell, nil
+		}
+	}
+	if held := c.home.Counter.Held(); name != "" && len(unseen) > 0 && (held == nil || held.Apps[name] == nil && held.Cells[name] == "") {
+		return nil, visit.Errorf(visit.Unavailable, "app", "there is no app %.64q but in a cell that is away, if at all: %s", name,
+			strings.Join(unseen, ", "))
+	}
+	return c.home, nil
+}
+
+// ForNew is where an app of a name is to be added: in the cell that is asked for, else in the one that
+// has the fewest apps. From then on the name leads there.
+func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
+	t := c.table.Load()
+	if t == nil && in == "" || t != nil && len(t.cells) == 0 && in == "" {
+		return c.home, nil
+	}
+	if err := app.CheckName(name); err != nil {
+		return nil, err
+	}
+	here, _ := c.All()
+	here = slices.DeleteFunc(here, func(cell *Cell) bool { return cell == c.home || in != "" && cell.Name != in })
+	if len(here) == 0 && in != "" {
+		return nil, visit.Errorf(visit.Invalid, "cell", "there is no cell %.64q, or it is away", in)
+	}
+	if len(here) == 0 {
+		return nil, visit.Errorf(visit.Unavailable, "", "all cells are away; try again")
+	}
+	apps := func(cell *Cell) int { return len(cell.register().Apps) }
+	to := slices.MinFunc(here, func(a, b *Cell) int { return cmp.Compare(apps(a), apps(b)) })
+	led, err := c.home.Admin.ClaimName(ctx, name, to.Name)
+	switch {
+	case err != nil:
+		return nil, visit.Unanswered(err)
+	case led == "":
+		return c.home, nil // which says that there is one
+	case led != to.Name:
+		if to = t.cells[led]; to == nil {
+			return nil, app.InCell(name, led)
+		}
+	}
+	return to, nil
+}
+
+// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
+// "", for any app at all.
+func (c *Cells) AllowsOrigin(ctx context.Context, name, origin string) bool {
+	if name != "" {
+		cell, err := c.Of(name)
+		return err == nil && cell.Counter.AllowsOrigin(ctx, name, origin)
+	}
+	here, _ := c.All()
+	return slices.ContainsFunc(here, func(cell *Cell) bool { return cell.Counter.AllowsOrigin(ctx, "", origin) })
+}
+
+// HasApps reports whether there is an app besides those to try out with, or it cannot be told.
+func (c *Cells) HasApps(ctx context.Context) bool {
+	here, away := c.All()
+	for _, cell := range here {
+		register, err := cell.Counter.Register(ctx)
+		if err != nil {
+			return true
+		}
+		for _, a := range register.Apps {
+			if !app.IsDemo(&a.App) {
+				return true
+			}
+		}
+	}
+	return len(away) > 0
+}
+
+// NoteLoaded notes the site of a page that has loaded the script, which names no app.
+func (c *Cells) NoteLoaded(site string) {
+	here, _ := c.All()
+	for _, cell := range here {
+		cell.Counter.NoteLoaded(site)
+	}
+}
+
+// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
+// page's site, or else the one that lists it.
+func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
+	page, err := visit.Normalize(uri, nil)
+	if err != nil {
+		return "", err
+	}
+	here := []*Cell{c.home}
+	t := c.table.Load()
+	if t != nil {
+		here = slices.AppendSeq(here, maps.Values(t.cells))
+	}
+	several := false
+	for _, cell := range here {
+		if cell == nil {
+			continue
+		}
+		register := cell.register() // which tells of a cell that is away what it told last
+		if t == nil {
+			if register, err = cell.Counter.Register(ctx); err != nil {
+				return "", err
+			}
+		}
+		if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
+			return preferred, nil
+		}
+		for _, a := range register.Apps {
+			if a.Lists(page.Site) {
+				several = several || name != ""
+				name = a.Name
+			}
+		}
+	}
+	switch {
+	case several:
+		return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
+	case name == "" && t != nil && slices.Contains(here, nil):
+		return "", visit.Errorf(visit.Unavailable, "uri", "no app lists the site %s but in a cell that is away, if at all", page.Site)
+	case name == "":
+		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+	}
+	return name, nil
+}
+
+// OfLink is where an app is that a link shows.
+func (c *Cells) OfLink(token string) (*Cell, error) {
+	here, away := c.All()
+	for _, cell := range here {
+		if held := cell.Counter.Held(); held != nil {
+			if _, found := held.Share(token); found {
+				return cell, nil
+			}
+		}
+	}
+	if len(away) > 0 {
+		return nil, visit.Errorf(visit.Unavailable, "", "this link shows nothing but of a cell that is away, if at all: %s",
+			strings.Join(away, ", "))
+	}
+	return c.home, nil
+}
+
+// Ready returns an error unless visits can be counted in some cell now; away are the cells in which
+// none can be.
+func (c *Cells) Ready(ctx context.Context) (away []string, err error) {
+	t := c.table.Load()
+	if t == nil || len(t.cells) == 0 {
+		return nil, c.home.Counter.Ready(ctx)
+	}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for name, cell := range t.cells {
+		asked.Go(func() {
+			failed := error(visit.Errorf(visit.Unavailable, "", "the cell %s is away", name))
+			if cell != nil {
+				failed = cell.Counter.Ready(ctx)
+			}
+			if failed != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				away, err = append(away, name), failed
+			}
+		})
+	}
+	asked.Wait()
+	slices.Sort(away)
+	if len(away) < len(t.cells) {
+		err = nil
+	}
+	return away, err
+}
