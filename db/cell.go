@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -32,8 +33,16 @@ type cell struct {
 	dial  pgconn.DialFunc
 
 	mu   sync.Mutex
-	last string // where the tables were when a node could tell
+	last map[asked]string // what a node has told last
 }
+
+// asked is what any node of a cluster can tell.
+type asked string
+
+const (
+	tables      asked = CellPlace       // where the tables of the cell are
+	coordinator asked = CellCoordinator // where they are made and changed
+)
 
 // lookForCell makes connections lead to the tables where the URL says that these are a cell's.
 func (s *sessions) lookForCell() error {
@@ -46,38 +55,63 @@ func (s *sessions) lookForCell() error {
 		return fmt.Errorf("database url: %s=%s is not a setting: write %[1]s=on for a cell, or leave it out", CellMark, mark)
 	}
 	delete(cfg.RuntimeParams, CellMark)
-	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc}
-	s.cell.nodes.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if place := s.cell.place(ctx); place != "" {
-			network, address = "tcp", place
-		}
-		return s.cell.dial(ctx, network, address)
-	}
+	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc, last: map[asked]string{}}
+	nodes := s.cell.nodes.ConnConfig
+	nodes.DefaultQueryExecMode, nodes.ValidateConnect = pgx.QueryExecModeExec, nil
+	nodes.ConnectTimeout = min(nodes.ConnectTimeout, placeWithin/3)
+	s.cell.lead(cfg, tables)
 	return nil
 }
 
-// placeWithin is how long a node may take to say where the tables are. One that hangs must not use
-// up the time of the connection that is to be made.
-const placeWithin = 2 * time.Second
+// lead makes connections lead to where something is, whichever host of the URL it is. So one is tried,
+// whether its name is known or not, and for as long as it may take to make what a node needs to which
+// the tables have come.
+func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
+	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
+	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
+	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		place := c.place(ctx, to)
+		if place == "" {
+			return c.dial(ctx, network, address)
+		}
+		conn, err := c.dial(ctx, "tcp", place)
+		if err != nil {
+			err = &placeError{err, place}
+		}
+		return conn, err
+	}
+}
 
-// place is where the tables are, or were when a node could tell last: whether they still are there,
-// the node there finds out.
-func (c *cell) place(ctx context.Context) string {
+// placeError says why there is no connection to a node.
+type placeError struct {
+	error
+	place string
+}
+
+func (e *placeError) Unwrap() error { return e.error }
+
+// placeWithin is how long nodes may take to say where something is, each a third of it. One that
+// hangs must not use up the time of the connection that is to be made.
+const placeWithin = 3 * time.Second
+
+// place is where something is, or was when a node could tell last: whether the tables still are
+// there, the node there finds out.
+func (c *cell) place(ctx context.Context, of asked) string {
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
 	var at CellPlaceRow
 	conn, err := pgx.ConnectConfig(ctx, c.nodes.ConnConfig)
 	if err == nil {
-		at, err = New(conn).CellPlace(ctx)
+		err = conn.QueryRow(ctx, string(of)).Scan(&at.Nodename, &at.Nodeport)
 		_ = conn.Close(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.last = net.JoinHostPort(at.Nodename, strconv.Itoa(int(at.Nodeport)))
+		c.last[of] = net.JoinHostPort(at.Nodename, strconv.Itoa(int(at.Nodeport)))
 	}
-	return c.last
+	return c.last[of]
 }
 
 // Direct is the URL that leads straight to the tables: for programs that know nothing of cells.
@@ -90,7 +124,7 @@ func Direct(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	u.Host = cmp.Or(s.cell.place(ctx), u.Host)
+	u.Host = cmp.Or(s.cell.place(ctx, tables), u.Host)
 	query := u.Query()
 	query.Del(CellMark)
 	u.RawQuery = query.Encode()
@@ -102,7 +136,7 @@ func (d *DB) Place(ctx context.Context) string {
 	if d.sessions.cell == nil {
 		return ""
 	}
-	return d.sessions.cell.place(ctx)
+	return d.sessions.cell.place(ctx, tables)
 }
 
 // IsCell tells whether the URL says that the database is a cell's.
@@ -114,7 +148,9 @@ func (s sessions) forSteps() sessions {
 	if s.cell == nil {
 		return s
 	}
-	return sessions{s.cell.nodes, map[string]string{
+	nodes := s.cell.nodes.Copy()
+	s.cell.lead(nodes.ConnConfig, coordinator)
+	return sessions{nodes, map[string]string{
 		"search_path": "cell", "check_function_bodies": "off", "citus.propagate_set_commands": "local",
 	}, new(atomic.Pointer[string]), nil}
 }

@@ -20,6 +20,26 @@ func (q *Queries) CellArrive(ctx context.Context) error {
 	return err
 }
 
+const CellCoordinator = `-- name: CellCoordinator :one
+SELECT nodename, nodeport
+FROM pg_dist_node
+WHERE groupid = 0
+  AND noderole = 'primary'
+`
+
+type CellCoordinatorRow struct {
+	Nodename string
+	Nodeport int32
+}
+
+// The node that makes and changes the tables of all. Any node can tell.
+func (q *Queries) CellCoordinator(ctx context.Context) (CellCoordinatorRow, error) {
+	row := q.db.QueryRow(ctx, CellCoordinator)
+	var i CellCoordinatorRow
+	err := row.Scan(&i.Nodename, &i.Nodeport)
+	return i, err
+}
+
 const CellIs = `-- name: CellIs :one
 
 SELECT (to_regnamespace('cell') IS NOT NULL)::boolean AS is_cell

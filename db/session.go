@@ -49,7 +49,7 @@ func newSessions(url string, o Options) (sessions, error) {
 		dead = min(dead, leaveAfter)
 	}
 	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
+		cfg.ConnectTimeout = connectTimeout
 		if several { // each connection may wait so long for each host that hangs, or is not there
 			cfg.ConnectTimeout, dial = 2*time.Second, time.Second
 		}
@@ -66,6 +66,9 @@ func newSessions(url string, o Options) (sessions, error) {
 	err = s.lookForCell()
 	return s, err
 }
+
+// connectTimeout is how long a connection may take to be made.
+const connectTimeout = 5 * time.Second
 
 // pool makes a pool whose connections have more settings.
 func (s sessions) pool(ctx context.Context, size int, settings map[string]string, use ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {

@@ -116,6 +116,9 @@ const noTLS = "server refused TLS connection"
 
 func connectSentence(e *pgconn.ConnectError) string {
 	at := hostsOf(e.Config)
+	if node, is := errors.AsType[*placeError](e); is {
+		at = node.place
+	}
 	var unknown *net.DNSError
 	refused, is := errors.AsType[*pgconn.PgError](e)
 	switch {

@@ -13,6 +13,13 @@ JOIN pg_dist_placement AS p ON p.shardid = s.shardid
 JOIN pg_dist_node AS n      ON n.groupid = p.groupid AND n.noderole = 'primary'
 WHERE s.logicalrelid = to_regclass('cell.batches');
 
+-- name: CellCoordinator :one
+-- The node that makes and changes the tables of all. Any node can tell.
+SELECT nodename, nodeport
+FROM pg_dist_node
+WHERE groupid = 0
+  AND noderole = 'primary';
+
 -- name: CellArrive :exec
 -- Makes what a node needs to which the tables have come, unless it is there. Fails with SQLSTATE
 -- 57P03 on any other node.

@@ -23,8 +23,20 @@ type (
 		Name string `arg:""`
 		From string `required:"" placeholder:"URL"`
 	}
+	cellDropCmd struct {
+		Name string `arg:""`
+		confirmed
+	}
 	nodeAddCmd struct {
 		Node string `arg:""`
+	}
+	nodeReplaceCmd struct {
+		Old string `arg:""`
+		New string `arg:""`
+	}
+	nodeRemoveCmd struct {
+		Node string `arg:""`
+		To   string `placeholder:"HOST:PORT"`
 	}
 )
 
@@ -52,7 +64,21 @@ func (c *cellAddCmd) check(g globals) faults {
 func (*cellListCmd) check(g globals) faults   { return checkCluster(g, "") }
 func (c *cellMoveCmd) check(g globals) faults { return checkCluster(g, c.Name, c.To) }
 func (c *cellFillCmd) check(g globals) faults { return checkCluster(g, c.Name) }
+func (c *cellDropCmd) check(g globals) faults { return checkCluster(g, c.Name) }
 func (c *nodeAddCmd) check(g globals) faults  { return checkCluster(g, "", c.Node) }
+
+func (c *nodeReplaceCmd) check(g globals) faults {
+	f := checkCluster(g, "", c.Old, c.New)
+	f.when(c.Old == c.New, "%s cannot be replaced by itself: name the standby that was promoted", c.Old)
+	return f
+}
+
+func (c *nodeRemoveCmd) check(g globals) faults {
+	if c.To == "" {
+		return checkCluster(g, "", c.Node)
+	}
+	return checkCluster(g, "", c.Node, c.To)
+}
 
 // withCluster runs f on the cluster whose coordinator the flags name.
 func (p *program) withCluster(f func(c *cells.Cluster) error) error {
@@ -60,7 +86,7 @@ func (p *program) withCluster(f func(c *cells.Cluster) error) error {
 	if err != nil {
 		return err
 	}
-	return p.ofDatabase(f(cluster))
+	return f(cluster) // what does not answer is named, and need not be the coordinator
 }
 
 func (c *cellAddCmd) run(ctx context.Context, p *program) error {
@@ -101,5 +127,35 @@ func (c *nodeAddCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *cells.Cluster) error {
 		node, _ := cells.ParseNode(c.Node)
 		return p.done(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
+	})
+}
+
+func (c *cellDropCmd) run(ctx context.Context, p *program) error {
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		asks := fmt.Sprintf("The cell %s, with all that was counted in it, will be dropped on all nodes.", c.Name)
+		if err := c.ask(p, asks, c.Name); err != nil {
+			return err
+		}
+		return p.done(cluster.DropCell(ctx, c.Name), "dropped the cell %s", c.Name)
+	})
+}
+
+func (c *nodeReplaceCmd) run(ctx context.Context, p *program) error {
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		old, _ := cells.ParseNode(c.Old)
+		by, _ := cells.ParseNode(c.New)
+		behind, err := cluster.ReplaceNode(ctx, old, by)
+		for _, node := range behind {
+			fmt.Fprintf(p.stderr, "%v does not know of it yet. It is told once it answers; until then no day is made, and nothing moves.\n", node)
+		}
+		return p.done(err, "%v is in the place of %v", by, old)
+	})
+}
+
+func (c *nodeRemoveCmd) run(ctx context.Context, p *program) error {
+	return p.withCluster(func(cluster *cells.Cluster) error {
+		node, _ := cells.ParseNode(c.Node)
+		to, _ := cells.ParseNode(c.To)
+		return p.done(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
 	})
 }

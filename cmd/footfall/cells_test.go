@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -185,6 +186,17 @@ func TestCellsRefuse(t *testing.T) {
 	well(t, "app", "add", "demo", "--site=blog.example", "--visitor=address", "--database-url="+blogs)
 	_, err := dbtest.Connect(t, home).Exec(t.Context(), `CREATE ROLE weak LOGIN`)
 	require.NoError(t, err)
+	at, _, _ := strings.Cut(cluster.Node(0), ":")
+	for _, host := range []string{"127.0.0.9", at} {
+		_, err := dbtest.Connect(t, home).Exec(t.Context(), `ALTER DATABASE postgres SET citus.local_hostname = '`+host+`'`)
+		require.NoError(t, err)
+		if r := footfall(t, "cell", "add", "blogs", "--database-url="+home); host == "127.0.0.9" {
+			assert.Contains(t, r.stderr, cluster.Node(0)+" does not reach itself at 127.0.0.9:5433, where Citus looks for it: type there, as a "+
+				"superuser, ALTER SYSTEM SET citus.local_hostname = '"+at+"'; SELECT pg_reload_conf();")
+		} else {
+			assert.Zero(t, r.code)
+		}
+	}
 	weak, nobody := strings.Replace(home, "footfall@", "weak@", 1), "127.0.0.1:1"
 	on := func(url string) string { return url + "&cell=on" }
 	for _, c := range []struct{ url, command, says string }{
@@ -207,6 +219,11 @@ func TestCellsRefuse(t *testing.T) {
 		{strings.Replace(blogs, "footfall@", "weak@", 1), "app list", "make it a member of footfall_app"},
 		{strings.Replace(blogs, "cell=on", "cell=yes", 1), "app list", "cell=yes is not a setting: write cell=on for a cell, or leave it out"},
 		{strings.Replace(blogs, cluster.Node(0), nobody, 1), "app list", "nothing answers at " + nobody},
+		{home, "cell node replace " + nobody + " " + nobody, nobody + " cannot be replaced by itself"},
+		{home, "cell node replace " + nobody + " 127.0.0.1:2", nobody + " is no node of this cluster"},
+		{home, "cell node remove " + nobody, nobody + " is no node of this cluster"},
+		{home, "cell drop shop --yes", "there is no cell shop"},
+		{strings.Replace(home, cluster.Node(0), cluster.Node(0)+","+nobody, 1), "cell list", "write where the other nodes find the coordinator"},
 		{strings.Replace(blogs, "blogs", "shop", 1), "app list", "the server has no such database"},
 		{strings.Replace(blogs, "cell=on&", "", 1), "migrate up",
 			"this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
@@ -225,6 +242,130 @@ func TestCellsRefuse(t *testing.T) {
 	// A node alone has the tables twice, of which a dump has one.
 	again := restoredAs(t, cluster, "blogs", "again")
 	assert.Equal(t, []string{"again", "blog", "demo"}, dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
+}
+
+// TestCellsReplace kills a node under load, promotes its standby, and puts that in its place: with a
+// command that is killed half-way, and typed twice then. Then it removes that one, and does the same to
+// the coordinator, without which services start meanwhile, and drops a cell.
+func TestCellsReplace(t *testing.T) {
+	t.Parallel()
+	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 3)}
+	c.home = "--database-url=" + c.cluster.Home()
+	for n := range 2 {
+		well(t, "cell", "node", "add", c.cluster.Node(1+n), c.home)
+	}
+	c.add(0)
+	c.add(1)
+	cell, other := c.cells[0], c.cells[1]
+	var clients sync.WaitGroup
+	ctx, end := context.WithTimeout(context.Background(), crashPatience)
+	defer end()
+	for _, cell := range c.cells {
+		cell.ctx, cell.visits = ctx, 1<<40
+		for range cellClients {
+			clients.Go(cell.client)
+		}
+		clients.Go(cell.reader)
+	}
+	goOn := func() {
+		for _, cell := range c.cells {
+			cell.awaitAnswers(cell.answered.Load() + cellClients + 100)
+		}
+	}
+	refused := func(says string, args ...string) {
+		r := footfall(t, append(args, c.home)...)
+		assert.Equal(t, exitFailed, r.code, args)
+		assert.Contains(t, r.stderr, says)
+	}
+
+	old, standby := 1, c.cluster.Follow(1)
+	goOn()
+	replace := []string{"cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(standby)}
+	refused(c.cluster.Node(old)+" answers, and visits may be counted there still, which would be lost: stop it first", replace...)
+	refused(c.cluster.Node(standby)+" is a standby still: promote it first", replace...)
+	refused(c.cluster.Node(2)+" is a node of its own", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
+	c.cluster.Kill(old)
+	killed := time.Now()
+	c.cluster.Promote(standby)
+	c.killedHalfWay(append(replace, c.home), other, standby)
+	for range 2 {
+		assert.Contains(t, well(t, append(replace, c.home)...), c.cluster.Node(standby)+" is in the place of "+c.cluster.Node(old))
+	}
+	cell.awaitAnswers(cell.answered.Load() + cellClients + 100)
+	t.Logf("counts again after %.1f s", time.Since(killed).Seconds())
+	other.awaitAnswers(other.answered.Load() + 100)
+	for _, at := range []int{0, 2, standby} {
+		for _, database := range []string{"postgres", "footfall_c0", "footfall_c1"} {
+			assert.ElementsMatch(t, []string{c.cluster.Node(0), c.cluster.Node(2), c.cluster.Node(standby)}, dbtest.Column[string](t,
+				dbtest.Connect(t, c.cluster.URL(at, database)), `SELECT concat(nodename, ':', nodeport) FROM pg_dist_node`), "%s at %d", database, at)
+		}
+	}
+	c.cluster.Start(old)
+	refused(c.cluster.Node(old)+" has had tables of it", "cell", "node", "add", c.cluster.Node(old))
+	c.cluster.Kill(old) // it would tell services that are started now what is true no more
+	refused(c.cluster.Node(standby)+" has cells: c0: move them", "cell", "node", "remove", c.cluster.Node(standby))
+	refused("is the coordinator", "cell", "node", "remove", c.cluster.Node(0))
+	well(t, "cell", "node", "remove", c.cluster.Node(standby), "--to", c.cluster.Node(2), c.home)
+	well(t, "cell", "node", "add", c.cluster.Node(standby), c.home)
+	goOn()
+
+	standby = c.cluster.Follow(0)
+	c.cluster.Kill(0)
+	start(t, "--database-url="+other.address).awaitReady()
+	c.cluster.Promote(standby)
+	c.home = "--database-url=" + c.cluster.URL(standby, "postgres")
+	well(t, "cell", "node", "replace", c.cluster.Node(0), c.cluster.Node(standby), c.home)
+	refused("services that run count in these tables (3): stop them first", "cell", "drop", "c1", "--yes")
+	goOn()
+	end()
+	clients.Wait()
+	for _, cell := range c.cells {
+		cell.ctx = context.Background()
+		assert.Positive(t, cell.reads.Load())
+		assert.Contains(t, well(t, "verify", "--database-url="+cell.address), "0 violations")
+		t.Logf("cell %s: %d visits answered, %d failed %v: %s", cell.name, cell.answered.Load(), cell.failed.Load(), cell.statuses,
+			cell.compare())
+	}
+	fresh := strings.TrimSpace(well(t, "cell", "add", "fresh", c.home))
+	assert.Contains(t, fresh, c.cluster.Node(standby)+","+c.cluster.Node(2)+",")
+	refused("nothing was done: there is no terminal to ask at", "cell", "drop", "fresh")
+	well(t, "cell", "drop", "fresh", "--yes", c.home)
+	for _, at := range []int{standby, 2} {
+		assert.Equal(t, []string{"footfall_c0", "footfall_c1"}, dbtest.Column[string](t, dbtest.Connect(t, c.cluster.URL(at, "postgres")),
+			`SELECT datname FROM pg_database WHERE datname LIKE 'footfall\_%' ORDER BY 1`))
+	}
+}
+
+// killedHalfWay kills a command that puts a node in the place of another one, when it has done so in one
+// cell's database and not in that of another.
+func (c *movingCells) killedHalfWay(args []string, other *movingCell, by int) {
+	t := c.t
+	t.Helper()
+	database := "footfall_" + other.name
+	hold := dbtest.Connect(t, c.cluster.URL(0, database))
+	tx, err := hold.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE pg_dist_node IN SHARE MODE`)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = environment()
+	require.NoError(t, cmd.Start())
+	home := dbtest.Connect(t, c.cluster.Home())
+	eventually(t, "it waits", func() bool {
+		return dbtest.Column[int](t, home, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = '`+database+`' AND wait_event_type = 'Lock' AND query LIKE '%citus_update_node%'`)[0] > 0
+	})
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	eventually(t, "what it asked for last has ended", func() bool {
+		return dbtest.Column[int](t, home, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = '`+database+`' AND wait_event_type = 'Lock'`)[0] == 0
+	})
+	require.NoError(t, tx.Rollback(t.Context()))
+	for n, known := range []int{1, 0} {
+		assert.Equal(t, []int{known}, dbtest.Column[int](t, dbtest.Connect(t, c.cluster.URL(0, "footfall_"+c.cells[n].name)),
+			`SELECT count(*) FROM pg_dist_node WHERE concat(nodename, ':', nodeport) = '`+c.cluster.Node(by)+`'`))
+	}
 }
 
 // reader asks for the numbers of a site, which must not be behind what was answered before.

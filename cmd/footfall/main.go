@@ -151,8 +151,11 @@ type commandLine struct {
 		List cellListCmd `cmd:""`
 		Move cellMoveCmd `cmd:""`
 		Fill cellFillCmd `cmd:""`
+		Drop cellDropCmd `cmd:""`
 		Node struct {
-			Add nodeAddCmd `cmd:""`
+			Add     nodeAddCmd     `cmd:""`
+			Replace nodeReplaceCmd `cmd:""`
+			Remove  nodeRemoveCmd  `cmd:""`
 		} `cmd:""`
 	} `cmd:""`
 	Psql    psqlCmd    `cmd:""`

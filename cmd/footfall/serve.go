@@ -327,7 +327,11 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	var err error
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
-	} else {
+	}
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell goes on without its coordinator, as it is
+		if away {
+			p.log.Warn("--migrate: steps of the schema are taken by the coordinator", "error", db.Sentence(err))
+		}
 		err = d.CheckSchema(ctx)
 	}
 	if len(applied) > 0 {

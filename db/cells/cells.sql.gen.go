@@ -67,6 +67,41 @@ func (q *Queries) ClusterBegin(ctx context.Context, arg ClusterBeginParams) erro
 	return err
 }
 
+const clusterBehind = `-- name: ClusterBehind :many
+SELECT nodename, nodeport
+FROM pg_dist_node
+WHERE noderole = 'primary'
+  AND NOT metadatasynced
+ORDER BY groupid
+`
+
+type ClusterBehindRow struct {
+	Nodename string
+	Nodeport int32
+}
+
+// The nodes that do not know yet what has become of others. They are told within some seconds, once
+// they answer.
+func (q *Queries) ClusterBehind(ctx context.Context) ([]ClusterBehindRow, error) {
+	rows, err := q.db.Query(ctx, clusterBehind)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClusterBehindRow
+	for rows.Next() {
+		var i ClusterBehindRow
+		if err := rows.Scan(&i.Nodename, &i.Nodeport); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const clusterJoin = `-- name: ClusterJoin :exec
 SELECT citus_add_node($1::text, $2::integer)
 `
@@ -83,18 +118,21 @@ func (q *Queries) ClusterJoin(ctx context.Context, arg ClusterJoinParams) error 
 }
 
 const clusterNodes = `-- name: ClusterNodes :many
-SELECT nodename, nodeport
-FROM pg_dist_node
-WHERE noderole = 'primary'
-ORDER BY groupid
+SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here
+FROM pg_dist_node AS n
+CROSS JOIN pg_dist_local_group AS l
+WHERE n.noderole = 'primary'
+ORDER BY n.groupid
 `
 
 type ClusterNodesRow struct {
+	Nodeid   int32
 	Nodename string
 	Nodeport int32
+	IsHere   bool
 }
 
-// The nodes that this database knows of, the coordinator first.
+// The nodes that this database knows of, the coordinator first, and whether each is this one.
 func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 	rows, err := q.db.Query(ctx, clusterNodes)
 	if err != nil {
@@ -104,7 +142,51 @@ func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 	var items []ClusterNodesRow
 	for rows.Next() {
 		var i ClusterNodesRow
-		if err := rows.Scan(&i.Nodename, &i.Nodeport); err != nil {
+		if err := rows.Scan(
+			&i.Nodeid,
+			&i.Nodename,
+			&i.Nodeport,
+			&i.IsHere,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const clusterUnreached = `-- name: ClusterUnreached :many
+SELECT from_nodename::text AS from_host, from_nodeport::integer AS from_port, to_nodename::text AS to_host, to_nodeport::integer AS to_port
+FROM citus_check_cluster_node_health()
+WHERE result IS NOT TRUE
+`
+
+type ClusterUnreachedRow struct {
+	FromHost string
+	FromPort int32
+	ToHost   string
+	ToPort   int32
+}
+
+// Which node cannot connect to which, on the coordinator.
+func (q *Queries) ClusterUnreached(ctx context.Context) ([]ClusterUnreachedRow, error) {
+	rows, err := q.db.Query(ctx, clusterUnreached)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClusterUnreachedRow
+	for rows.Next() {
+		var i ClusterUnreachedRow
+		if err := rows.Scan(
+			&i.FromHost,
+			&i.FromPort,
+			&i.ToHost,
+			&i.ToPort,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -226,4 +308,75 @@ func (q *Queries) FillTables(ctx context.Context) ([]FillTablesRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const nodeForget = `-- name: NodeForget :exec
+DELETE FROM pg_dist_cleanup
+WHERE node_group_id IN (
+    SELECT groupid
+    FROM pg_dist_node
+    WHERE nodeid = $1
+)
+`
+
+// Forgets what moves have left behind on a node. It comes before its removal: what could not be cleared
+// away any more would keep all from moving.
+func (q *Queries) NodeForget(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, nodeForget, id)
+	return err
+}
+
+const nodeItself = `-- name: NodeItself :one
+SELECT current_setting('citus.local_hostname')::text AS host,
+       current_setting('port')::integer              AS port,
+       citus_check_connection_to_node(current_setting('citus.local_hostname'), current_setting('port')::integer)::boolean AS connects,
+       pg_is_in_recovery()                           AS is_standby
+`
+
+type NodeItselfRow struct {
+	Host      string
+	Port      int32
+	Connects  bool
+	IsStandby bool
+}
+
+// Where this node connects to itself, whether it can, and whether it is a standby.
+func (q *Queries) NodeItself(ctx context.Context) (NodeItselfRow, error) {
+	row := q.db.QueryRow(ctx, nodeItself)
+	var i NodeItselfRow
+	err := row.Scan(
+		&i.Host,
+		&i.Port,
+		&i.Connects,
+		&i.IsStandby,
+	)
+	return i, err
+}
+
+const nodeRemove = `-- name: NodeRemove :exec
+SELECT citus_remove_node(nodename, nodeport)
+FROM pg_dist_node
+WHERE nodeid = $1
+`
+
+// Takes a node out that has no tables.
+func (q *Queries) NodeRemove(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, nodeRemove, id)
+	return err
+}
+
+const nodeReplace = `-- name: NodeReplace :exec
+SELECT citus_update_node($1::integer, $2::text, $3::integer, true, 5000)
+`
+
+type NodeReplaceParams struct {
+	ID   int32
+	Host string
+	Port int32
+}
+
+// Says that what a node had is elsewhere, whoever works with it.
+func (q *Queries) NodeReplace(ctx context.Context, arg NodeReplaceParams) error {
+	_, err := q.db.Exec(ctx, nodeReplace, arg.ID, arg.Host, arg.Port)
+	return err
 }

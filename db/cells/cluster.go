@@ -42,7 +42,7 @@ func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	defer d.Close()
 	at, err := url.Parse(text)
 	switch {
-	case err != nil || at.Scheme != "postgres" && at.Scheme != "postgresql" || at.Port() == "":
+	case err != nil || at.Scheme != "postgres" && at.Scheme != "postgresql" || at.Port() == "" || strings.Contains(at.Host, ","):
 		return nil, errors.New("database url: write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres")
 	case d.IsCell() || strings.HasPrefix(at.Path, "/"+databasePrefix):
 		return nil, errors.New("database url: this is one cell of the cluster: name the coordinator by a database that is no cell's, " +
@@ -58,10 +58,14 @@ func (c *Cluster) url(at Node, database string) string {
 	return u.String()
 }
 
-// cellURL is how a service connects to a cell.
-func (c *Cluster) cellURL(name string) string {
+// cellURL is how a service connects to a cell: by any node, the coordinator first.
+func (c *Cluster) cellURL(name string, nodes []Node) string {
 	u := *c.at
-	u.Path = "/" + databasePrefix + name
+	hosts := make([]string, len(nodes))
+	for i, node := range nodes {
+		hosts[i] = node.String()
+	}
+	u.Host, u.Path = strings.Join(hosts, ","), "/"+databasePrefix+name
 	query := u.Query()
 	query.Set(db.CellMark, "on")
 	u.RawQuery = query.Encode()
@@ -123,7 +127,10 @@ func (c *Cluster) nodes(ctx context.Context) (nodes []Node, err error) {
 	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
 		rows, err := q.ClusterNodes(ctx)
 		for _, row := range rows {
-			nodes = append(nodes, Node{row.Nodename, row.Nodeport})
+			nodes = append(nodes, row.node())
+		}
+		if len(rows) > 0 && !rows[0].IsHere {
+			err = fmt.Errorf("database url: %v is not the coordinator of its cluster: that is %v", c.coordinator(), nodes[0])
 		}
 		return err
 	})
@@ -142,7 +149,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 		}
 		for i, node := range nodes {
 			switch {
-			case slices.Contains(there, ClusterNodesRow{node.Host, node.Port}):
+			case find(there, node) >= 0:
 			case i == 0:
 				err = q.ClusterBegin(ctx, ClusterBeginParams(node))
 			default:
@@ -169,7 +176,7 @@ func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 }
 
 // open opens a cell.
-func (c *Cluster) open(ctx context.Context, name string) (*db.DB, error) {
+func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, error) {
 	databases, err := c.databases(ctx)
 	switch {
 	case err != nil:
@@ -177,7 +184,7 @@ func (c *Cluster) open(ctx context.Context, name string) (*db.DB, error) {
 	case !slices.Contains(databases, databasePrefix+name):
 		return nil, fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", name)
 	}
-	return db.Open(ctx, c.cellURL(name), c.options)
+	return db.Open(ctx, c.cellURL(name, nodes), c.options)
 }
 
 // AddNode lets a server be one of the cluster. What fails is done when this is called again.
@@ -188,6 +195,9 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	}
 	databases, err := c.databases(ctx)
 	if err != nil {
+		return err
+	}
+	if err := c.mayJoin(ctx, node); err != nil {
 		return err
 	}
 	if !slices.Contains(nodes, node) {
@@ -201,7 +211,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 			return err
 		}
 	}
-	return nil
+	return c.checkNodes(ctx, nodes)
 }
 
 // AddCell makes a cell, with its tables on a node, or on any. What fails is done when this is called
@@ -214,14 +224,17 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if on != (Node{}) && !slices.Contains(nodes, on) {
 		return cell, unknownNode(on, nodes)
 	}
+	if err := c.join(ctx, c.home(), nodes); err != nil {
+		return cell, err
+	}
+	if err := c.checkNodes(ctx, nodes); err != nil {
+		return cell, err
+	}
 	database := databasePrefix + name
 	for _, node := range nodes {
 		if err := c.make(ctx, node, database); err != nil {
 			return cell, err
 		}
-	}
-	if err := c.join(ctx, c.home(), nodes); err != nil {
-		return cell, err
 	}
 	if err := c.join(ctx, database, nodes); err != nil {
 		return cell, err
@@ -229,7 +242,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error { return q.CellMake(ctx) }); err != nil {
 		return cell, err
 	}
-	d, err := db.Open(ctx, c.cellURL(name), c.options)
+	d, err := db.Open(ctx, c.cellURL(name, nodes), c.options)
 	if err != nil {
 		return cell, err
 	}
@@ -240,7 +253,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if on != (Node{}) {
 		return c.MoveCell(ctx, name, on)
 	}
-	return Cell{name, c.cellURL(name), d.Place(ctx)}, nil
+	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, nil
 }
 
 func unknownNode(node Node, nodes []Node) error {
@@ -249,14 +262,18 @@ func unknownNode(node Node, nodes []Node) error {
 
 // Cells lists the cells of the cluster.
 func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	databases, err := c.databases(ctx)
 	for _, database := range databases {
 		name := strings.TrimPrefix(database, databasePrefix)
-		d, err := db.Open(ctx, c.cellURL(name), c.options)
+		d, err := db.Open(ctx, c.cellURL(name, nodes), c.options)
 		if err != nil {
 			return nil, err
 		}
-		cells = append(cells, Cell{name, c.cellURL(name), d.Place(ctx)})
+		cells = append(cells, Cell{name, c.cellURL(name, nodes), d.Place(ctx)})
 		d.Close()
 	}
 	return cells, err
@@ -271,7 +288,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	if !slices.Contains(nodes, to) {
 		return cell, unknownNode(to, nodes)
 	}
-	d, err := c.open(ctx, name)
+	d, err := c.open(ctx, name, nodes)
 	if err != nil {
 		return cell, err
 	}
@@ -284,7 +301,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	if err == nil {
 		err = d.Ping(ctx) // which arrives, so that services need not be the first
 	}
-	return Cell{name, c.cellURL(name), d.Place(ctx)}, err
+	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, err
 }
 
 // Node is where a server of a cluster listens.

@@ -19,7 +19,11 @@ func (c *Cluster) FillCell(ctx context.Context, name, from string) error {
 		return fmt.Errorf("what is to be copied: %w", err)
 	}
 	defer source.Close()
-	target, err := c.open(ctx, name)
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	target, err := c.open(ctx, name, nodes)
 	if err != nil {
 		return err
 	}

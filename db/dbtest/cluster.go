@@ -3,6 +3,7 @@ package dbtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,30 +34,69 @@ func NewCluster(t testing.TB, size int) *Cluster {
 	}
 	c := &Cluster{t: t}
 	for range size {
-		c.nodes = append(c.nodes, &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
-			rand.IntN(254))}) //nolint:gosec // any
-		c.Start(len(c.nodes) - 1)
+		c.Start(c.add())
 	}
 	t.Cleanup(func() { stopAll(t, c.nodes) })
 	return c
 }
 
-// Start starts a server, which was killed or never ran.
+func (c *Cluster) add() int {
+	c.nodes = append(c.nodes, &node{dir: OwnDir(c.t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
+		rand.IntN(254))}) //nolint:gosec // any
+	return len(c.nodes) - 1
+}
+
+// Follow starts a synchronous standby of a server, for which commits wait from now on.
+func (c *Cluster) Follow(i int) (standby int) {
+	c.t.Helper()
+	standby = c.add()
+	c.nodes[standby].copyOf(c.t, os.Getenv(EnvCitus), c.nodes[i])
+	c.start(standby, map[string]string{"primary_conninfo": c.nodes[i].source(c.t)})
+	c.nodes[i].followed = true
+	conn := Connect(c.t, c.URL(i, "postgres"))
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"} {
+		_, err := conn.Exec(context.Background(), sql)
+		require.NoError(c.t, err)
+	}
+	require.Eventually(c.t, func() bool {
+		return len(Column[int32](c.t, conn, `SELECT pid FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`)) > 0
+	}, Patience, Tick)
+	return standby
+}
+
+// Promote makes a server of its own of a standby.
+func (c *Cluster) Promote(i int) {
+	c.t.Helper()
+	require.Equal(c.t, []bool{true}, Column[bool](c.t, Connect(c.t, c.URL(i, "postgres")), `SELECT pg_promote(true, 240)`))
+}
+
+// Start starts a server, which was killed or never ran, and waits for no standby.
 func (c *Cluster) Start(i int) {
+	c.t.Helper()
+	var alone map[string]string
+	if c.nodes[i].followed {
+		alone = map[string]string{"synchronous_standby_names": ""}
+	}
+	c.start(i, alone)
+}
+
+func (c *Cluster) start(i int, more map[string]string) {
 	c.t.Helper()
 	n := c.nodes[i]
 	trust := filepath.Join(n.dir, "trust") // nodes connect to each other
-	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nhost all all 127.0.0.0/8 trust\n"),
+	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nlocal replication all trust\nhost all all 127.0.0.0/8 trust\n"),
 		0o644)) //nolint:gosec // the server's user reads it
+	settings := map[string]string{
+		"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical",
+		"max_prepared_transactions": "100",
+		"max_worker_processes":      "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150",
+		"shared_buffers": "64MB",
+		"fsync":          "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer",
+		"citus.local_hostname": n.host,
+	}
+	maps.Copy(settings, more)
 	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: os.Getenv(EnvCitus), Wait: patience,
-		Settings: map[string]string{
-			"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical",
-			"max_prepared_transactions": "100",
-			"max_worker_processes":      "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150",
-			"shared_buffers": "64MB",
-			"fsync":          "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer",
-			"citus.local_hostname": n.host,
-		}})
+		Settings: settings})
 	require.NoError(c.t, err)
 	n.server = server
 }

@@ -32,9 +32,10 @@ type Pair struct {
 
 // node is a server of a pair.
 type node struct {
-	dir    string
-	host   string // which nobody else has
-	server *embedded.Server
+	dir      string
+	host     string // which nobody else has
+	server   *embedded.Server
+	followed bool // by a standby, for which its commits wait
 }
 
 func (n *node) cluster() string { return filepath.Join(n.dir, "postgres") }
@@ -67,37 +68,43 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	if synchronous {
 		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // once there is one
 	}
-	owner, err := os.Stat(first.cluster())
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(second.cluster(), 0o700))
-	require.NoError(t, os.Chown(second.cluster(), int(owner.Sys().(*syscall.Stat_t).Uid), int(owner.Sys().(*syscall.Stat_t).Gid)))
-	p.run(second, "pg_basebackup", "--dbname="+p.source(first), "--pgdata="+second.cluster(), "--checkpoint=fast", "--wal-method=stream",
-		"--no-sync")
+	second.copyOf(t, bin, first)
 	p.follow(second, first)
 	p.Exec("SELECT pg_reload_conf()")
 	p.AwaitStandby()
 	return p
 }
 
+// copyOf makes a copy of a server that runs, which is to follow it.
+func (n *node) copyOf(t testing.TB, bin string, of *node) {
+	t.Helper()
+	owner, err := os.Stat(of.cluster())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(n.cluster(), 0o700))
+	require.NoError(t, os.Chown(n.cluster(), int(owner.Sys().(*syscall.Stat_t).Uid), int(owner.Sys().(*syscall.Stat_t).Gid)))
+	n.run(t, bin, "pg_basebackup", "--dbname="+of.source(t), "--pgdata="+n.cluster(), "--checkpoint=fast", "--wal-method=stream", "--no-sync")
+	require.NoError(t, os.WriteFile(filepath.Join(n.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
+}
+
 // source is how a program or a standby connects to a server, as its operating system's user.
-func (p *Pair) source(of *node) string {
-	u, err := url.Parse(of.server.URL())
-	require.NoError(p.t, err)
+func (n *node) source(t testing.TB) string {
+	u, err := url.Parse(n.server.URL())
+	require.NoError(t, err)
 	return fmt.Sprintf("host=%s port=%d user=footfall dbname=postgres", u.Query().Get("host"), embedded.Port)
 }
 
 // run runs one of PostgreSQL's programs as the user of a server.
-func (p *Pair) run(as *node, program string, args ...string) {
-	p.t.Helper()
-	owner, err := os.Stat(as.cluster())
-	require.NoError(p.t, err)
-	cmd := exec.Command(filepath.Join(p.bin, program), args...)
+func (n *node) run(t testing.TB, bin, program string, args ...string) {
+	t.Helper()
+	owner, err := os.Stat(n.cluster())
+	require.NoError(t, err)
+	cmd := exec.Command(filepath.Join(bin, program), args...)
 	cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 	if user := owner.Sys().(*syscall.Stat_t); os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid}}
 	}
 	output, err := cmd.CombinedOutput()
-	require.NoError(p.t, err, "%s: %s", program, output)
+	require.NoError(t, err, "%s: %s", program, output)
 }
 
 func (p *Pair) start(n *node, more map[string]string) {
@@ -118,7 +125,7 @@ func (p *Pair) start(n *node, more map[string]string) {
 func (p *Pair) follow(standby, of *node) {
 	p.t.Helper()
 	require.NoError(p.t, os.WriteFile(filepath.Join(standby.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
-	p.start(standby, map[string]string{"primary_conninfo": p.source(of)})
+	p.start(standby, map[string]string{"primary_conninfo": of.source(p.t)})
 }
 
 // URL leads to the servers of the pair by their addresses, that of the first one before the other,
@@ -263,7 +270,7 @@ func (p *Pair) Rejoin() {
 	standby, primary := p.nodes[1-p.primary], p.nodes[p.primary]
 	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // it was no standby
 		p.Exec("CHECKPOINT") // by which pg_rewind finds the new timeline, before PostgreSQL 16
-		p.run(standby, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+p.source(primary), "--no-sync")
+		standby.run(p.t, p.bin, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+primary.source(p.t), "--no-sync")
 	}
 	p.follow(standby, primary)
 	p.AwaitStandby()

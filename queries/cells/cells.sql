@@ -10,11 +10,27 @@ CREATE SCHEMA IF NOT EXISTS cell;
 SELECT citus_schema_move('cell'::regnamespace, @host::text, @port::integer, 'force_logical');
 
 -- name: ClusterNodes :many
--- The nodes that this database knows of, the coordinator first.
+-- The nodes that this database knows of, the coordinator first, and whether each is this one.
+SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here
+FROM pg_dist_node AS n
+CROSS JOIN pg_dist_local_group AS l
+WHERE n.noderole = 'primary'
+ORDER BY n.groupid;
+
+-- name: ClusterBehind :many
+-- The nodes that do not know yet what has become of others. They are told within some seconds, once
+-- they answer.
 SELECT nodename, nodeport
 FROM pg_dist_node
 WHERE noderole = 'primary'
+  AND NOT metadatasynced
 ORDER BY groupid;
+
+-- name: ClusterUnreached :many
+-- Which node cannot connect to which, on the coordinator.
+SELECT from_nodename::text AS from_host, from_nodeport::integer AS from_port, to_nodename::text AS to_host, to_nodeport::integer AS to_port
+FROM citus_check_cluster_node_health()
+WHERE result IS NOT TRUE;
 
 -- name: ClusterBegin :exec
 -- Says where the other nodes find this one, which becomes the coordinator.
@@ -23,6 +39,33 @@ SELECT citus_set_coordinator_host(@host::text, @port::integer);
 -- name: ClusterJoin :exec
 -- Adds a node, unless it is there.
 SELECT citus_add_node(@host::text, @port::integer);
+
+-- name: NodeReplace :exec
+-- Says that what a node had is elsewhere, whoever works with it.
+SELECT citus_update_node(@id::integer, @host::text, @port::integer, true, 5000);
+
+-- name: NodeForget :exec
+-- Forgets what moves have left behind on a node. It comes before its removal: what could not be cleared
+-- away any more would keep all from moving.
+DELETE FROM pg_dist_cleanup
+WHERE node_group_id IN (
+    SELECT groupid
+    FROM pg_dist_node
+    WHERE nodeid = @id
+);
+
+-- name: NodeRemove :exec
+-- Takes a node out that has no tables.
+SELECT citus_remove_node(nodename, nodeport)
+FROM pg_dist_node
+WHERE nodeid = @id;
+
+-- name: NodeItself :one
+-- Where this node connects to itself, whether it can, and whether it is a standby.
+SELECT current_setting('citus.local_hostname')::text AS host,
+       current_setting('port')::integer              AS port,
+       citus_check_connection_to_node(current_setting('citus.local_hostname'), current_setting('port')::integer)::boolean AS connects,
+       pg_is_in_recovery()                           AS is_standby;
 
 -- name: ClusterAlone :exec
 -- Lets the coordinator have tables.

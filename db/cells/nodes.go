@@ -1,0 +1,304 @@
+package cells
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"footfall/db"
+	"footfall/pause"
+)
+
+// everywhere runs f at the coordinator on the database of each cell, and last on the one that is asked
+// which nodes there are: so what failed half-way is begun again.
+func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
+	databases, err := c.databases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, database := range append(databases, c.home()) {
+		if err := c.make(ctx, c.coordinator(), database); err != nil { // a dump may have been restored there
+			return err
+		}
+		err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error {
+			there, err := q.ClusterNodes(ctx)
+			if err != nil {
+				return err
+			}
+			return f(database, there, q)
+		})
+		if err != nil {
+			return fmt.Errorf("in the database %s: %w", database, err)
+		}
+	}
+	return nil
+}
+
+func (r ClusterNodesRow) node() Node { return Node{r.Nodename, r.Nodeport} }
+
+// find returns which row is of a node; -1: none is.
+func find(there []ClusterNodesRow, node Node) int {
+	return slices.IndexFunc(there, func(row ClusterNodesRow) bool { return row.node() == node })
+}
+
+// ReplaceNode puts a server in the place of another one, whose copy it is: a standby that was promoted.
+// Services go on there. What fails is done when this is called again. It returns the nodes that have
+// not heard of it yet.
+func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) (behind []Node, err error) {
+	nodes, err := c.nodes(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(nodes, old) && slices.Contains(nodes, by):
+		return nil, fmt.Errorf("%v is a node of its own: move the cells of %v there with `footfall cell move`, or name a standby of it that "+
+			"was promoted", by, old)
+	case slices.Contains(nodes, old):
+		err = c.mayReplace(ctx, old, by)
+	case !slices.Contains(nodes, by):
+		return nil, unknownNode(old, nodes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = c.everywhere(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
+		if at := find(there, old); at >= 0 {
+			return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: by.Host, Port: by.Port})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.awaitNodes(ctx)
+}
+
+// mayReplace tells all that is wrong with putting a server in the place of another one.
+func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
+	var wrong []error
+	err := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
+		now, err := q.NodeItself(ctx)
+		if err == nil && !now.IsStandby {
+			wrong = append(wrong, fmt.Errorf("%v answers, and visits may be counted there still, which would be lost: stop it first", old))
+		}
+		return err
+	})
+	if err != nil && !db.IsConnect(err) {
+		wrong = append(wrong, err)
+	}
+	err = c.with(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
+		now, err := q.NodeItself(ctx)
+		switch {
+		case err != nil:
+		case now.IsStandby:
+			wrong = append(wrong, fmt.Errorf("%v is a standby still: promote it first, with pg_ctl promote or SELECT pg_promote()", by))
+		case !now.Connects:
+			wrong = append(wrong, notItself(by, now))
+		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(append(wrong, err)...)
+	}
+	err = c.everywhere(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
+		at := find(there, old)
+		if at < 0 {
+			return nil
+		}
+		return c.with(ctx, by, database, func(_ *pgx.Conn, q *Queries) error {
+			copied, err := q.ClusterNodes(ctx)
+			if err == nil && !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == there[at].Nodeid && row.IsHere }) {
+				err = fmt.Errorf("%v is no copy of %v", by, old)
+			}
+			return err
+		})
+	})
+	return errors.Join(append(wrong, err)...)
+}
+
+func notItself(node Node, now NodeItselfRow) error {
+	return fmt.Errorf("%v does not reach itself at %v, where Citus looks for it: type there, as a superuser, "+
+		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
+}
+
+// checkNodes tells which nodes cannot be worked with, and why.
+func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
+	var wrong []error
+	for _, node := range nodes {
+		err := c.with(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) error {
+			now, err := q.NodeItself(ctx)
+			if err == nil && !now.Connects {
+				err = notItself(node, now)
+			}
+			return err
+		})
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	return c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
+		unreached, err := q.ClusterUnreached(ctx)
+		for _, row := range unreached {
+			wrong = append(wrong, fmt.Errorf("%v cannot connect to %v: let it in there (pg_hba.conf), and give its server's user the "+
+				"password (~/.pgpass)", Node{row.FromHost, row.FromPort}, Node{row.ToHost, row.ToPort}))
+		}
+		return errors.Join(append(wrong, err)...)
+	})
+}
+
+// mayJoin returns an error where a server that is no node has tables of a cell, which are older than
+// those of another node.
+func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
+	var has []string
+	err = c.with(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
+		has, err = q.DatabasesLike(ctx, databasePrefix)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
+		if !slices.Contains(has, database) || find(there, node) >= 0 {
+			return nil
+		}
+		return c.with(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
+			is, err := db.New(conn).CellIs(ctx)
+			if is {
+				err = fmt.Errorf("%v has had tables of it, as a node that was replaced: make it a standby of the one in its place, or begin it "+
+					"anew with initdb", node)
+			}
+			return err
+		})
+	})
+}
+
+// awaitNodes waits until all nodes know which there are, and returns those that do not yet.
+func (c *Cluster) awaitNodes(ctx context.Context) (behind []Node, err error) {
+	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
+	defer cancel()
+	for {
+		behind = nil
+		err := c.everywhere(ctx, func(_ string, _ []ClusterNodesRow, q *Queries) error {
+			rows, err := q.ClusterBehind(ctx)
+			for _, row := range rows {
+				if node := (Node{row.Nodename, row.Nodeport}); !slices.Contains(behind, node) {
+					behind = append(behind, node)
+				}
+			}
+			return err
+		})
+		if err != nil || len(behind) == 0 || pause.For(ctx, nodesLook) != nil {
+			return behind, err
+		}
+	}
+}
+
+const (
+	nodesWithin = 15 * time.Second // Citus tells them each 5 s
+	nodesLook   = 200 * time.Millisecond
+)
+
+// RemoveNode takes a node out of the cluster, whose cells are moved to another one, if that is named.
+// What fails is done when this is called again.
+func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
+	nodes, err := c.nodes(ctx)
+	switch {
+	case err != nil:
+		return err
+	case !slices.Contains(nodes, node):
+		return unknownNode(node, nodes)
+	case node == nodes[0]:
+		return fmt.Errorf("%v is the coordinator, without which nothing is made or moved: it can be replaced by its standby", node)
+	case node == to:
+		return fmt.Errorf("%v is to be removed: move its cells to another node", node)
+	case to != (Node{}) && !slices.Contains(nodes, to):
+		return unknownNode(to, nodes)
+	}
+	cells, err := c.Cells(ctx)
+	if err != nil {
+		return err
+	}
+	cells = slices.DeleteFunc(cells, func(cell Cell) bool { return cell.Place != node.String() })
+	if len(cells) > 0 && to == (Node{}) {
+		var names []string
+		for _, cell := range cells {
+			names = append(names, cell.Name)
+		}
+		return fmt.Errorf("%v has cells: %s: move them with `footfall cell move`, or all to one node with --to", node, strings.Join(names, ", "))
+	}
+	for _, cell := range cells {
+		if _, err := c.MoveCell(ctx, cell.Name, to); err != nil {
+			return fmt.Errorf("move the cell %s: %w", cell.Name, err)
+		}
+	}
+	var left []string // databases that the node has in vain
+	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, q *Queries) error {
+		if database != c.home() {
+			left = append(left, database)
+		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // a machine that is gone for good has nothing
+			return err
+		}
+		at := find(there, node)
+		if at < 0 {
+			return nil
+		}
+		if err := q.NodeForget(ctx, there[at].Nodeid); err != nil {
+			return err
+		}
+		return q.NodeRemove(ctx, there[at].Nodeid)
+	})
+}
+
+// dropAt drops databases on a node, whoever is connected to them.
+func (c *Cluster) dropAt(ctx context.Context, node Node, databases []string) error {
+	return c.with(ctx, node, "postgres", func(conn *pgx.Conn, _ *Queries) error {
+		for _, database := range databases {
+			if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+" WITH (FORCE)"); err != nil {
+				return fmt.Errorf("drop the database %s at %v: %w", database, node, err)
+			}
+		}
+		return nil
+	})
+}
+
+// DropCell drops a cell with all that was counted in it, on all nodes, which must answer. What fails is
+// done when this is called again.
+func (c *Cluster) DropCell(ctx context.Context, name string) error {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := c.open(ctx, name, nodes)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var wrong []error
+	for _, node := range nodes {
+		wrong = append(wrong, c.with(ctx, node, "postgres", func(*pgx.Conn, *Queries) error { return nil }))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return fmt.Errorf("nothing was dropped: %w", err)
+	}
+	if conn, err := d.Connect(ctx); err == nil { // or its tables were dropped before
+		err = db.RefuseBesideInstances(ctx, conn)
+		_ = conn.Close(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	slices.Reverse(nodes) // on the coordinator last, which is asked which cells there are
+	for _, node := range nodes {
+		if err := c.dropAt(ctx, node, []string{databasePrefix + name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
