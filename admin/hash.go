@@ -36,9 +36,6 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 		return err
 	})
 	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // for which the locks wait
-		_, err = a.CountAccepted(ctx, name)
-	}
-	if err == nil {
 		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
 	}
 	if err == nil {
@@ -55,14 +52,9 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	return wrap("hash the addresses of app "+name, err)
 }
 
-// hashIn does so in a transaction, with locks in the order in which an app is deleted.
+// hashIn does so in a transaction. The row of the app keeps others from making pages, and the counters
+// of all pages keep them from counting.
 func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
-	if err := q.AppDaysHold(ctx, id); err != nil {
-		return err
-	}
-	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: id}); err != nil {
-		return err
-	}
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
 		return err

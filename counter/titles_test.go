@@ -1,6 +1,7 @@
 package counter_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,6 +77,23 @@ func TestTitles(t *testing.T) {
 	in.Exec(t, `SELECT put_titles(ARRAY(SELECT page_id FROM titles), ARRAY(SELECT 'Of another instance' FROM titles),
 		(SELECT min(told_at) FROM titles) + interval '59 minutes')`)
 	assert.NotContains(t, titles(), "Of another instance", "within the hour")
+
+	// Two instances that write titles of the same pages take them in one order.
+	const put = `SELECT put_titles(ARRAY(SELECT page_id FROM titles ORDER BY page_id DESC OFFSET $1 LIMIT $2), '{x,x}',
+		(SELECT min(told_at) FROM titles))`
+	first, second := in.Conn(t), in.Conn(t) // the second finds pages one by one, as where they are many
+	_, err = second.Exec(t.Context(), `SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`)
+	require.NoError(t, err)
+	begun, err := first.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = begun.Exec(t.Context(), put, 1, 1)
+	require.NoError(t, err)
+	both := make(chan error)
+	go func() { _, err := second.Exec(t.Context(), put, 0, 2); both <- err }()
+	dbtest.AwaitWaiting(t, in.Tables(), 1)
+	_, err = begun.Exec(t.Context(), put, 0, 1)
+	require.NoError(t, errors.Join(err, begun.Rollback(t.Context())))
+	require.NoError(t, <-both)
 
 	// What is forgotten: after an erasure nobody's vote is left, and with a page its title goes.
 	sees("/e", "Once")
