@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/db"
 	"footfall/db/cells"
@@ -104,9 +108,67 @@ func (c *cellAddCmd) run(ctx context.Context, p *program) error {
 
 func (*cellListCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *cells.Cluster) error {
-		all, err := cluster.Cells(ctx)
-		return printRows(p.stdout, err, "CELL\tNODE\tURL", all, func(cell cells.Cell) []any { return []any{cell.Name, cell.Place, cell.URL} })
+		all, nodes, err := cluster.Look(ctx)
+		has := map[string][]string{}
+		err = printRows(p.stdout, err, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
+			has[l.Place] = append(has[l.Place], l.Name)
+			if l.Bytes == 0 {
+				return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Wrong)}
+			}
+			standby, state := cmp.Or(strings.Join(l.Standbys, ", "), "-"), "ready"
+			if l.Needs.Required {
+				standby += ", required"
+			}
+			switch {
+			case l.Wrong != nil:
+				state = db.Sentence(l.Wrong)
+			case l.Needs.Lacking || l.Needs.InVain:
+				state = "counts nothing: no standby follows, or answers"
+			case l.Moves:
+				state = "ready, moves"
+			}
+			return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.Today, standby, state}
+		})
+		fmt.Fprintln(p.stdout)
+		err = printRows(p.stdout, err, "NODE\tCELLS\tDISK\tSTATE", nodes, func(n cells.NodeLook) []any {
+			names, state, disk := cmp.Or(strings.Join(has[n.String()], ", "), "-"), "answers", size(n.Bytes)
+			if n.Wrong != nil {
+				state, disk = db.Sentence(n.Wrong), "-"
+			} else if n.Node == nodes[0].Node {
+				state += ", coordinator"
+			}
+			return []any{n.Node, names, disk, state}
+		})
+		fmt.Fprintln(p.stdout)
+		return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 	})
+}
+
+// cellMetrics tells at each scrape which node has the tables of a cell, and how the cell is.
+type cellMetrics struct{ d *db.DB }
+
+// Describe tells nothing: the names are those that Collect has.
+func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells all but up only where the node answers.
+func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := m.d.InTime(context.Background())
+	defer cancel()
+	node := m.d.Place(ctx)
+	tell := func(name, help string, value int64) {
+		desc := prometheus.NewDesc("footfall_cell_"+name, help, []string{"node"}, nil)
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), node)
+	}
+	const up = "Whether the node with the cell's tables answers: 1, or 0, and then nothing else is told of the cell."
+	look, err := cells.LookAt(ctx, m.d)
+	if err != nil {
+		tell("up", up, 0)
+		return
+	}
+	tell("up", up, 1)
+	tell("bytes", "Size of the cell's database.", look.Bytes)
+	tell("apps", "Apps of the cell.", int64(look.Apps))
+	tell("standbys", "Standbys that follow the node with the cell's tables.", int64(len(look.Standbys)))
 }
 
 func (c *cellMoveCmd) run(ctx context.Context, p *program) error {

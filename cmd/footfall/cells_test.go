@@ -90,6 +90,7 @@ type movingCells struct {
 type movingCell struct {
 	*crash
 	name, address string
+	admin         string // where operators ask its first instance
 	node          int
 	reads         atomic.Int64
 }
@@ -116,7 +117,7 @@ func (c *movingCells) add(n int) {
 		s.awaitReady()
 	}
 	cell.url.Store(&services[0].url)
-	cell.others = []string{services[1].url}
+	cell.others, cell.admin = []string{services[1].url}, services[0].admin
 	c.cells = append(c.cells, cell)
 }
 
@@ -284,8 +285,15 @@ func TestCellsReplace(t *testing.T) {
 	refused(c.cluster.Node(old)+" answers, and visits may be counted there still, which would be lost: stop it first", replace...)
 	refused(c.cluster.Node(standby)+" is a standby still: promote it first", replace...)
 	refused(c.cluster.Node(2)+" is a node of its own", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
+	list := well(t, "cell", "list", c.home)
+	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +[\d.]+MiB +1 +[1-9]\d* +\S+ sync +ready$`, list)
+	assert.Regexp(t, `(?m)^c1 +`+c.cluster.Node(2)+` +[\d.]+MiB +1 +[1-9]\d* +- +ready$`, list)
+	assert.Regexp(t, `(?m)^`+c.cluster.Node(old)+` +c0 +[\d.]+MiB +answers$`, list)
+	_, metrics := get(cell.admin + "/metrics")
+	assert.Contains(t, metrics, `footfall_cell_apps{node="`+c.cluster.Node(old)+`"} 1`)
 	c.cluster.Kill(old)
 	killed := time.Now()
+	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +- .* nothing answers at `+c.cluster.Node(old), well(t, "cell", "list", c.home))
 	c.cluster.Promote(standby)
 	c.killedHalfWay(append(replace, c.home), other, standby)
 	for range 2 {

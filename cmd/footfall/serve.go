@@ -211,6 +211,9 @@ func (c *serveCmd) openCounter(
 	if p.embedded() {
 		describeDisk(registry, p.Data)
 	}
+	if d.IsCell() {
+		registry.MustRegister(cellMetrics{d})
+	}
 	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares()
 	recording.Filter = recording.FilterMemory > 0

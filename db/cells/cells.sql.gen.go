@@ -9,6 +9,45 @@ import (
 	"context"
 )
 
+const cellLook = `-- name: CellLook :one
+SELECT pg_database_size(current_database())::bigint                                      AS bytes,
+       (SELECT count(*) FROM apps WHERE deleted_at IS NULL AND cell IS NULL)::integer    AS apps,
+       ARRAY(
+           SELECT concat_ws(' ', coalesce(host(r.client_addr), nullif(r.application_name, '')), r.sync_state)
+           FROM pg_catalog.pg_stat_replication AS r
+           LEFT JOIN pg_catalog.pg_replication_slots AS s ON s.active_pid = r.pid
+           WHERE s.slot_type IS DISTINCT FROM 'logical' -- by which cells move
+       )::text[]                                                                         AS standbys,
+       EXISTS (
+           SELECT
+           FROM pg_catalog.pg_replication_slots
+           WHERE slot_type = 'logical'
+             AND database = current_database()
+             AND active
+       )::boolean                                                                        AS moves
+`
+
+type CellLookRow struct {
+	Bytes    int64
+	Apps     int32
+	Standbys []string
+	Moves    bool
+}
+
+// The size of a cell, how many apps it has, the standbys of the node that has its tables, and whether
+// it is being moved. Names of standbys are empty but for a superuser or a member of pg_read_all_stats.
+func (q *Queries) CellLook(ctx context.Context) (CellLookRow, error) {
+	row := q.db.QueryRow(ctx, cellLook)
+	var i CellLookRow
+	err := row.Scan(
+		&i.Bytes,
+		&i.Apps,
+		&i.Standbys,
+		&i.Moves,
+	)
+	return i, err
+}
+
 const cellMake = `-- name: CellMake :exec
 
 CREATE SCHEMA IF NOT EXISTS cell
@@ -35,6 +74,22 @@ type CellMoveParams struct {
 func (q *Queries) CellMove(ctx context.Context, arg CellMoveParams) error {
 	_, err := q.db.Exec(ctx, cellMove, arg.Host, arg.Port)
 	return err
+}
+
+const cellToday = `-- name: CellToday :one
+SELECT coalesce(sum(d.hot), 0)::bigint AS hot
+FROM apps AS a
+JOIN pages AS s ON s.app_id = a.id AND s.site_id IS NULL
+JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.tz, 'YYYYMMDD')::integer
+WHERE a.deleted_at IS NULL
+`
+
+// How many visits the apps of a cell have counted today, each in its time zone.
+func (q *Queries) CellToday(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, cellToday)
+	var hot int64
+	err := row.Scan(&hot)
+	return hot, err
 }
 
 const clusterAlone = `-- name: ClusterAlone :exec
@@ -351,6 +406,19 @@ func (q *Queries) NodeItself(ctx context.Context) (NodeItselfRow, error) {
 		&i.IsStandby,
 	)
 	return i, err
+}
+
+const nodeLook = `-- name: NodeLook :one
+SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_waldir()))::bigint AS bytes
+FROM pg_catalog.pg_database
+`
+
+// How much of its disk a node has filled with databases and WAL.
+func (q *Queries) NodeLook(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, nodeLook)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
 }
 
 const nodeRemove = `-- name: NodeRemove :exec

@@ -9,6 +9,38 @@ CREATE SCHEMA IF NOT EXISTS cell;
 -- Moves the tables of the cell to another node.
 SELECT citus_schema_move('cell'::regnamespace, @host::text, @port::integer, 'force_logical');
 
+-- name: CellLook :one
+-- The size of a cell, how many apps it has, the standbys of the node that has its tables, and whether
+-- it is being moved. Names of standbys are empty but for a superuser or a member of pg_read_all_stats.
+SELECT pg_database_size(current_database())::bigint                                      AS bytes,
+       (SELECT count(*) FROM apps WHERE deleted_at IS NULL AND cell IS NULL)::integer    AS apps,
+       ARRAY(
+           SELECT concat_ws(' ', coalesce(host(r.client_addr), nullif(r.application_name, '')), r.sync_state)
+           FROM pg_catalog.pg_stat_replication AS r
+           LEFT JOIN pg_catalog.pg_replication_slots AS s ON s.active_pid = r.pid
+           WHERE s.slot_type IS DISTINCT FROM 'logical' -- by which cells move
+       )::text[]                                                                         AS standbys,
+       EXISTS (
+           SELECT
+           FROM pg_catalog.pg_replication_slots
+           WHERE slot_type = 'logical'
+             AND database = current_database()
+             AND active
+       )::boolean                                                                        AS moves;
+
+-- name: CellToday :one
+-- How many visits the apps of a cell have counted today, each in its time zone.
+SELECT coalesce(sum(d.hot), 0)::bigint AS hot
+FROM apps AS a
+JOIN pages AS s ON s.app_id = a.id AND s.site_id IS NULL
+JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.tz, 'YYYYMMDD')::integer
+WHERE a.deleted_at IS NULL;
+
+-- name: NodeLook :one
+-- How much of its disk a node has filled with databases and WAL.
+SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_waldir()))::bigint AS bytes
+FROM pg_catalog.pg_database;
+
 -- name: ClusterNodes :many
 -- The nodes that this database knows of, the coordinator first, and whether each is this one.
 SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here
