@@ -138,12 +138,21 @@ func (c *movingCells) restored(cell *movingCell) {
 	page := dbtest.Column[string](t, there, `SELECT uri FROM pages WHERE site_id IS NOT NULL LIMIT 1`)[0]
 	visitor := dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors LIMIT 1`)[0]
 	secret := "--secret-file=" + writeFile(t, strings.Repeat("secret", 6))
+	days := writeFile(t, "day,page,page_views\n"+strings.Repeat("2024-05-03,b.example/a,3\n", 6000)+"2024-05-04,b.example/b,4\n")
+	first := writeFile(t, "day,page,page_views\n2024-05-03,b.example/a,9\n")
 	for _, command := range [][]string{
+		{"history", "import", "--app=demo", "--from=csv", "--offsets", days}, {"history", "import", "--app=demo", "--from=csv", first},
+		{"history", "list", "--app=demo"}, {"report", "days", "b.example/b", "--from=all", "--history"},
 		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"},
 		{"app", "set", "demo", "--visitor=hashed", secret}, {"app", "add", "browsers", "--visitor=browser", "--site=b.example", secret}, {"verify"},
 	} {
 		well(t, append(command, "--database-url="+again)...)
 	}
+	assert.Equal(t, []string{"20240503 b.example 9", "20240503 b.example/a 9", "20240504 b.example 4", "20240504 b.example/b 4"},
+		dbtest.Column[string](t, there, `SELECT concat_ws(' ', d.day_id, h.uri, h.page_views)
+			FROM history AS h JOIN history_days AS d ON d.id = h.day ORDER BY 1`))
+	assert.Equal(t, []int64{18004}, dbtest.Column[int64](t, there, `SELECT hot FROM offsets WHERE uri = 'b.example'`))
+	well(t, "history", "remove", "--app=demo", "1", "--database-url="+again)
 	assert.Positive(t, dbtest.Column[int64](t, there, `SELECT count(*) FROM visitors`)[0])
 	assert.Empty(t, dbtest.Column[string](t, there, `SELECT host(ip) FROM visitors WHERE NOT ip << 'fd00::/8' UNION ALL
 		SELECT host(ip) FROM visits WHERE NOT ip << 'fd00::/8'`))

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,10 +66,7 @@ func TestHistory(t *testing.T) {
 	_, err = io.WriteString(typed, "day,page,page_views\n"+strings.Repeat("2024-05-03,/a,1\n", 20_000)) // more than a pipe has room for
 	require.NoError(t, err)
 	conn := dbtest.Connect(t, strings.TrimPrefix(database, "--database-url="))
-	require.Eventually(t, func() bool { // those of commands before end a moment after them
-		return dbtest.Column[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-			AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)[0] == 0
-	}, dbtest.Patience, dbtest.Tick)
+	awaitNobodyElse(t, conn)
 	_, err = io.WriteString(typed, "2024-05-04,/a,1\n")
 	require.NoError(t, errors.Join(err, typed.Close(), slow.Wait()))
 	assert.Contains(t, do("history", "list", "--app=demo").stdout, "standard input")
@@ -77,6 +75,63 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, "offsets: 0 added, 1 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
 		database))
 	assert.Contains(t, well(t, "changes", database), "history")
+}
+
+// An import that is killed, wherever it is, has changed nothing, and comes in whole when it is begun again.
+func TestHistoryIsKilled(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	conn := dbtest.Connect(t, strings.TrimPrefix(database, "--database-url="))
+	is := func() []string {
+		return dbtest.Column[string](t, conn, `
+			SELECT concat_ws(' ', d.day_id, h.uri, h.page_views) FROM history AS h JOIN history_days AS d ON d.id = h.day
+			UNION ALL SELECT concat_ws(' ', uri, hot) FROM offsets
+			UNION ALL SELECT 'import of ' || files[1] FROM history_imports ORDER BY 1`)
+	}
+	first := writeFile(t, "day,page,page_views\n2024-05-03,a.example/a,1\n2024-05-04,a.example/a,1\n")
+	second := writeFile(t, "day,page,page_views\n"+strings.Repeat("2024-05-03,a.example/a,3\n", 6000)+"2024-05-05,a.example/b,4\n")
+	args := func(file string) []string {
+		return []string{"history", "import", "--app=demo", "--from=csv", "--offsets", file, database}
+	}
+	well(t, args(first)...)
+	before := is()
+	for _, holding := range []string{
+		`SELECT pg_advisory_xact_lock(hashtext('footfall.history'), id) FROM apps WHERE name = 'demo'`, // all was read
+		`LOCK history IN SHARE MODE`, `LOCK offsets IN SHARE MODE`, `LOCK changes IN SHARE MODE`, // half of it was put away; all was
+	} {
+		tx, err := conn.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), holding)
+		require.NoError(t, err)
+		importing := exec.Command(os.Args[0], args(second)...)
+		importing.Env = environment()
+		require.NoError(t, importing.Start())
+		require.Eventually(t, func() bool {
+			return dbtest.Column[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+				WHERE d.datname = current_database() AND NOT l.granted)`)[0]
+		}, dbtest.Patience, dbtest.Tick, holding)
+		require.NoError(t, importing.Process.Kill())
+		_ = importing.Wait()
+		assert.True(t, importing.ProcessState.Sys().(syscall.WaitStatus).Signaled())
+		require.NoError(t, tx.Rollback(t.Context()))
+		awaitNobodyElse(t, conn)
+		assert.Equal(t, before, is(), holding)
+	}
+	for range 2 {
+		well(t, args(second)...)
+		assert.Equal(t, []string{"20240503 a.example 18000", "20240503 a.example/a 18000", "20240504 a.example 1", "20240504 a.example/a 1",
+			"20240505 a.example 4", "20240505 a.example/b 4", "a.example 18004", "a.example/a 18000", "a.example/b 4",
+			"import of " + filepath.Base(first), "import of " + filepath.Base(second)}, is())
+	}
+}
+
+// awaitNobodyElse waits until no other session is there: those of commands end a moment after them.
+func awaitNobodyElse(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return dbtest.Column[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND pid <> pg_backend_pid() AND backend_type = 'client backend'`)[0] == 0
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // Numbers that came before, as an operator brings them along, beside a running service.
