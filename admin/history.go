@@ -174,8 +174,11 @@ func (to *HistoryTo) Day(at time.Time) int32 { return visit.DayOf(at, to.zone) }
 // ends the import.
 func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
 	const firstDay = 19910101 // before it there was no page
-	if t.Day < firstDay || t.Day > to.today {
-		return visit.Errorf(visit.Invalid, "", "%s lies before 1991, or in the future", visit.DayText(t.Day))
+	switch {
+	case t.Day < firstDay:
+		return visit.Errorf(visit.Invalid, "", "%s lies before 1991", visit.DayText(t.Day))
+	case t.Day > to.today:
+		return visit.Errorf(visit.Invalid, "", "%s is yet to come: in %s it is %s", visit.DayText(t.Day), to.zone, visit.DayText(to.today))
 	}
 	for _, n := range []int64{t.PageViews, t.Visits, t.Visitors, t.New} {
 		if n > mostOffset/1000 {

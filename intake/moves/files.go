@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"footfall/admin"
+	"footfall/visit"
 )
 
 // File is a file of an import: a table, by itself or packed by gzip, or a zip of tables.
@@ -133,7 +134,10 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 			bounded := &unpacking{from: unpacked, out: budget, packed: func() int64 { return size }}
 			err = read(name, bounded)
 			budget = bounded.out
-			if err = errors.Join(err, unpacked.Close()); err != nil {
+			if closed := unpacked.Close(); err == nil {
+				err = closed
+			}
+			if err != nil {
 				return unreadFile(name, err)
 			}
 			if f.Done != nil {
@@ -157,7 +161,8 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 		}
 	}
 	if !found {
-		return fault("%s: the zip has none of the files that it should: %s%s", f.Name, strings.Join(h.form.files, ", "), h.form.hint())
+		return fault("%s: the zip has none of the files that it should, %s: what is read of %s is %s", f.Name, strings.Join(h.form.files, ", "),
+			visit.CountedBy(h.Source), h.form.what)
 	}
 	return nil
 }

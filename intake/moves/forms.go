@@ -17,7 +17,7 @@ type form struct {
 	not     []string // none of these, by which numbers of pages would be split
 	parts   bool     // lines of a page on a day are parts of what came to it
 	ragged  bool     // lines may end before the columns that came up later
-	fetch   string   // what is to be exported, for those who have something else
+	what    string   // what is read of it, for those who have something else
 }
 
 // kept says which lines are counted: those with one of the values in a column, if it is there.
@@ -29,25 +29,26 @@ type kept struct {
 
 var forms = []form{
 	{source: "goatcounter", files: []string{"*.csv"}, at: []string{"date"}, page: []string{"2path", "1path"}, visit: "session",
-		visitor: "session", parts: true, fetch: "Settings, Export",
+		visitor: "session", parts: true, what: "its export (Settings, Export)",
 		keep: []kept{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
 	{source: "umami", files: []string{"website_event.csv"}, at: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
 		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []kept{{"event_type", []string{"1"}, "events"}},
-		fetch: "the table website_event as CSV, or a zip with it, since what the page of a site exports tells no days"},
+		what: "its table website_event as CSV, or a zip with that (what the page of a site exports tells no days)"},
 	{source: "plausible", files: []string{"imported_visitors*.csv", "imported_pages*.csv"}, day: []string{"date"}, page: []string{"page"},
 		host: []string{"hostname"}, numbers: [4][]string{{"pageviews"}, {"visits"}, {"visitors"}}, sites: "bounces",
-		fetch: "Site settings, Imports & exports",
-		not:   []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
+		what: "its export (Site settings, Imports & exports)",
+		not:  []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
 	{source: "matomo", files: []string{"*.csv"}, day: []string{"date"}, page: []string{"metadata_url", "url"}, sites: "nb_actions",
-		not: []string{"label"}, ragged: true, fetch: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
+		not: []string{"label"}, ragged: true, what: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
 		numbers: [4][]string{{"nb_hits", "nb_pageviews"}, {"nb_visits"}, {"nb_uniq_visitors", "sum_daily_nb_uniq_visitors"}}},
 	{source: "ga4", files: []string{"*.csv"}, day: []string{"date"}, host: []string{"hostname"},
 		page: []string{"page path and screen class", "page path", "page path + query string", "page location", "pagepath"},
 		numbers: [4][]string{{"views", "screenpageviews"}, {"sessions"}, {"total users", "totalusers", "active users", "activeusers"},
 			{"new users", "newusers"}},
-		sites: "date", fetch: "an exploration by Date and Page path, in English, since reports tell no days",
+		sites: "date", what: "an exploration by Date and Page path, in English, as CSV (reports tell no days)",
 		not: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
 	{source: "csv", files: []string{"*.csv"}, day: []string{"day"}, page: []string{"page"},
+		what:    "a table whose first line names its columns, of day,page,page_views,visits,visitors,new",
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
@@ -64,11 +65,3 @@ func Sources() (names []string) {
 
 // columnNames are those of the numbers, as a plain file has them.
 var columnNames = [4]string{"page_views", "visits", "visitors", "new"}
-
-// hint says what is to be exported.
-func (f *form) hint() string {
-	if f.fetch == "" {
-		return ""
-	}
-	return ": fetch " + f.fetch
-}

@@ -86,7 +86,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 		if more := h.Wrong - int64(len(h.Faults)); more > 0 {
 			text += fmt.Sprintf("\nand %d more", more)
 		}
-		return fault("%s\nNothing was imported. --skip imports the rest", text)
+		return fault("%s\nNothing was imported. Leave out what is not understood (--skip), to import the rest", text)
 	case h.Lines == h.Wrong:
 		return fault("there is no line of numbers: is it an export of %s?", visit.CountedBy(h.Source))
 	}
@@ -203,7 +203,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	default:
 		return p, nil
 	}
-	return nil, fault("%s, line 1: column %s is missing, which an export of %s has%s", name, missing, visit.CountedBy(h.Source), h.form.hint())
+	return nil, fault("%s, line 1: column %s is missing: what is read of %s is %s", name, missing, visit.CountedBy(h.Source), h.form.what)
 }
 
 // line reads a line of a table.
