@@ -109,8 +109,11 @@ func (c *cellAddCmd) run(ctx context.Context, p *program) error {
 func (*cellListCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *cells.Cluster) error {
 		all, nodes, err := cluster.Look(ctx)
+		if err != nil {
+			return err
+		}
 		has := map[string][]string{}
-		err = printRows(p.stdout, err, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
+		err = printRows(p.stdout, nil, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
 			has[l.Place] = append(has[l.Place], l.Name)
 			if l.Bytes == 0 {
 				return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Wrong)}

@@ -59,7 +59,10 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	d, err := db.Open(ctx, cell.URL, c.options)
 	if err == nil {
 		defer d.Close()
-		if err = d.CheckSchema(ctx); err == nil {
+		if err = d.Read(ctx, func(*db.Queries) error { return nil }); err == nil { // its node answers
+			err = d.CheckSchema(ctx)
+		}
+		if err == nil {
 			look.CellLookRow, err = LookAt(ctx, d)
 		}
 	}
