@@ -4,6 +4,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,17 +30,35 @@ var pagesInWords = []string{
 // sameWords are the same in English and another language, names, or words that are typed.
 var sameWords = map[string]string{
 	"": `footfall csv json ann olga demo shop new utc source campaign country language device system browser hour count assert read admin event page
-		returning open sites key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
+		returning open sites phone key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
 		ghost astro vitepress next code injection site header settings google html pricing download home head script src data defer`,
-	"de": "optional import filter name badges apps app hosts browser was links webhooks host link text system systeme dashboard crawler website slug",
+	"de": "single optional import filter name badges apps app hosts browser was links webhooks host link text system systeme dashboard crawler website slug",
 	"fr": "condition import source sources page pages date badges campagne note notes webhooks app action message direct site sites part total",
 	"es": "host hosts webhooks total no original visible",
+}
+
+// wrongForms are forms with what cannot be done: a page, and what it sends.
+var wrongForms = []string{
+	"/settings do=invite&name=", "/settings do=invite&name=%E2%80%AEx", "/settings do=language&language=tlh", "/settings do=password&old=x&new=y",
+	"/settings/shop do=set&of=counting&tz=Mars&was.tz=UTC&access=x&was.access=sites&ignore=x+y&was.ignore=&keep-query=%26&was.keep-query=",
+	"/settings/shop do=set&of=counting&ignore=192.0.2.1/33&was.ignore=&public-counts=x&was.public-counts=off&bots=x&was.bots=default",
+	"/settings/shop do=set&of=counting&ignore=192.0.2.1/24&was.ignore=&respect-dnt=x&was.respect-dnt=false",
+	"/settings/shop do=set&of=visitors&visitor=x&was.visitor=hashed&ipv6-prefix=1&was.ipv6-prefix=64",
+	"/settings/shop do=set&of=kept&retain-days=-1&was.retain-days=35&forget-days=-1&was.forget-days=0&tags=1,2&was.tags=&filters=x&was.filters=on",
+	"/settings/shop do=set&of=kept&forget-days=1&was.forget-days=0", "/settings/shop do=set&of=kept&goal=x&was.goal=&titles=&was.titles=on",
+	"/settings/shop do=set&of=limits&max-requests=x&was.max-requests=default&max-new-pages=-1&was.max-new-pages=default",
+	"/settings/shop do=add&of=hosts&site=", "/settings/shop do=add&of=hosts&site=*.com", "/settings/shop do=add&of=keys&scope=",
+	"/settings/shop do=add&of=links&site=x&until=x", "/settings/shop do=add&of=links&site=&until=2010-01-01", "/settings/shop do=add&of=notes&day=x&text=",
+	"/settings/shop do=add&of=webhooks&url=x&site=", "/settings/shop do=add&of=webhooks&url=http://127.0.0.1/&site=hhui.top",
+	"/settings/shop do=add&of=offsets&uri=http://x:y/&hot=x&pv=0&uv=5", "/settings/shop do=show&visitor=x", "/settings/shop do=show&visitor=",
+	"/settings/shop do=delete+page&uri=hhui.top", "/settings/shop do=delete+page&uri=http://no.example/x", "/settings/shop do=import+history", "/settings/shop do=delete&word=x&sure=yes", "/settings/shop do=remove&of=hosts&one=hhui.top",
+	"/new host=&zone=Mars&visitor=x", "/new host=*.com&zone=UTC&visitor=hashed", "/settings?account=1 do=rights&one=1&owner=", "/settings do=x",
 }
 
 var (
 	untold = regexp.MustCompile(`(?s)<(script|style|code|pre|kbd|bdi|option)\b.*?</(script|style|code|pre|kbd|bdi|option)>|` +
 		`<ul class="options languages">.*?</ul>`)
-	told   = regexp.MustCompile(`(?:aria-label|title|placeholder|data-of)="([^"]*)"`)
+	told   = regexp.MustCompile(`(?:aria-label|title|placeholder|data-of|data-words)="([^"]*)"`)
 	ofTags = regexp.MustCompile(`<[^>]*>`)
 	dotted = regexp.MustCompile(`\S+[./:=]\S+`) // hosts, paths, and what is typed
 	letter = regexp.MustCompile(`[A-Za-z]{3,}`)
@@ -59,7 +78,23 @@ func lines(page string) (said []string) {
 	return said
 }
 
-// Each page is in the language that the browser likes best, as a whole.
+// vocabulary has the words of a language's file, each as it is written in a text.
+func vocabulary(t *testing.T, tag string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../web/words/" + tag + ".toml")
+	require.NoError(t, err)
+	has := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if _, said, is := strings.Cut(line, " = "); is {
+			for _, word := range letter.FindAllString(dotted.ReplaceAllString(said, ""), -1) {
+				has[strings.ToLower(word)] = true
+			}
+		}
+	}
+	return has
+}
+
+// Each page, and what is said of wrong forms, is in the language that the browser likes best, as a whole.
 func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -70,9 +105,18 @@ func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 	for _, path := range pagesInWords {
 		english[path] = owner.do(http.MethodGet, path, nil, "Accept", "text/html")
 	}
+	inEnglish := vocabulary(t, "en")
 	for _, l := range words.All()[1:] {
 		base, _, _ := strings.Cut(l.Tag, "-")
-		allowed := strings.Fields(sameWords[""] + " " + sameWords[base])
+		allowed, own := strings.Fields(sameWords[""]+" "+sameWords[base]), vocabulary(t, l.Tag)
+		inThatLanguage := func(path, body string) {
+			for _, line := range lines(body) {
+				for _, word := range letter.FindAllString(dotted.ReplaceAllString(line, ""), -1) {
+					word = strings.ToLower(word)
+					assert.False(t, inEnglish[word] && !own[word] && !slices.Contains(allowed, word), "%s: %s says %q: %.300s", l.Tag, path, word, line)
+				}
+			}
+		}
 		for _, path := range pagesInWords {
 			a := owner.do(http.MethodGet, path, nil, "Accept", "text/html", "Accept-Language", l.Tag+",en;q=0.5")
 			assert.Equal(t, english[path].status, a.status, path)
@@ -82,13 +126,15 @@ func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 			if a.header.Get("ETag") != "" {
 				assert.NotEqual(t, english[path].header.Get("ETag"), a.header.Get("ETag"), path)
 			}
-			inEnglish := lines(english[path].body)
-			for _, line := range lines(a.body) {
-				foreign := slices.DeleteFunc(letter.FindAllString(dotted.ReplaceAllString(line, ""), -1), func(word string) bool {
-					return slices.Contains(allowed, strings.ToLower(word))
-				})
-				assert.False(t, len(foreign) > 0 && slices.Contains(inEnglish, line), "%s: %s says in English: %s", l.Tag, path, line)
-			}
+			inThatLanguage(path, a.body)
+		}
+		for _, form := range wrongForms {
+			path, sent, _ := strings.Cut(form, " ")
+			values, err := url.ParseQuery(sent)
+			require.NoError(t, err)
+			a := owner.do(http.MethodPost, path, values, "Accept", "text/html", "Accept-Language", l.Tag)
+			assert.NotEqual(t, 303, a.status, form)
+			inThatLanguage(form, a.body)
 		}
 	}
 }

@@ -118,12 +118,12 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	for line := range strings.SplitSeq(p.fault.Message, "\n") {
 		name, _, _ := strings.Cut(line, ":")
 		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == name }); at >= 0 {
-			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + " " + strings.TrimSpace(strings.TrimPrefix(line, name+":")))
+			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + "\n" + strings.TrimSpace(strings.TrimPrefix(line, name+":")))
 		} else if line != "" {
 			rest = append(rest, line)
 		}
 	}
-	f.Problem = strings.Join(rest, " ")
+	f.Problem = strings.Join(rest, "\n")
 	for i := range f.Fields {
 		field := &f.Fields[i]
 		if !p.form.Has(field.Name) && field.Kind != "check" && field.Kind != "checks" {

@@ -36,7 +36,13 @@ func (p Place) say(key string, places ...any) string { return p.words().Say(key,
 func (p Place) Lang() string { return p.words().Tag }
 
 // fault is what an error says, as a page has it.
-func (p Place) fault(text string) string { return sentence(p.words(), p.words().Of(text)) }
+func (p Place) fault(text string) string {
+	var said []string
+	for _, line := range strings.Split(p.words().Of(text), "\n") {
+		said = append(said, sentence(p.words(), line))
+	}
+	return strings.Join(said, "\n")
+}
 
 // Scripts are the texts of dash.js.
 func (p Place) Scripts() string {

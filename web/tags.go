@@ -249,6 +249,8 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 	return pages, err
 }
 
+var devices = []string{"desktop", "phone", "tablet"}
+
 // tagName is a value as people read it.
 func tagName(l *words.Language, name, value string) string {
 	switch {
@@ -264,6 +266,10 @@ func tagName(l *words.Language, name, value string) string {
 		return cmp.Or(l.Country(value), value)
 	case tag.Language:
 		return cmp.Or(l.Tongue(value), value)
+	case tag.Device:
+		if slices.Contains(devices, value) { // callers may assert others
+			return l.Say("tags." + value)
+		}
 	}
 	return value
 }

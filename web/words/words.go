@@ -274,23 +274,29 @@ func (l *Language) Of(text string) string {
 	if l == English() || text == "" {
 		return text
 	}
+	if line, more, is := strings.Cut(text, "\n"); is {
+		return l.Of(line) + "\n" + l.Of(more)
+	}
 	made := recognised()
 	if key, is := made.keys[text]; is {
 		return l.texts[key]
+	}
+	if field, rest, is := strings.Cut(text, ": "); is && !strings.Contains(field, " ") { // what is wrong, as addresses call it
+		if said := l.Of(rest); said != rest {
+			return said
+		}
 	}
 	for _, p := range made.patterns {
 		if found := p.reads.FindStringSubmatch(text); found != nil {
 			var places []any
 			for i, value := range found[1:] {
+				if typed, err := strconv.Unquote(value); err == nil && value[0] == '"' {
+					value = l.Say("sentences.quoted", "text", typed)
+				}
 				places = append(places, strconv.Itoa(i+1), value)
 			}
 			return l.Say(p.key, places...)
 		}
 	}
-	if field, rest, is := strings.Cut(text, ": "); is && oneWord.MatchString(field) { // what is wrong, as it is called
-		return field + ": " + l.Of(rest)
-	}
 	return text
 }
-
-var oneWord = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)

@@ -109,6 +109,27 @@ func TestFilesAreComplete(t *testing.T) {
 	}
 }
 
+// Each language sets the signs that it uses as it does.
+func TestSigns(t *testing.T) {
+	t.Parallel()
+	wrong := map[string]*regexp.Regexp{
+		"zh-CN": regexp.MustCompile(`\p{Han} ?[,;?!]|\p{Han}\(|\.\.\.`),
+		"ja":    regexp.MustCompile(`[\p{Han}\p{Hiragana}\p{Katakana}](?: ?[,;?!]|\()|\d [年月日人回件]|〜`),
+		"ko":    regexp.MustCompile(`[，。：；？！（）]`),
+		"de":    regexp.MustCompile(`"|“[^,.;:?! )]|\d\.\d{3} \d|…\w`),
+		"fr":    regexp.MustCompile(` [:;?!»]|« |[\p{L}\d)}][;?!]|[\p{L})}]: |\x{a0}[;?!]|"|\d \d{3}`),
+		"es":    regexp.MustCompile(`"|“|^[^¿]*\?(?:$| )|\d \d{3}`),
+	}
+	typed := regexp.MustCompile("`[^`]*`|\\[?'.*'\\]?|<[^>]*>|[!?]\\w+[:=]|日\\(|\\b(?:Authorization|DNT|Sec-GPC): |" +
+		`\b(?:open|sites|key|off|answers|read|count|default|hashed|browser|address|id|daily|none|on): `)
+	for _, l := range All()[1:] {
+		for key, text := range l.texts {
+			found := wrong[l.Tag].FindString(typed.ReplaceAllString(text, ""))
+			assert.Empty(t, found, "%s: %s: %s", l.Tag, key, text)
+		}
+	}
+}
+
 func distinct(all []string) []string { return slices.Sorted(maps.Keys(setOf(all))) }
 
 func setOf(all []string) map[string]bool {
@@ -151,16 +172,83 @@ func TestTextsAreUsed(t *testing.T) {
 	}
 }
 
+// Numbers, percent, days with their weekday, ranges, and what stands below bars.
 func TestDays(t *testing.T) {
 	t.Parallel()
-	for tag, want := range map[string][]string{
-		"en": {"1,234,567", "999", "1234", "Sun 1 November 2026", "29 October – 27 November 2026", "24 – 27 November 2026", "29 December 2025 – 3 January 2026", "2.5\u202f%"},
+	for tag, want := range map[string]string{
+		"en": "1,234,567 1,234 999 -12,345 2.5\u202f% 12\u202f% | Sun 1 November 2026 | 1 May 2026 | 2 Mar | 2 Mar 2026 | March 2026 | Mar 26 | " +
+			"29 October – 27 November 2026 | 24 – 27 November 2026 | 29 December 2025 – 3 January 2026 | 2 March 2026, 15:04",
+		"zh-CN": "1,234,567 1,234 999 -12,345 2.5% 12% | 2026年11月1日 周日 | 2026年5月1日 | 3/2 | 2026-3-2 | 2026年3月 | 2026/3 | " +
+			"2026年10月29日–11月27日 | 2026年11月24日–27日 | 2025年12月29日–2026年1月3日 | 2026年3月2日 15:04",
+		"ja": "1,234,567 1,234 999 -12,345 2.5% 12% | 2026年11月1日(日) | 2026年5月1日 | 3/2 | 2026/3/2 | 2026年3月 | 2026/3 | " +
+			"2026年10月29日～11月27日 | 2026年11月24日～27日 | 2025年12月29日～2026年1月3日 | 2026年3月2日 15:04",
+		"ko": "1,234,567 1,234 999 -12,345 2.5% 12% | 2026년 11월 1일 (일) | 2026년 5월 1일 | 3. 2. | 2026. 3. 2. | 2026년 3월 | 2026. 3. | " +
+			"2026년 10월 29일–11월 27일 | 2026년 11월 24일–27일 | 2025년 12월 29일–2026년 1월 3일 | 2026년 3월 2일 15:04",
+		"de": "1.234.567 1.234 999 -12.345 2,5\u00a0% 12\u00a0% | So., 1. November 2026 | 1. Mai 2026 | 2. März | 2. März 2026 | März 2026 | " +
+			"März 26 | 29. Oktober – 27. November 2026 | 24.–27. November 2026 | 29. Dezember 2025 – 3. Januar 2026 | 2. März 2026, 15:04",
+		"fr": "1\u202f234\u202f567 1\u202f234 999 -12\u202f345 2,5\u202f% 12\u202f% | dim. 1er novembre 2026 | 1er mai 2026 | 2 mars | " +
+			"2 mars 2026 | mars 2026 | mars 26 | 29 octobre – 27 novembre 2026 | 24 – 27 novembre 2026 | " +
+			"29 décembre 2025 – 3 janvier 2026 | 2 mars 2026 à 15:04",
+		"es": "1.234.567 1234 999 -12.345 2,5\u00a0% 12\u00a0% | dom, 1 de noviembre de 2026 | 1 de mayo de 2026 | 2 mar | 2 mar 2026 | " +
+			"marzo de 2026 | mar 26 | 29 de octubre – 27 de noviembre de 2026 | 24–27 de noviembre de 2026 | " +
+			"29 de diciembre de 2025 – 3 de enero de 2026 | 2 de marzo de 2026, 15:04",
 	} {
-		l := Named(tag)
+		l, march := Named(tag), int32(20260302)
 		require.NotNil(t, l, tag)
-		got := []string{l.Number(1234567), l.Number(999), strings.ReplaceAll(l.Number(1234), l.group, ""), l.Day(20261101),
+		assert.Equal(t, want, strings.Join([]string{
+			strings.Join([]string{l.Number(1234567), l.Number(1234), l.Number(999), l.Number(-12345), l.Percent(2.5, 1), l.Percent(12, 0)}, " "),
+			l.Day(20261101), l.LongDay(20260501), l.ShortDay(march), l.Dated(march), l.Month(march), l.ShortMonth(march),
 			l.Days(visit.Range{From: 20261029, To: 20261127}), l.Days(visit.Range{From: 20261124, To: 20261127}),
-			l.Days(visit.Range{From: 20251229, To: 20260103}), l.Percent(2.5, 1)}
-		assert.Equal(t, want, got, tag)
+			l.Days(visit.Range{From: 20251229, To: 20260103}), l.Say("days.moment", "day", l.LongDay(march), "time", "15:04"),
+		}, " | "), tag)
+	}
+}
+
+// Texts take the form that their number needs, also where it is written with separators.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	for tag, want := range map[string]string{
+		"en": "0 visitors, 1 visitor, 1.5 visitors, 2 visitors, 1,000,000 visitors", "zh-CN": "0 位访客, 1 位访客, 1.5 位访客, 2 位访客, 1,000,000 位访客",
+		"ja": "訪問者 0人, 訪問者 1人, 訪問者 1.5人, 訪問者 2人, 訪問者 1,000,000人", "ko": "방문자 0명, 방문자 1명, 방문자 1.5명, 방문자 2명, 방문자 1,000,000명",
+		"de": "0 Besucher, 1 Besucher, 1,5 Besucher, 2 Besucher, 1.000.000 Besucher",
+		"fr": "0 visiteur, 1 visiteur, 1,5 visiteur, 2 visiteurs, 1\u202f000\u202f000 de visiteurs",
+		"es": "0 visitantes, 1 visitante, 1,5 visitantes, 2 visitantes, 1.000.000 de visitantes",
+	} {
+		var said []string
+		for _, n := range []any{int64(0), 1, 1.5, Bold(2), int64(1_000_000)} {
+			said = append(said, Named(tag).Say("counts.visitors", "count", n))
+		}
+		assert.Equal(t, want, strings.Join(said, ", "), tag)
+	}
+}
+
+// Texts that are made elsewhere, in English, are still made there, so that they are recognised.
+func TestTextsOfElsewhere(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ os.DirEntry, err error) error {
+		made := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".sql") ||
+			strings.HasSuffix(path, "footfall/help.txt")
+		if err != nil || !made {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	}))
+	joined := regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(source.String(), "")
+	spaces := regexp.MustCompile(`\s+`)
+	code := spaces.ReplaceAllString(strings.NewReplacer(`\"`, `"`, "%%", "%", "''", "'").Replace(joined), " ")
+	made := regexp.MustCompile(`^(Bad Request|Not Found|Too Many Requests|Service Unavailable|Internal Server Error|Method Not Allowed|` +
+		`Request Entity Too Large|Next try|Add a (host|key|link|webhook)|; change|or 0: (never|for ever)|there are no values|--access open --site ''|` +
+		`is not a way to tell visitors apart: write)$`) // by net/http, or of parts
+	for key, text := range English().texts {
+		if !strings.HasPrefix(key, elsewhere) || strings.HasPrefix(key, elsewhere+"help-") { // help is the shell's, changed
+			continue
+		}
+		for _, part := range regexp.MustCompile(`"?\{\d\}"?|\d\d\d,\d\d\d|\b8\b`).Split(text, -1) {
+			part = strings.Trim(spaces.ReplaceAllString(part, " "), ` ".:,`)
+			assert.True(t, strings.Contains(code, part) || made.MatchString(part), "%s is made nowhere any more: %s", key, part)
+		}
 	}
 }
