@@ -127,6 +127,10 @@ func TestSettingsInChromium(t *testing.T) {
 		fill("kept", "retain-days", "x")
 		send("kept")
 		says(`"x" is not a number`)
+		require.Eventually(t, func() (seen bool) {
+			b.ask(`(at => at.top >= 0 && at.bottom <= innerHeight)(document.querySelector('.problem').getBoundingClientRect())`, &seen)
+			return seen
+		}, dbtest.Patience, dbtest.Tick, "a fault stands where nobody looks")
 		shot("fault")
 		fill("kept", "retain-days", days)
 		send("kept")
