@@ -179,6 +179,9 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 	return tx, nil
 }
 
+// ErrNoCell says that a database is no cell's, of which the URL says that it is one.
+var ErrNoCell = errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
+
 // requireCell returns an error unless the URL says what the database is.
 func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	is, err := q.CellIs(ctx)
@@ -188,7 +191,7 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	case is && d.sessions.cell == nil:
 		return errors.New("database url: this database is a cell's: write it as `footfall cell list` does, with ?cell=on")
 	case !is && d.sessions.cell != nil:
-		return errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
+		return ErrNoCell
 	}
 	return nil
 }

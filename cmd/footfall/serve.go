@@ -28,19 +28,20 @@ import (
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db"
+	"footfall/db/cells"
 	"footfall/handler"
+	"footfall/handler/lead"
 	"footfall/intake/imports"
 	"footfall/record"
-	"footfall/report"
 	"footfall/retention"
 	"footfall/status"
-	"footfall/visit/country"
 	"footfall/webhook"
 )
 
 type serveCmd struct {
 	Addr          string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	AdminAddr     string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	Cells         string   `env:"FOOTFALL_CELLS" placeholder:"URL"`
 	Migrate       bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
 	TrustProxy    []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
 	ProxyHeader   string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
@@ -78,6 +79,11 @@ const (
 
 func (c *serveCmd) check(g globals) faults {
 	f := g.checkDatabase()
+	if c.Cells != "" {
+		_, err := cells.OpenCluster(c.Cells, db.Options{})
+		f.when(err != nil, "--cells: %w", err)
+		f.when(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it stands in place of --database-url: leave that out")
+	}
 	f.add(checkAddress("--addr", c.Addr))
 	f.add(checkAddress(adminAddr, c.AdminAddr))
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
@@ -122,20 +128,25 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares is how much the filter of all visitors may take, and how much the memory of recent ones.
-func (c *serveCmd) shares() (filter, memory int64) {
+// shares is how much the filter of all visitors may take, and how much the memory of recent ones, where
+// so many databases share what there is.
+func (c *serveCmd) shares(among int64) (filter, memory int64) {
+	all := c.memory / among
 	switch c.Filter {
 	case "off":
-		return 0, c.memory
+		return 0, all
 	case "only":
-		return c.memory, 0
+		return all, 0
 	}
-	return c.memory / 5 * 4, c.memory / 5
+	return all / 5 * 4, all / 5
 }
 
 // run starts from the outside in, so that a port that is taken is reported before anything is
 // changed, and ends in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
+	if c.Cells != "" {
+		p.DatabaseURL = c.Cells
+	}
 	countries, err := c.openCountries(ctx, p.log)
 	if err != nil {
 		return err
@@ -159,29 +170,18 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(),
-		RequireStandby: p.NeedStandby, Log: p.log})
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := c.prepare(ctx, p, d); err != nil {
-		return orInterrupted(ctx, err)
-	}
-
 	registry := newRegistry()
-	counting, changing, endBeside, err := c.openCounter(ctx, p, d, registry, countries)
+	all, accounts, err := c.openAll(ctx, p, database, opening{metrics: registry, countries: countries, shares: 1, options: db.Options{
+		Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log}})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	defer endBeside()
-	stopping := make(chan struct{})
+	stopping, home := make(chan struct{}), all.Home()
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
-		Accounts: account.Open(d), SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Reports: report.NewReader(d), Admin: changing,
-		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
-	options.Help, options.Status = readHelp(helpText), p.statusText(d)
+		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all, Reports: home.Reports, Admin: home.Admin,
+		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
 	failed := make(chan error, 2) // has room for an error of each
-	service, operators := handler.Servers(counting, options)
+	service, operators := handler.Servers(home.Counter, options)
 	answerOn(public, service, failed)
 	if admin != nil {
 		answerOn(admin, operators, failed)
@@ -194,34 +194,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	case err = <-failed:
 	}
 	close(stopping)
-	err = errors.Join(err, drain(service, counting))
+	err = errors.Join(err, drain(service, all))
 	_ = operators.Close()
 	return err
-}
-
-// openCounter opens the counter, which makes its metrics, and what changes apps, and begins what runs
-// beside it until endBeside is called.
-func (c *serveCmd) openCounter(
-	ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries,
-) (counting *counter.Counter, changing *admin.Admin, endBeside func(), err error) {
-	secret, err := p.secret()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if p.embedded() {
-		describeDisk(registry, p.Data)
-	}
-	if d.IsCell() {
-		registry.MustRegister(cellMetrics{d})
-	}
-	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
-	recording.FilterMemory, recording.Memory = c.shares()
-	recording.Filter = recording.FilterMemory > 0
-	counting, err = counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return counting, admin.NewAdmin(d, secret), runBeside(d, counting, secret, p.log), nil
 }
 
 // runBeside lets go of what need not be kept, once a day, and calls webhooks, or lets the calls wait
@@ -256,7 +231,7 @@ func addressOf(name, host string) string {
 }
 
 // describeDisk adds gauges of the disk that the data is on.
-func describeDisk(registry *prometheus.Registry, dir string) {
+func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge := func(name, what string, bytes func(*status.Disk) int64) {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: name, Help: what + " of the disk that the embedded PostgreSQL keeps its data on. NaN: it cannot be told.",
@@ -361,9 +336,9 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
-	if len(apps) == 0 {
+	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
-	} else if c.Busuanzi != "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
+	} else if c.Busuanzi != "" && c.Cells == "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
 		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " + p.typed("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
 	}
 	for _, app := range apps {
@@ -406,7 +381,7 @@ func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
 
 // drain answers every visit that was accepted. Requests end before the counter, since they wait for
 // it.
-func drain(service *http.Server, c *counter.Counter) error {
+func drain(service *http.Server, c *lead.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	err := service.Shutdown(ctx)

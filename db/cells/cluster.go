@@ -166,6 +166,28 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 	})
 }
 
+// Found are the URLs of the cells by their names, as anybody may ask for them who has the coordinator.
+func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
+	err = coordinator.Read(ctx, func(shared *db.Queries) error {
+		q := New(shared.Tx())
+		databases, err := q.DatabasesLike(ctx, databasePrefix)
+		if urls = map[string]string{}; err != nil || len(databases) == 0 {
+			return err
+		}
+		rows, err := q.ClusterNodes(ctx)
+		nodes := make([]Node, len(rows))
+		for i, row := range rows {
+			nodes[i] = Node{row.Nodename, row.Nodeport}
+		}
+		for _, database := range databases {
+			name := strings.TrimPrefix(database, databasePrefix)
+			urls[name] = c.cellURL(name, nodes)
+		}
+		return err
+	})
+	return urls, err
+}
+
 // databases are those of the cells, by name.
 func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {

@@ -147,14 +147,16 @@ func (c *Cells) lookAgain() {
 		if t.at[name] != nil {
 			continue
 		}
-		if t.at[name] = t.cells[of]; t.at[name] == nil {
+		if cell := t.cells[of]; cell != nil {
+			t.at[name] = cell
+		} else {
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s, which is away", name, of)
 		}
 	}
 	for name, of := range in {
 		if len(of) > 1 {
 			slices.Sort(of)
-			t.at[name] = nil
+			delete(t.at, name)
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "there are apps %s in several cells, and neither is served until "+
 				"there is one: %s", name, strings.Join(of, ", "))
 			c.say(context.Background(), "two apps have one name", t.wrong[name])

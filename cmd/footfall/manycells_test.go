@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// countedApp is an app, and what clients were told of it.
+type countedApp struct {
+	name, cell                 string
+	answered, unknown, refused atomic.Int64
+}
+
+// TestCellsServedAsOne serves two cells by two instances, one of which has few rights, on a cluster of
+// one node and of three, and kills the node of one cell: its apps are refused, the other's go on.
+func TestCellsServedAsOne(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			servedAsOne(t, nodes)
+		})
+	}
+}
+
+func servedAsOne(t *testing.T, nodes int) {
+	cluster := dbtest.NewCluster(t, nodes)
+	home := "--database-url=" + cluster.Home()
+	for n := 1; n < nodes; n++ {
+		well(t, "cell", "node", "add", cluster.Node(n), home)
+	}
+	apps := []*countedApp{{name: "one"}, {name: "two"}}
+	for n, a := range apps {
+		node := cluster.Node((n + 1) % nodes)
+		a.cell = strings.TrimSpace(well(t, "cell", "add", "cell"+a.name, "--on", node, home))
+		well(t, "app", "add", a.name, "--access=open", "--visitor=address", "--database-url="+a.cell)
+	}
+	_, err := dbtest.Connect(t, cluster.URL(0, "footfall_cellone")).Exec(t.Context(), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
+	require.NoError(t, err)
+
+	served := []*running{start(t, "--cells="+cluster.Home())}
+	served[0].awaitReady()
+	served = append(served, start(t, "--no-migrate", "--cells="+strings.Replace(cluster.Home(), "footfall@", "counting@", 1)))
+	served[1].awaitReady()
+
+	var clients sync.WaitGroup
+	var ended atomic.Bool
+	for i := range 4 * len(apps) {
+		clients.Go(func() {
+			client, a := &http.Client{Timeout: patience}, apps[i%len(apps)]
+			defer client.CloseIdleConnections()
+			for n := 0; !ended.Load(); n++ {
+				a.count(t, client, served[i/len(apps)%2].url, fmt.Sprintf("10.0.%d.%d", i, n%250+1))
+			}
+		})
+	}
+	defer func() { ended.Store(true); clients.Wait() }()
+	more := func(of *countedApp, than int64) {
+		t.Helper()
+		eventually(t, "visits of "+of.name, func() bool { return of.answered.Load() > than })
+	}
+	more(apps[0], 50)
+	more(apps[1], 50)
+
+	// An app that is added behind the back of the services, and one whose name is another's.
+	well(t, "app", "add", "three", "--access=open", "--visitor=address", "--database-url="+apps[1].cell)
+	third := &countedApp{name: "three"}
+	for _, s := range served {
+		third.count(t, http.DefaultClient, s.url, "10.0.0.1")
+	}
+	assert.Equal(t, int64(2), third.answered.Load())
+	if nodes > 1 {
+		cluster.Kill(1)
+		refused := apps[0].refused.Load()
+		eventually(t, "apps of the node are refused", func() bool { return apps[0].refused.Load() > refused+20 })
+		more(apps[1], apps[1].answered.Load()+200)
+		assert.Zero(t, apps[1].refused.Load(), "the other cell")
+		cluster.Start(1)
+		more(apps[0], apps[0].answered.Load()+50)
+
+		cluster.Kill(0)
+		for _, a := range apps {
+			more(a, a.answered.Load()+200)
+		}
+		assert.Zero(t, apps[1].refused.Load(), "without the coordinator")
+		cluster.Start(0)
+	}
+	eventually(t, "metrics are told apart", func() bool {
+		response, err := http.Get(served[0].admin + "/metrics") //nolint:gosec // of the service
+		require.NoError(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return strings.Contains(string(text), `footfall_visits_total{cell="cellone"`) &&
+			strings.Contains(string(text), `footfall_cell_up{cell="celltwo"`)
+	})
+	ended.Store(true)
+	clients.Wait()
+	for _, a := range apps {
+		hot := dbtest.Column[int64](t, cluster.Connect(a.cell), `SELECT sum(c.hot)::bigint FROM counters AS c JOIN pages AS p ON p.id = c.page_id
+			WHERE p.site_id IS NULL AND p.uri = '`+a.name+`.example'`)[0]
+		assert.GreaterOrEqual(t, hot, a.answered.Load(), "none is lost")
+		assert.LessOrEqual(t, hot, a.answered.Load()+a.unknown.Load(), "none is doubled")
+		assert.Contains(t, well(t, "verify", "--database-url="+a.cell), "0 violations")
+		t.Logf("%s: %d answered, %d refused, %d not known", a.name, a.answered.Load(), a.refused.Load(), a.unknown.Load())
+	}
+}
+
+func (a *countedApp) count(t *testing.T, client *http.Client, base, ip string) {
+	response, err := client.Get(base + "/visit?app=" + a.name + "&ip=" + ip + "&uri=http://" + a.name + ".example/")
+	if err != nil {
+		a.unknown.Add(1)
+		return
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK:
+		var answer visit.Answer
+		assert.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+		assert.Positive(t, answer.Site.Hot)
+		a.answered.Add(1)
+	case http.StatusServiceUnavailable:
+		a.refused.Add(1)
+	default:
+		assert.Equal(t, http.StatusInternalServerError, response.StatusCode)
+		a.unknown.Add(1)
+	}
+}

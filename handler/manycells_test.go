@@ -1,0 +1,244 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter/app"
+	"footfall/counter/desk"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/handler/lead"
+	"footfall/report"
+)
+
+// cellsOfTest are databases, each a cell, and a service for all of them, which begins from one more.
+type cellsOfTest struct {
+	*edge
+	mu      sync.Mutex
+	cells   map[string]*desk.Desk
+	missing map[string]bool // cells that cannot be opened
+}
+
+func (c *cellsOfTest) find(context.Context) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.cells)), nil
+}
+
+func (c *cellsOfTest) open(_ context.Context, name string, _ int) (*lead.Cell, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.missing[name] {
+		return nil, errors.New("nothing answers")
+	}
+	d := c.cells[name]
+	return &lead.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}, nil
+}
+
+func (c *cellsOfTest) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// serve begins to serve the cells.
+func (c *cellsOfTest) serve() (end func()) {
+	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: c.options.Reports, Close: func() {}}
+	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Open: c.open, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(c.t, err)
+	options := c.options
+	options.Cells, options.Metrics = all, nil
+	server := serve(c.t, publicHandler(c.Counter, options), options.Log)
+	c.public = server.URL
+	return sync.OnceFunc(func() { server.Close(); all.Close() })
+}
+
+func (c *cellsOfTest) visit(app, site string) answer {
+	c.t.Helper()
+	return c.get("/visit?app=" + app + "&uri=http://" + site + "/")
+}
+
+func (c *cellsOfTest) eventually(what string, f func() bool) {
+	c.t.Helper()
+	require.Eventually(c.t, f, dbtest.Patience, dbtest.Tick, what)
+}
+
+func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
+	t.Helper()
+	c = &cellsOfTest{edge: newEdge(t), cells: map[string]*desk.Desk{}, missing: map[string]bool{}}
+	sites := func(names ...string) desk.Options {
+		o := desk.Options{Began: noon, Apps: map[string]app.Settings{}}
+		for _, name := range names {
+			o.Apps[name] = app.Settings{Sites: []string{name + ".example"}}
+		}
+		return o
+	}
+	c.cells["blogs"] = desk.Open(t, sites("blog", "twice"))
+	o := sites("store", "twice", "more")
+	url := desk.Database(t, o)
+	away, o.By = dbtest.NewNetwork(t, url)
+	c.cells["shops"] = desk.On(t, url, o)
+	return c, away
+}
+
+// One service serves the apps of several databases: each where it is, and refuses none for another's sake.
+func TestManyCells(t *testing.T) {
+	t.Parallel()
+	c, network := newCells(t)
+	blogs, shops := c.cells["blogs"], c.cells["shops"]
+	end := c.serve()
+	defer func() { end() }()
+
+	hot := func(d *desk.Desk) int64 { return d.One(t, `SELECT coalesce(sum(hot), 0)::bigint FROM counters`) }
+	require.Equal(t, 200, c.visit("blog", "blog.example").status)
+	require.Equal(t, 200, c.visit("store", "store.example").status)
+	require.Equal(t, 200, c.visit("shop", "example.com").status, "of the database from which the service begins")
+	assert.Equal(t, []int64{2, 2, 2}, []int64{hot(blogs), hot(shops), hot(c.Desk)}, "a page and a site, each where its app is")
+	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
+	assert.Equal(t, 200, c.get("/counts?app=store&uri=http://store.example/").status)
+
+	// Two apps of one name: neither is served, and both cells are named.
+	for _, path := range []string{"/visit?app=twice&uri=http://twice.example/", "/counts?app=twice&uri=http://twice.example/",
+		"/api/apps/twice/sites"} {
+		a := c.get(path)
+		assert.Equal(t, http.StatusServiceUnavailable, a.status)
+		assert.Contains(t, a.error(t), "blogs, shops", path)
+	}
+	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
+	c.eventually("one is left", func() bool { return c.visit("twice", "twice.example").status == 200 })
+
+	// Pages of others that name no app, links, origins.
+	busuanzi := c.ask(http.MethodGet, "/busuanzi?url=http://store.example/2", "Origin", "http://store.example")
+	assert.Equal(t, 200, busuanzi.status, busuanzi.body)
+	assert.Equal(t, "http://store.example", busuanzi.header.Get("Access-Control-Allow-Origin"))
+	assert.Equal(t, int64(6), hot(shops), "twice and the other page")
+	link, _, err := shops.Admin.AddShare(t.Context(), "store", "", "")
+	require.NoError(t, err)
+	assert.Equal(t, 200, c.get("/share/"+link).status)
+	assert.Equal(t, http.StatusNotFound, c.get("/share/"+link+"x").status)
+	assert.Equal(t, 200, c.get("/badge/store.svg?uri=http://store.example/").status)
+
+	c.opensAllToOneOwner()
+	c.addsApps()
+
+	// An app that has moved is where it is now, at once; while it is on the way it is refused.
+	require.NoError(t, blogs.DB.InTx(t.Context(), func(q *db.Queries) error {
+		_, err := q.Tx().Exec(t.Context(), `UPDATE apps SET cell = 'shops' WHERE name = 'blog'`)
+		return err
+	}))
+	require.NoError(t, blogs.DB.WaitForInstances(t.Context(), dbtest.Patience))
+	moving := c.visit("blog", "blog.example")
+	assert.Equal(t, http.StatusServiceUnavailable, moving.status)
+	assert.Contains(t, moving.error(t), "app blog is in the cell shops")
+	require.NoError(t, shops.Admin.AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}}))
+	assert.Equal(t, 200, c.visit("blog", "blog.example").status)
+	c.eventually("it is written down", func() bool {
+		return c.One(t, `SELECT count(*) FROM apps WHERE name = 'blog' AND cell = 'shops'`) == 1
+	})
+
+	// A cell that is away is 503 for its apps alone.
+	network.LeadTo("postgres://nobody@127.0.0.1:1/none")
+	network.Cut()
+	c.eventually("it is noticed", func() bool { return shops.Held() == nil })
+	assert.Equal(t, http.StatusServiceUnavailable, c.visit("store", "store.example").status)
+	assert.Equal(t, 200, c.visit("new", "new.example").status)
+	assert.Equal(t, 200, c.visit("shop", "example.com").status)
+	ready := c.get("/readyz")
+	assert.Equal(t, `{"state":"ready","away":["shops"]}`, ready.body)
+	page := c.owner().get("/")
+	assert.Equal(t, 200, page.status)
+	assert.Contains(t, page.body, "Apps of shops are not shown")
+	assert.Contains(t, page.body, "/dash/new")
+	assert.NotContains(t, page.body, "/dash/store")
+	settings := c.owner().get("/settings")
+	assert.Equal(t, 200, settings.status)
+	assert.Contains(t, settings.body, "Apps of shops are not shown")
+	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://store.example/2").status)
+
+	// A service that begins now knows what is where, as far as it was written down.
+	end()
+	c.set(func() { c.missing["shops"] = true })
+	end = c.serve()
+	away := c.visit("store", "store.example")
+	assert.Equal(t, http.StatusServiceUnavailable, away.status)
+	assert.Contains(t, away.error(t), "app store is in the cell shops, which is away")
+	unknown := c.visit("nobody", "blog.example")
+	assert.Equal(t, http.StatusServiceUnavailable, unknown.status, "it may be there")
+	assert.Contains(t, unknown.error(t), "shops")
+	assert.Equal(t, 200, c.visit("new", "new.example").status)
+	network.LeadTo(shops.URL)
+	c.set(func() { c.missing["shops"] = false })
+	c.eventually("it is back", func() bool { return c.visit("store", "store.example").status == 200 })
+	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
+}
+
+// opensAllToOneOwner signs an owner in once, who sees the apps of all cells, and a member, who sees one.
+func (c *cellsOfTest) opensAllToOneOwner() {
+	t, owner := c.t, c.owner()
+	c.eventually("names are known where accounts are", func() bool {
+		return c.One(t, `SELECT count(*) FROM apps WHERE cell IS NOT NULL`) == 4
+	})
+	home := owner.get("/").body
+	for _, name := range []string{"blog", "shop", "store", "twice"} {
+		assert.Contains(t, home, `/dash/`+name)
+	}
+	assert.Equal(t, 200, owner.get("/dash/store").status)
+	assert.Contains(t, owner.get("/settings").body, "/settings/blog")
+	assert.Contains(t, owner.get("/settings/blog").body, "blog.example")
+	set := owner.sends("/settings/store", "do", "set", "of", "kept", "retain-days", "50", "was.retain-days", "35")
+	assert.Equal(t, http.StatusSeeOther, set.status, set.body)
+	assert.Equal(t, int64(50), c.cells["shops"].One(t, `SELECT retain_days FROM apps WHERE name = 'store'`))
+	assert.Contains(t, owner.get("/settings").body, "retain-days")
+
+	member := c.member("Max", "store")
+	assert.Equal(t, 200, member.get("/dash/store").status)
+	assert.NotEqual(t, 200, member.get("/dash/blog").status)
+	assert.Equal(t, http.StatusForbidden, c.get("/dash/store").status)
+}
+
+// addsApps adds apps by the API, on a page, and in a cell behind the back of the service.
+func (c *cellsOfTest) addsApps() {
+	t := c.t
+	key, err := c.Admin.AddKey(t.Context(), "", []app.Scope{app.ScopeAdmin})
+	require.NoError(t, err)
+	add := func(name, more string) answer {
+		return c.manage(http.MethodPost, "/api/apps", key, `{"name":"`+name+`","tz":"UTC","sites":["`+name+`.example"]`+more+`}`)
+	}
+	assert.Equal(t, http.StatusCreated, add("new", "").status)
+	assert.Equal(t, int64(1), c.cells["blogs"].One(t, `SELECT count(*) FROM apps WHERE name = 'new'`), "where there are fewer")
+	assert.Equal(t, 200, c.visit("new", "new.example").status)
+	for _, taken := range []string{"store", "blog", "shop", "new"} {
+		a := add(taken, `,"cell":"blogs"`)
+		assert.Equal(t, http.StatusBadRequest, a.status)
+		assert.Contains(t, a.error(t), "there is an app "+taken+" already")
+	}
+	assert.Contains(t, add("third", `,"cell":"none"`).error(t), "there is no cell")
+	assert.Equal(t, http.StatusCreated, add("third", `,"cell":"shops"`).status)
+	assert.Equal(t, int64(1), c.cells["shops"].One(t, `SELECT count(*) FROM apps WHERE name = 'third'`))
+	assert.Contains(t, c.manage(http.MethodGet, "/api/apps", key, "").body, `"name":"third"`)
+	assert.Equal(t, 200, c.manage(http.MethodDelete, "/api/apps/third", key, "").status)
+	c.Exec(t, `UPDATE apps SET created_at = now() - interval '2 minutes' WHERE cell IS NOT NULL`)
+	c.eventually("its name is free", func() bool { return c.One(t, `SELECT count(*) FROM apps WHERE name = 'third'`) == 0 })
+
+	made := c.owner().sends("/new", "host", "page.example", "zone", "UTC", "visitor", "hashed")
+	assert.Equal(t, http.StatusSeeOther, made.status, made.body)
+	assert.Equal(t, 200, c.owner().get(made.header.Get("Location")).status)
+	assert.Equal(t, int64(0), c.One(t, `SELECT count(*) FROM apps WHERE name LIKE 'page%' AND cell IS NULL`))
+
+	require.NoError(t, c.cells["shops"].Admin.AddApp(t.Context(), "late", app.Settings{Sites: []string{"late.example"},
+		PublicCounts: ptr(app.PublicAnswers)}))
+	assert.Equal(t, 200, c.visit("late", "late.example").status, "at once")
+	c.eventually("it is written down", func() bool {
+		return c.One(t, `SELECT count(*) FROM apps WHERE name = 'late' AND cell = 'shops'`) == 1
+	})
+}
