@@ -209,11 +209,7 @@ func (c *nodeReplaceCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *cells.Cluster) error {
 		old, _ := cells.ParseNode(c.Old)
 		by, _ := cells.ParseNode(c.New)
-		behind, err := cluster.ReplaceNode(ctx, old, by)
-		for _, node := range behind {
-			fmt.Fprintf(p.stderr, "%v does not know of it yet. It is told once it answers; until then no day is made, and nothing moves.\n", node)
-		}
-		return p.done(err, "%v is in the place of %v", by, old)
+		return p.done(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
 	})
 }
 

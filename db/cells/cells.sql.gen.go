@@ -123,7 +123,7 @@ func (q *Queries) ClusterBegin(ctx context.Context, arg ClusterBeginParams) erro
 }
 
 const clusterBehind = `-- name: ClusterBehind :many
-SELECT nodename, nodeport
+SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
 WHERE noderole = 'primary'
   AND NOT metadatasynced
@@ -131,8 +131,8 @@ ORDER BY groupid
 `
 
 type ClusterBehindRow struct {
-	Nodename string
-	Nodeport int32
+	Host string
+	Port int32
 }
 
 // The nodes that do not know yet what has become of others. They are told within some seconds, once
@@ -146,7 +146,7 @@ func (q *Queries) ClusterBehind(ctx context.Context) ([]ClusterBehindRow, error)
 	var items []ClusterBehindRow
 	for rows.Next() {
 		var i ClusterBehindRow
-		if err := rows.Scan(&i.Nodename, &i.Nodeport); err != nil {
+		if err := rows.Scan(&i.Host, &i.Port); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

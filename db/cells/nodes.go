@@ -47,77 +47,68 @@ func find(there []ClusterNodesRow, node Node) int {
 }
 
 // ReplaceNode puts a server in the place of another one, whose copy it is: a standby that was promoted.
-// Services go on there. What fails is done when this is called again. It returns the nodes that have
-// not heard of it yet.
-func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) (behind []Node, err error) {
+// Services go on there. What fails is done when this is called again.
+func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	nodes, err := c.nodes(ctx)
 	switch {
 	case err != nil:
-		return nil, err
 	case slices.Contains(nodes, old) && slices.Contains(nodes, by):
-		return nil, fmt.Errorf("%v is a node of its own: move the cells of %v there with `footfall cell move`, or name a standby of it that "+
-			"was promoted", by, old)
+		err = fmt.Errorf("%v is a node of its own: move the cells of %v there with `footfall cell move`, or name a standby of it that was "+
+			"promoted", by, old)
 	case slices.Contains(nodes, old):
 		err = c.mayReplace(ctx, old, by)
 	case !slices.Contains(nodes, by):
-		return nil, unknownNode(old, nodes)
+		err = unknownNode(old, nodes)
+	}
+	if err == nil {
+		err = c.everywhere(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
+			if at := find(there, old); at >= 0 {
+				return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: by.Host, Port: by.Port})
+			}
+			return nil
+		})
 	}
 	if err != nil {
-		return nil, err
-	}
-	err = c.everywhere(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
-		if at := find(there, old); at >= 0 {
-			return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: by.Host, Port: by.Port})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		return err
 	}
 	return c.awaitNodes(ctx)
 }
 
 // mayReplace tells all that is wrong with putting a server in the place of another one.
 func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
-	var wrong []error
-	err := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
+	wrong := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err == nil && !now.IsStandby {
-			wrong = append(wrong, fmt.Errorf("%v answers, and visits may be counted there still, which would be lost: stop it first", old))
+			err = fmt.Errorf("%v answers, and visits may be counted there still, which would be lost: stop it first", old)
 		}
 		return err
 	})
-	if err != nil && !db.IsConnect(err) {
-		wrong = append(wrong, err)
+	if db.IsConnect(wrong) {
+		wrong = nil
 	}
-	err = c.with(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
+	var nodes []ClusterNodesRow
+	err := c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) { nodes, err = q.ClusterNodes(ctx); return err })
+	if err != nil {
+		return err
+	}
+	return errors.Join(wrong, c.with(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
+		if err != nil {
+			return err
+		}
+		copied, err := q.ClusterNodes(ctx)
+		place := nodes[find(nodes, old)].Nodeid
 		switch {
 		case err != nil:
+		case !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == place && row.IsHere }):
+			err = fmt.Errorf("%v is no copy of %v", by, old)
 		case now.IsStandby:
-			wrong = append(wrong, fmt.Errorf("%v is a standby still: promote it first, with pg_ctl promote or SELECT pg_promote()", by))
+			err = fmt.Errorf("%v is a standby still: promote it first, with pg_ctl promote or SELECT pg_promote()", by)
 		case !now.Connects:
-			wrong = append(wrong, notItself(by, now))
+			err = notItself(by, now)
 		}
 		return err
-	})
-	if err != nil {
-		return errors.Join(append(wrong, err)...)
-	}
-	err = c.everywhere(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
-		at := find(there, old)
-		if at < 0 {
-			return nil
-		}
-		return c.with(ctx, by, database, func(_ *pgx.Conn, q *Queries) error {
-			copied, err := q.ClusterNodes(ctx)
-			if err == nil && !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == there[at].Nodeid && row.IsHere }) {
-				err = fmt.Errorf("%v is no copy of %v", by, old)
-			}
-			return err
-		})
-	})
-	return errors.Join(append(wrong, err)...)
+	}))
 }
 
 func notItself(node Node, now NodeItselfRow) error {
@@ -179,29 +170,29 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	})
 }
 
-// awaitNodes waits until all nodes know which there are, and returns those that do not yet.
-func (c *Cluster) awaitNodes(ctx context.Context) (behind []Node, err error) {
+// awaitNodes waits until all nodes know which there are: before that no day is made, and nothing moves.
+func (c *Cluster) awaitNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
 	for {
-		behind = nil
+		var behind []ClusterBehindRow
 		err := c.everywhere(ctx, func(_ string, _ []ClusterNodesRow, q *Queries) error {
 			rows, err := q.ClusterBehind(ctx)
-			for _, row := range rows {
-				if node := (Node{row.Nodename, row.Nodeport}); !slices.Contains(behind, node) {
-					behind = append(behind, node)
-				}
-			}
+			behind = append(behind, rows...)
 			return err
 		})
-		if err != nil || len(behind) == 0 || pause.For(ctx, nodesLook) != nil {
-			return behind, err
+		if err != nil || len(behind) == 0 {
+			return err
+		}
+		if pause.For(ctx, nodesLook) != nil {
+			return fmt.Errorf("it is done, but %v does not know of it yet, and until then no day is made and nothing moves: it is told once it "+
+				"answers", Node(behind[0]))
 		}
 	}
 }
 
 const (
-	nodesWithin = 15 * time.Second // Citus tells them each 5 s
+	nodesWithin = 20 * time.Second // Citus tells them each 5 s
 	nodesLook   = 200 * time.Millisecond
 )
 

@@ -52,7 +52,7 @@ ORDER BY n.groupid;
 -- name: ClusterBehind :many
 -- The nodes that do not know yet what has become of others. They are told within some seconds, once
 -- they answer.
-SELECT nodename, nodeport
+SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
 WHERE noderole = 'primary'
   AND NOT metadatasynced
