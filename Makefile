@@ -186,7 +186,7 @@ bench-http: build-bench ## those of the service over HTTP; the figures in bin/be
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres
 	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
-	bin/bench --http --quick --workloads returning --contenders batched+both,inbox,calls
+	bin/bench --http --quick --workloads returning --old bin/footfall --contenders batched+both,inbox,calls,old
 	rm -rf /tmp/footfall-bench
 	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
 	bin/bench reports --quick --data /tmp/footfall-bench
