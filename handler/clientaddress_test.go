@@ -1,19 +1,13 @@
 package handler
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,12 +23,9 @@ type forwardedCase struct {
 	header string   // --proxy-header
 	lines  []string // of the request's header
 	client string   // "": the request is refused
-	wire   string   // the client where net/http delivers something else than was sent; unread: it refuses the request itself
 }
 
 const (
-	unread = "unread"
-
 	proxy     = "10.0.0.1:4711"
 	neighbour = "203.0.113.7:4711"
 	networks  = "10.0.0.0/8 2001:db8:ff::/48"
@@ -80,135 +71,134 @@ func behindProxy() (cases []forwardedCase) {
 		name   string
 		lines  []string
 		client string
-		wire   string
 	}{
-		{"no header", nil, "10.0.0.1", ""},
-		{"an empty header", []string{""}, "10.0.0.1", ""},
-		{"blanks", []string{" \t "}, "10.0.0.1", ""},
-		{"the client", []string{real}, real, ""},
-		{"an IPv6 client", []string{realIPv6}, realIPv6, ""},
-		{"IPv6 in capitals, not shortened", []string{"2001:0DB8:0000:0000:0000:0000:0000:0007"}, realIPv6, ""},
-		{"a mapped client is IPv4", []string{"::ffff:198.51.100.7"}, real, ""},
-		{"a mapped client in hexadecimal", []string{"::FFFF:c633:6407"}, real, ""},
-		{"an IPv4-compatible address is IPv6", []string{"::198.51.100.7"}, "::c633:6407", ""},
-		{"loopback is a client like others", []string{"127.0.0.1"}, "127.0.0.1", ""},
+		{"no header", nil, "10.0.0.1"},
+		{"an empty header", []string{""}, "10.0.0.1"},
+		{"blanks", []string{" \t "}, "10.0.0.1"},
+		{"the client", []string{real}, real},
+		{"an IPv6 client", []string{realIPv6}, realIPv6},
+		{"IPv6 in capitals, not shortened", []string{"2001:0DB8:0000:0000:0000:0000:0000:0007"}, realIPv6},
+		{"a mapped client is IPv4", []string{"::ffff:198.51.100.7"}, real},
+		{"a mapped client in hexadecimal", []string{"::FFFF:c633:6407"}, real},
+		{"an IPv4-compatible address is IPv6", []string{"::198.51.100.7"}, "::c633:6407"},
+		{"loopback is a client like others", []string{"127.0.0.1"}, "127.0.0.1"},
 
 		// What a client wrote stands left of what the proxy appended.
-		{"a forged address before the client", []string{"203.0.113.66, " + real}, real, ""},
-		{"many forged addresses", []string{"203.0.113.66, 203.0.113.67,203.0.113.68 , " + real}, real, ""},
-		{"a forged trusted address", []string{"10.0.0.9, " + real}, real, ""},
-		{"the client forges the whole chain", []string{"203.0.113.66, 10.0.0.9, 10.0.0.8, " + real + ", 10.0.0.2"}, real, ""},
-		{"garbage before the client", []string{"<script>, " + real}, real, ""},
-		{"unknown before the client", []string{"unknown, " + real}, real, ""},
-		{"an empty element before the client", []string{", " + real}, real, ""},
-		{"only commas before the client", []string{",,,,,,,, " + real}, real, ""},
-		{"quotes before the client", []string{`"203.0.113.66, ` + real}, real, ""},
-		{"a zone before the client", []string{"fe80::1%eth0, " + real}, real, ""},
-		{"NUL before the client", []string{"\x00, " + real}, real, unread},
-		{"a line break before the client", []string{"203.0.113.66\r\n , " + real}, real, ""},
-		{"bytes that are no text before the client", []string{"\xff\xfe, " + real}, real, ""},
-		{"a chain too long, before the client", []string{"10.9.8.7" + hops(1000) + ", " + real}, real, ""},
+		{"a forged address before the client", []string{"203.0.113.66, " + real}, real},
+		{"many forged addresses", []string{"203.0.113.66, 203.0.113.67,203.0.113.68 , " + real}, real},
+		{"a forged trusted address", []string{"10.0.0.9, " + real}, real},
+		{"the client forges the whole chain", []string{"203.0.113.66, 10.0.0.9, 10.0.0.8, " + real + ", 10.0.0.2"}, real},
+		{"garbage before the client", []string{"<script>, " + real}, real},
+		{"unknown before the client", []string{"unknown, " + real}, real},
+		{"an empty element before the client", []string{", " + real}, real},
+		{"only commas before the client", []string{",,,,,,,, " + real}, real},
+		{"quotes before the client", []string{`"203.0.113.66, ` + real}, real},
+		{"a zone before the client", []string{"fe80::1%eth0, " + real}, real},
+		{"NUL before the client", []string{"\x00, " + real}, real},
+		{"a line break before the client", []string{"203.0.113.66\r\n , " + real}, real},
+		{"bytes that are no text before the client", []string{"\xff\xfe, " + real}, real},
+		{"a chain too long, before the client", []string{"10.9.8.7" + hops(1000) + ", " + real}, real},
 
 		// All lines are one list.
-		{"a forged line before the proxy's", []string{"203.0.113.66", real}, real, ""},
-		{"a forged trusted line before the proxy's", []string{"10.0.0.9", real}, real, ""},
-		{"an empty line before the proxy's", []string{"", real}, real, ""},
-		{"a line of garbage before the proxy's", []string{"unknown", real}, real, ""},
-		{"the second proxy in a line of its own", []string{"203.0.113.66, " + real, "10.0.0.2"}, real, ""},
-		{"each in a line of its own", []string{"203.0.113.66", real, "10.0.0.3", "10.0.0.2"}, real, ""},
-		{"an empty line of the proxy's", []string{"203.0.113.66", ""}, "", ""},
-		{"two empty lines are two empty elements", []string{"", ""}, "", ""},
-		{"a line of garbage of the proxy's", []string{real, "unknown"}, "", ""},
+		{"a forged line before the proxy's", []string{"203.0.113.66", real}, real},
+		{"a forged trusted line before the proxy's", []string{"10.0.0.9", real}, real},
+		{"an empty line before the proxy's", []string{"", real}, real},
+		{"a line of garbage before the proxy's", []string{"unknown", real}, real},
+		{"the second proxy in a line of its own", []string{"203.0.113.66, " + real, "10.0.0.2"}, real},
+		{"each in a line of its own", []string{"203.0.113.66", real, "10.0.0.3", "10.0.0.2"}, real},
+		{"an empty line of the proxy's", []string{"203.0.113.66", ""}, ""},
+		{"two empty lines are two empty elements", []string{"", ""}, ""},
+		{"a line of garbage of the proxy's", []string{real, "unknown"}, ""},
 
 		// Trusted hops.
-		{"one hop", []string{real + ", 10.0.0.2"}, real, ""},
-		{"three hops", []string{real + ", 10.0.0.4, 10.0.0.3, 10.0.0.2"}, real, ""},
-		{"hops over IPv4 and IPv6", []string{realIPv6 + ", 2001:db8:ff::2, 10.0.0.2"}, realIPv6, ""},
-		{"a mapped hop", []string{real + ", ::ffff:10.0.0.2"}, real, ""},
-		{"a hop with a port", []string{real + ", 10.0.0.2:8080"}, real, ""},
-		{"an IPv6 hop with a port", []string{real + ", [2001:db8:ff::2]:8080"}, real, ""},
-		{"an untrusted hop is the client", []string{real + ", 203.0.113.80, 10.0.0.2"}, "203.0.113.80", ""},
-		{"just outside the trusted network", []string{real + ", 11.0.0.0"}, "11.0.0.0", ""},
-		{"just inside the trusted network", []string{real + ", 10.255.255.255"}, real, ""},
-		{"just outside the trusted IPv6 network", []string{realIPv6 + ", 2001:db8:100::"}, "2001:db8:100::", ""},
-		{"the proxy itself", []string{real + ", 10.0.0.1"}, real, ""},
-		{"nobody but proxies: the first of them", []string{"10.0.0.4, 10.0.0.3, 10.0.0.2"}, "10.0.0.4", ""},
-		{"nobody but proxies, in two lines", []string{"10.0.0.4, 10.0.0.3", "10.0.0.2"}, "10.0.0.4", ""},
-		{"one proxy and nobody else", []string{"10.0.0.4"}, "10.0.0.4", ""},
-		{"as many hops as are looked at", []string{"10.0.0.4" + hops(lookedAt-1)}, "10.0.0.4", ""},
-		{"the client behind as many hops", []string{real + hops(lookedAt-1)}, real, ""},
-		{"one hop more", []string{real + hops(lookedAt)}, "", ""},
-		{"as many hops in lines of their own, and one more", slices.Repeat([]string{"10.9.8.7"}, lookedAt+1), "", ""},
-		{"100,000 trusted hops", []string{"10.9.8.7" + hops(100_000)}, "", unread},
-		{"100,000 elements before the client", []string{strings.Repeat(",", 100_000) + real}, real, unread},
+		{"one hop", []string{real + ", 10.0.0.2"}, real},
+		{"three hops", []string{real + ", 10.0.0.4, 10.0.0.3, 10.0.0.2"}, real},
+		{"hops over IPv4 and IPv6", []string{realIPv6 + ", 2001:db8:ff::2, 10.0.0.2"}, realIPv6},
+		{"a mapped hop", []string{real + ", ::ffff:10.0.0.2"}, real},
+		{"a hop with a port", []string{real + ", 10.0.0.2:8080"}, real},
+		{"an IPv6 hop with a port", []string{real + ", [2001:db8:ff::2]:8080"}, real},
+		{"an untrusted hop is the client", []string{real + ", 203.0.113.80, 10.0.0.2"}, "203.0.113.80"},
+		{"just outside the trusted network", []string{real + ", 11.0.0.0"}, "11.0.0.0"},
+		{"just inside the trusted network", []string{real + ", 10.255.255.255"}, real},
+		{"just outside the trusted IPv6 network", []string{realIPv6 + ", 2001:db8:100::"}, "2001:db8:100::"},
+		{"the proxy itself", []string{real + ", 10.0.0.1"}, real},
+		{"nobody but proxies: the first of them", []string{"10.0.0.4, 10.0.0.3, 10.0.0.2"}, "10.0.0.4"},
+		{"nobody but proxies, in two lines", []string{"10.0.0.4, 10.0.0.3", "10.0.0.2"}, "10.0.0.4"},
+		{"one proxy and nobody else", []string{"10.0.0.4"}, "10.0.0.4"},
+		{"as many hops as are looked at", []string{"10.0.0.4" + hops(lookedAt-1)}, "10.0.0.4"},
+		{"the client behind as many hops", []string{real + hops(lookedAt-1)}, real},
+		{"one hop more", []string{real + hops(lookedAt)}, ""},
+		{"as many hops in lines of their own, and one more", slices.Repeat([]string{"10.9.8.7"}, lookedAt+1), ""},
+		{"100,000 trusted hops", []string{"10.9.8.7" + hops(100_000)}, ""},
+		{"100,000 elements before the client", []string{strings.Repeat(",", 100_000) + real}, real},
 
 		// What some balancers write.
-		{"a port", []string{"198.51.100.7:5678"}, real, ""},
-		{"brackets", []string{"[2001:db8::7]"}, realIPv6, ""},
-		{"brackets and a port", []string{"[2001:db8::7]:443"}, realIPv6, ""},
-		{"a mapped address in brackets with a port", []string{"[::ffff:198.51.100.7]:443"}, real, ""},
-		{"what may be IPv6 and a port is IPv6", []string{"2001:db8::1:443"}, "2001:db8::1:443", ""},
-		{"no blank after the comma", []string{"203.0.113.66," + real}, real, ""},
-		{"blanks and tabs around", []string{"203.0.113.66,\t " + real + " \t"}, real, ""},
-		{"a tab for the blank after the comma", []string{real + ",\t10.0.0.2"}, real, ""},
-		{"a folded line", []string{"203.0.113.66,\r\n " + real}, "", real},
+		{"a port", []string{"198.51.100.7:5678"}, real},
+		{"brackets", []string{"[2001:db8::7]"}, realIPv6},
+		{"brackets and a port", []string{"[2001:db8::7]:443"}, realIPv6},
+		{"a mapped address in brackets with a port", []string{"[::ffff:198.51.100.7]:443"}, real},
+		{"what may be IPv6 and a port is IPv6", []string{"2001:db8::1:443"}, "2001:db8::1:443"},
+		{"no blank after the comma", []string{"203.0.113.66," + real}, real},
+		{"blanks and tabs around", []string{"203.0.113.66,\t " + real + " \t"}, real},
+		{"a tab for the blank after the comma", []string{real + ",\t10.0.0.2"}, real},
+		{"a folded line", []string{"203.0.113.66,\r\n " + real}, ""},
 
 		// What is no address, where one is looked for.
-		{"a port that is none", []string{"198.51.100.7:http"}, "", ""},
-		{"a port too great", []string{"198.51.100.7:65536"}, "", ""},
-		{"a colon without a port", []string{"198.51.100.7:"}, "", ""},
-		{"two ports", []string{"198.51.100.7:80:80"}, "", ""},
-		{"a port alone", []string{":80"}, "", ""},
-		{"IPv4 in brackets", []string{"[198.51.100.7]"}, "", ""},
-		{"IPv4 in brackets with a port", []string{"[198.51.100.7]:80"}, "", ""},
-		{"a bracket that is not closed", []string{"[2001:db8::7"}, "", ""},
-		{"a bracket that is not opened", []string{"2001:db8::7]"}, "", ""},
-		{"brackets twice", []string{"[[2001:db8::7]]"}, "", ""},
-		{"brackets around nothing", []string{"[]"}, "", ""},
-		{"a zone", []string{"fe80::1%eth0"}, "", ""},
-		{"a zone in brackets", []string{"[fe80::1%eth0]:443"}, "", ""},
-		{"a zone on a mapped address", []string{"::ffff:198.51.100.7%eth0"}, "", ""},
-		{"an empty zone", []string{"2001:db8::7%"}, "", ""},
-		{"unknown", []string{"unknown"}, "", ""},
-		{"unknown after a forged address", []string{"203.0.113.66, unknown"}, "", ""},
-		{"an obfuscated name", []string{"203.0.113.66, _hidden"}, "", ""},
-		{"a host name", []string{"203.0.113.66, localhost"}, "", ""},
-		{"garbage", []string{"203.0.113.66, ' OR 1=1 --"}, "", ""},
-		{"garbage between hops", []string{real + ", x, 10.0.0.2"}, "", ""},
-		{"an empty element at the end", []string{real + ","}, "", ""},
-		{"an empty element between hops", []string{real + ", , 10.0.0.2"}, "", ""},
-		{"an empty element before the hops", []string{", 10.0.0.2"}, "", ""},
-		{"a comma alone", []string{","}, "", ""},
-		{"quotes", []string{`"198.51.100.7"`}, "", ""},
-		{"quotes around brackets", []string{`"[2001:db8::7]:443"`}, "", ""},
-		{"a pair of the header Forwarded", []string{"for=198.51.100.7"}, "", ""},
-		{"semicolons between addresses", []string{"203.0.113.66; " + real}, "", ""},
-		{"blanks between addresses", []string{"203.0.113.66 " + real}, "", ""},
-		{"a network", []string{"198.51.100.0/24"}, "", ""},
-		{"leading zeros", []string{"198.051.100.007"}, "", ""},
-		{"leading zeros that hide a trusted hop", []string{real + ", 012.0.0.2"}, "", ""},
-		{"three parts", []string{"198.51.7"}, "", ""},
-		{"one number", []string{"3325256711"}, "", ""},
-		{"hexadecimal", []string{"0xc6.0x33.0x64.0x07"}, "", ""},
-		{"a part too great", []string{"198.51.100.256"}, "", ""},
-		{"a minus", []string{"-198.51.100.7"}, "", ""},
-		{"full-width digits", []string{"１９８.51.100.7"}, "", ""},
-		{"Arabic digits", []string{"١٩٨.51.100.7"}, "", ""},
-		{"ideographic full stops", []string{"198。51。100。7"}, "", ""},
-		{"a no-break space", []string{real + "\u00a0"}, "", ""},
-		{"a zero-width space", []string{"\u200b" + real}, "", ""},
-		{"NUL behind the address", []string{real + "\x00"}, "", unread},
-		{"NUL between forged and real", []string{"203.0.113.66\x00" + real}, "", unread},
-		{"a tab within the address", []string{"198.51.\t100.7"}, "", ""},
-		{"a vertical tab", []string{real + "\v"}, "", unread},
-		{"a carriage return", []string{real + "\rX"}, "", unread},
-		{"a line break", []string{"203.0.113.66\r\n " + real}, "", ""},
-		{"a name of 20,000 letters", []string{strings.Repeat("a", 20_000)}, "", ""},
-		{"an address of 20,000 digits", []string{strings.Repeat("1", 20_000)}, "", ""},
-		{"20,000 colons", []string{strings.Repeat(":", 20_000)}, "", ""},
-		{"20,000 brackets", []string{strings.Repeat("[", 20_000)}, "", ""},
+		{"a port that is none", []string{"198.51.100.7:http"}, ""},
+		{"a port too great", []string{"198.51.100.7:65536"}, ""},
+		{"a colon without a port", []string{"198.51.100.7:"}, ""},
+		{"two ports", []string{"198.51.100.7:80:80"}, ""},
+		{"a port alone", []string{":80"}, ""},
+		{"IPv4 in brackets", []string{"[198.51.100.7]"}, ""},
+		{"IPv4 in brackets with a port", []string{"[198.51.100.7]:80"}, ""},
+		{"a bracket that is not closed", []string{"[2001:db8::7"}, ""},
+		{"a bracket that is not opened", []string{"2001:db8::7]"}, ""},
+		{"brackets twice", []string{"[[2001:db8::7]]"}, ""},
+		{"brackets around nothing", []string{"[]"}, ""},
+		{"a zone", []string{"fe80::1%eth0"}, ""},
+		{"a zone in brackets", []string{"[fe80::1%eth0]:443"}, ""},
+		{"a zone on a mapped address", []string{"::ffff:198.51.100.7%eth0"}, ""},
+		{"an empty zone", []string{"2001:db8::7%"}, ""},
+		{"unknown", []string{"unknown"}, ""},
+		{"unknown after a forged address", []string{"203.0.113.66, unknown"}, ""},
+		{"an obfuscated name", []string{"203.0.113.66, _hidden"}, ""},
+		{"a host name", []string{"203.0.113.66, localhost"}, ""},
+		{"garbage", []string{"203.0.113.66, ' OR 1=1 --"}, ""},
+		{"garbage between hops", []string{real + ", x, 10.0.0.2"}, ""},
+		{"an empty element at the end", []string{real + ","}, ""},
+		{"an empty element between hops", []string{real + ", , 10.0.0.2"}, ""},
+		{"an empty element before the hops", []string{", 10.0.0.2"}, ""},
+		{"a comma alone", []string{","}, ""},
+		{"quotes", []string{`"198.51.100.7"`}, ""},
+		{"quotes around brackets", []string{`"[2001:db8::7]:443"`}, ""},
+		{"a pair of the header Forwarded", []string{"for=198.51.100.7"}, ""},
+		{"semicolons between addresses", []string{"203.0.113.66; " + real}, ""},
+		{"blanks between addresses", []string{"203.0.113.66 " + real}, ""},
+		{"a network", []string{"198.51.100.0/24"}, ""},
+		{"leading zeros", []string{"198.051.100.007"}, ""},
+		{"leading zeros that hide a trusted hop", []string{real + ", 012.0.0.2"}, ""},
+		{"three parts", []string{"198.51.7"}, ""},
+		{"one number", []string{"3325256711"}, ""},
+		{"hexadecimal", []string{"0xc6.0x33.0x64.0x07"}, ""},
+		{"a part too great", []string{"198.51.100.256"}, ""},
+		{"a minus", []string{"-198.51.100.7"}, ""},
+		{"full-width digits", []string{"１９８.51.100.7"}, ""},
+		{"Arabic digits", []string{"١٩٨.51.100.7"}, ""},
+		{"ideographic full stops", []string{"198。51。100。7"}, ""},
+		{"a no-break space", []string{real + "\u00a0"}, ""},
+		{"a zero-width space", []string{"\u200b" + real}, ""},
+		{"NUL behind the address", []string{real + "\x00"}, ""},
+		{"NUL between forged and real", []string{"203.0.113.66\x00" + real}, ""},
+		{"a tab within the address", []string{"198.51.\t100.7"}, ""},
+		{"a vertical tab", []string{real + "\v"}, ""},
+		{"a carriage return", []string{real + "\rX"}, ""},
+		{"a line break", []string{"203.0.113.66\r\n " + real}, ""},
+		{"a name of 20,000 letters", []string{strings.Repeat("a", 20_000)}, ""},
+		{"an address of 20,000 digits", []string{strings.Repeat("1", 20_000)}, ""},
+		{"20,000 colons", []string{strings.Repeat(":", 20_000)}, ""},
+		{"20,000 brackets", []string{strings.Repeat("[", 20_000)}, ""},
 	} {
-		full := forwardedCase{name: c.name, peer: proxy, trust: networks, client: c.client, wire: c.wire}
+		full := forwardedCase{name: c.name, peer: proxy, trust: networks, client: c.client}
 		for _, value := range c.lines {
 			full.lines = append(full.lines, "X-Forwarded-For: "+value)
 		}
@@ -264,7 +254,7 @@ func setUp() []forwardedCase {
 		{name: "a name with _ is another header", peer: proxy, trust: networks,
 			lines: []string{"X-Forwarded-For: 198.51.100.7", "X_Forwarded_For: 203.0.113.66"}, client: "198.51.100.7"},
 		{name: "a blank behind the name", peer: proxy, trust: networks,
-			lines: []string{"X-Forwarded-For: 198.51.100.7", "X-Forwarded-For : 203.0.113.66"}, client: "198.51.100.7", wire: unread},
+			lines: []string{"X-Forwarded-For: 198.51.100.7", "X-Forwarded-For : 203.0.113.66"}, client: "198.51.100.7"},
 
 		{name: "another header", peer: proxy, trust: networks, header: "X-Real-IP",
 			lines: []string{"X-Real-IP: 198.51.100.7"}, client: "198.51.100.7"},
@@ -361,106 +351,6 @@ func TestHeaderIsReadByItsCanonicalNameOnly(t *testing.T) {
 	got, err = p.client(&http.Request{RemoteAddr: proxy})
 	require.NoError(t, err, "no header at all")
 	assert.Equal(t, "10.0.0.1", got.String())
-}
-
-// exchange sends a request as it stands, and returns the answer's status and body.
-func exchange(t *testing.T, address, path string, lines []string) (int, string) {
-	t.Helper()
-	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	require.NoError(t, err)
-	defer connection.Close()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
-	head := "GET " + path + " HTTP/1.1\r\nHost: footfall.example\r\nConnection: close\r\n" + strings.Join(append(lines, "", ""), "\r\n")
-	_, _ = io.WriteString(connection, head) // fails where the server refuses before it has read everything
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, string(body)
-}
-
-// tell answers with the client's address.
-func tell(w http.ResponseWriter, p *Proxies, r *http.Request) {
-	w.Header().Set("Read", "yes")
-	client, err := p.client(r)
-	if err != nil {
-		w.WriteHeader(http.StatusTeapot) // net/http never answers so
-		_, _ = io.WriteString(w, err.Error())
-		return
-	}
-	_, _ = io.WriteString(w, client.String())
-}
-
-// Every case again, as net/http reads it from a connection; but for the peer, which the cases make
-// up.
-func TestForwardedCasesThroughNetHTTP(t *testing.T) {
-	t.Parallel()
-	cases := forwardedCases()
-	proxies := make([]*Proxies, len(cases))
-	for i, c := range cases {
-		proxies[i] = c.proxies(t)
-	}
-	url := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
-		if err != nil || i >= len(cases) {
-			http.NotFound(w, r)
-			return
-		}
-		r.RemoteAddr = cases[i].peer
-		tell(w, proxies[i], r)
-	}), slog.New(slog.DiscardHandler))
-	for i, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			status, body := exchange(t, strings.TrimPrefix(url, "http://"), "/"+strconv.Itoa(i), slices.Clone(c.lines))
-			want := c.client
-			if c.wire != "" {
-				want = c.wire
-			}
-			switch want {
-			case unread:
-				assert.Contains(t, []int{http.StatusBadRequest, http.StatusRequestHeaderFieldsTooLarge}, status)
-			case "":
-				assert.Equal(t, http.StatusTeapot, status)
-				requireRefused(t, proxies[i], c.lines, &visit.Error{Kind: visit.Invalid, Message: body})
-			default:
-				assert.Equal(t, http.StatusOK, status)
-				assert.Equal(t, want, body)
-			}
-		})
-	}
-}
-
-// The peer as net/http tells it.
-func TestClientOfARealConnection(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, trust, header string
-		lines               []string
-		client              string
-	}{
-		{"nobody is trusted", "", "", []string{"X-Forwarded-For: 203.0.113.66", "X-Real-IP: 203.0.113.66"}, "127.0.0.1"},
-		{"somebody else is trusted", "10.0.0.0/8", "", []string{"X-Forwarded-For: 203.0.113.66"}, "127.0.0.1"},
-		{"a header in lower case", "127.0.0.1", "", []string{"x-forwarded-for: 203.0.113.66, 198.51.100.7"}, "198.51.100.7"},
-		{"several lines", "127.0.0.0/8", "", []string{"X-Forwarded-For: 203.0.113.66", "X-Forwarded-For: 198.51.100.7, 127.0.0.2"},
-			"198.51.100.7"},
-		{"another header", "127.0.0.0/8", "x-real-ip", []string{"X-Forwarded-For: 203.0.113.66", "X-Real-Ip: 2001:db8::7"}, "2001:db8::7"},
-		{"no header", "127.0.0.0/8", "", nil, "127.0.0.1"},
-		{"garbage", "127.0.0.0/8", "", []string{"X-Forwarded-For: 198.51.100.7, unknown"}, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			p := forwardedCase{trust: c.trust, header: c.header}.proxies(t)
-			url := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tell(w, p, r) }), slog.New(slog.DiscardHandler))
-			status, body := exchange(t, strings.TrimPrefix(url, "http://"), "/", c.lines)
-			if c.client == "" {
-				assert.Equal(t, http.StatusTeapot, status)
-				return
-			}
-			assert.Equal(t, http.StatusOK, status)
-			assert.Equal(t, c.client, body)
-		})
-	}
 }
 
 func TestNewProxies(t *testing.T) {
