@@ -105,6 +105,20 @@ func describe(c echo.Context) error {
 	return send(c, "application/json", "no-cache", openAPI(), false)
 }
 
+// describeApps describes the call for all apps, of which there may be several cells.
+func describeApps(paths, named, one object) {
+	text := object{"type": "string"}
+	away := object{"type": "array", "items": text, "description": "Of several cells, those whose apps are not known now."}
+	all := object{"type": "object", "properties": object{"apps": object{"type": "array", "items": one}, "away": away}}
+	adding := maps.Clone(named)
+	adding["cell"] = object{"type": "string", "description": "Of several cells, which one is to have the app; else the one with the fewest."}
+	paths["/api/apps"] = object{
+		"get": describeChange("apps", "List all apps", nil, all),
+		"post": describeChange("addApp", "Add an app, by its name, with its tz and other settings",
+			object{"type": "object", "additionalProperties": false, "properties": adding}, one),
+	}
+}
+
 // describeChanges describes the calls by which programs change apps, of what is declared of settings
 // and things.
 func describeChanges(paths object) {
@@ -128,11 +142,7 @@ func describeChanges(paths object) {
 	named := object{"name": object{"type": "string"}}
 	maps.Copy(named, settings)
 	one := object{"type": "object", "additionalProperties": false, "properties": named}
-	all := object{"type": "object", "properties": object{"apps": object{"type": "array", "items": one}}}
-	paths["/api/apps"] = object{
-		"get":  describeChange("apps", "List all apps", nil, all),
-		"post": describeChange("addApp", "Add an app, by its name, with its tz and other settings", one, one),
-	}
+	describeApps(paths, named, one)
 	paths["/api/apps/{app}"] = object{
 		"get": describeChange("app", "An app with its settings", nil, one, "app"),
 		"patch": describeChange("setApp", "Change settings of an app; what is not given stays",

@@ -72,7 +72,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 			o := o
 			o.cell, o.shares = name, int64(all)+1
 			mu.Lock()
-			at := urls[name]
+			at := urls[name] + "&pool_max_conn_idle_time=1m" // many cells would have many sessions that do nothing
 			mu.Unlock()
 			cell, _, err := c.openOf(ctx, p, at, o)
 			if errors.Is(err, db.ErrNoCell) {
