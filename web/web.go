@@ -84,18 +84,10 @@ func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &D
 // of is a Dashboard that reads from another Reader.
 func (d *Dashboard) of(r *report.Reader) *Dashboard { return &Dashboard{r, d.within} }
 
-// templates are the pages, read when the first is made: commands that make none start without them.
-// One that does not parse ends the program, and every test.
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	pages, english := map[string]*template.Template{}, functions(words.English())
-	for _, name := range []string{"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting",
-		"settings", "proof",
-		"problem"} {
-		pages[name] = template.Must(template.New("layout.html").Funcs(english).
-			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/did.html", "templates/"+name+".html"))
-	}
-	return pages
-})
+// pageNames are the templates that are pages.
+var pageNames = []string{
+	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
+}
 
 // functions are what templates call, in a language.
 func functions(l *words.Language) template.FuncMap {
@@ -148,18 +140,39 @@ func render(name string, data interface{ place() Place }) Page {
 	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
 }
 
-// in are the templates in a language.
+// in are the templates in a language, read when the first page in it is made: commands that make none start
+// without them. One that does not parse ends the program, and every test.
 func in(l *words.Language) map[string]*template.Template {
 	if made, is := translated.Load(l); is {
 		return made.(map[string]*template.Template)
 	}
 	pages := map[string]*template.Template{}
-	for name, page := range templates() {
-		pages[name] = template.Must(page.Clone()).Funcs(functions(l))
+	for _, name := range pageNames {
+		page := template.New("layout.html").Funcs(functions(l))
+		for _, file := range []string{"layout", "parts", "did", name} {
+			text, err := files.ReadFile("templates/" + file + ".html")
+			if err != nil {
+				panic(err)
+			}
+			part := page
+			if file != "layout" {
+				part = page.New(file + ".html")
+			}
+			template.Must(part.Parse(still.ReplaceAllStringFunc(string(text), func(call string) string {
+				if key := still.FindStringSubmatch(call); key[1] == "t" {
+					return template.HTMLEscapeString(l.Say(key[2]))
+				}
+				return string(l.HTML(still.FindStringSubmatch(call)[2]))
+			})))
+		}
+		pages[name] = page
 	}
 	translated.Store(l, pages)
 	return pages
 }
+
+// still are texts without places, which stand in the templates of a language as they are.
+var still = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
 var translated sync.Map // pages by language
 
