@@ -82,6 +82,14 @@ func TestFirstRun(t *testing.T) {
 			b.open(base + "/start/" + start)
 			assert.Equal(t, base+"/begin", b.where(), "the token is gone from the address")
 			page("1-account")
+			inEachLanguage := func(path string) {
+				if t.Helper(); i == 0 {
+					fitsInEachLanguage(t, b, script, base, []string{path})
+					b.look(with.wide, with.scheme)
+					b.open(base + path)
+				}
+			}
+			inEachLanguage("/begin")
 			b.ask(`document.querySelector('#name').value = 'Olga', document.querySelector('#password').value = 'qwertyuiop'`, nil)
 			send()
 			page("1-account-problem")
@@ -115,6 +123,7 @@ func TestFirstRun(t *testing.T) {
 			b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !with.scripts}, nil)
 			b.open(base + "/new/blog-example")
 			page("3-waiting-unlisted")
+			inEachLanguage("/new/blog-example")
 			send()
 			b.open(base + "/new/blog-example")
 			var text string

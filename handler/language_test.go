@@ -202,12 +202,16 @@ const longer = `(() => {
 	return document.documentElement.scrollWidth
 })()`
 
+// opened shows what a page folds.
+const opened = `document.querySelectorAll('main > :not(.ranges) details').forEach(d => d.open = true)`
+
 // fitsInEachLanguage opens pages on the narrowest phone as browsers of each language do, and with longer words.
 func fitsInEachLanguage(t *testing.T, b *devtools, script, base string, paths []string) {
 	t.Helper()
 	b.look(320, "light")
 	for i, path := range paths {
 		b.open(base + path)
+		b.ask(opened, nil)
 		var wide int
 		b.ask(longer, &wide)
 		assert.LessOrEqual(t, wide, 320, "%s with longer words", path)
@@ -217,6 +221,7 @@ func fitsInEachLanguage(t *testing.T, b *devtools, script, base string, paths []
 			}
 			b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": desk.Browser, "acceptLanguage": l.Tag}, nil)
 			b.open(base + path)
+			b.ask(opened, nil)
 			var shown struct {
 				Wide     int
 				Language string

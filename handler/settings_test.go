@@ -107,6 +107,8 @@ func TestSettingsInChromium(t *testing.T) {
 			shot(name + "-" + look.scheme)
 		}
 	}
+	fitsInEachLanguage(t, b, script, base,
+		[]string{"/settings", "/settings/shop", "/settings/demo", "/new", "/new/shop", "/settings?account=2", "/leave"})
 	b.look(390, "light")
 	for _, scripts := range []bool{false, true} {
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !scripts}, nil)
