@@ -2,8 +2,6 @@
 package moves
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -23,9 +21,9 @@ var columns = []string{"uri", "hot", "uv", "pv"}
 // are known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the
 // file.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
-	text := bufio.NewReader(from)
-	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) { // as spreadsheets write
-		_, _ = text.Discard(len(mark))
+	text, err := decoded(from)
+	if err != nil {
+		return nil, fault("%v", err)
 	}
 	r := csv.NewReader(text)
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
@@ -96,24 +94,22 @@ func readHeader(header []string) ([]int, error) {
 // readRecord reads a line. uv that is not known is 0; pv that is not known is uv.
 func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
-	numbers := make([]int64, len(columns))
-	given := make([]bool, len(columns))
-	for i, name := range columns[1:] {
+	o.PV = admin.Unknown
+	for i, number := range []*int64{&o.Hot, &o.UV, &o.PV} {
 		if places[i+1] < 0 {
 			continue
 		}
 		text := strings.TrimSpace(record[places[i+1]])
-		if text == "" && name != "hot" {
+		if text == "" && i > 0 {
 			continue
 		}
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil && o.Fault == "" {
-			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write digits alone, like 1204", name, text)
+			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write digits alone, like 1204", columns[i+1], text)
 		}
-		numbers[i+1], given[i+1] = int64(n), true //nolint:gosec // of 63 bits
+		*number = int64(n) //nolint:gosec // of 63 bits
 	}
-	o.Hot, o.UV, o.PV = numbers[1], numbers[2], numbers[3]
-	if !given[3] {
+	if o.PV == admin.Unknown {
 		o.PV = o.UV
 	}
 }

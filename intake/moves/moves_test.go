@@ -23,7 +23,9 @@ func TestReadCSV(t *testing.T) {
 		"pv is uv where it is not known": {"uri,hot,uv\na/,9,3", []admin.Offset{{Line: 2, URI: "a/", Hot: 9, UV: 3, PV: 3}}, ""},
 		"as a spreadsheet writes it": {"\ufeffHot, URI\r\n9,\"a/x,y\"\r\n\r\n8, a/b \r\n", []admin.Offset{{Line: 2, URI: "a/x,y", Hot: 9},
 			{Line: 4, URI: "a/b", Hot: 8}}, ""},
-		"no lines": {"uri,hot\n", nil, ""},
+		"as UTF-16": {inUTF16("uri,hot\na/ü,8\n"), []admin.Offset{{Line: 2, URI: "a/ü", Hot: 8}}, ""},
+		"no text":   {"\x00\x01\x02", nil, "it is no text"},
+		"no lines":  {"uri,hot\n", nil, ""},
 		"faults of lines": {"uri,hot,uv\na/,\"1,204\",1\nb/,-1\nc/,,\nd/,1,x\n", []admin.Offset{
 			{Line: 2, URI: "a/", UV: 1, PV: 1, Fault: `hot: "1,204" is not a number: write digits alone, like 1204`},
 			{Line: 3, Fault: "the first line names 3 columns, and it has 2"},
