@@ -284,6 +284,9 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row 
 		if row.Cell != nil {
 			return app.InCell(name, *row.Cell)
 		}
+		if row.MovingTo != nil {
+			return onItsWay(&row)
+		}
 		return f(q, &row)
 	})
 }

@@ -49,13 +49,13 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	}); err != nil {
 		return err
 	}
-	return a.inErasure(ctx, name, func(q queries, row *db.App) error { return deleteAll(ctx, q, row) })
+	return a.inErasure(ctx, name, func(q queries, row *db.App) error { return deleteAll(ctx, q, row, q.AppDelete) })
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
 // locks of its counters from counting: a visit that was under way is counted and then deleted, or
 // does not find its pages any more.
-func deleteAll(ctx context.Context, q queries, row *db.App) error {
+func deleteAll(ctx context.Context, q queries, row *db.App, last func(context.Context, int32) error) error {
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func deleteAll(ctx context.Context, q queries, row *db.App) error {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
-		q.AppOffsetsDelete, q.AppDelete)
+		q.AppOffsetsDelete, last)
 }
 
 // inTurn runs steps on an app, up to the first error.

@@ -311,6 +311,9 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 		if err != nil {
 			return err
 		}
+		if row.MovingTo != nil {
+			return onItsWay(row)
+		}
 		return f(q, row)
 	})
 }

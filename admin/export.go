@@ -77,17 +77,8 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 			return nil, err
 		}
 	}
-	days, err := q.TakeoutDays(ctx, row.ID)
-	if err != nil {
+	if err := e.tellDays(ctx, q, row.ID); err != nil {
 		return nil, err
-	}
-	for _, d := range days {
-		if d.Kept {
-			e.Kept = append(e.Kept, d.Day)
-		}
-		if d.Closed {
-			e.Closed = append(e.Closed, d.Day)
-		}
 	}
 	if err := tellTagNews(ctx, q); err != nil {
 		return nil, err
@@ -121,6 +112,19 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 		}
 	}
 	return &e.Manifest, e.zip.Close()
+}
+
+func (m *Manifest) tellDays(ctx context.Context, q queries, id int32) error {
+	days, err := q.TakeoutDays(ctx, id)
+	for _, d := range days {
+		if d.Kept {
+			m.Kept = append(m.Kept, d.Day)
+		}
+		if d.Closed {
+			m.Closed = append(m.Closed, d.Day)
+		}
+	}
+	return err
 }
 
 const readmeHead = `# %s

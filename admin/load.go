@@ -166,6 +166,8 @@ type loading struct {
 	q             queries
 	numbered      bool
 	targets, tags numbers
+	app           int32   // of what is moved: what an export has none of
+	logs          numbers // likewise
 }
 
 // file copies a file of a zip.
@@ -278,6 +280,10 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 			all[i] = l.tags.rewrite
 		case column == "tags":
 			all[i] = l.tags.rewriteSet
+		case column == "app_id":
+			all[i] = func(to, _ []byte) ([]byte, error) { return strconv.AppendInt(to, int64(l.app), 10), nil }
+		case column == "log_id", name == "logs" && column == "id":
+			all[i] = l.logs.rewrite
 		}
 	}
 	return all

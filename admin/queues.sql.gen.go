@@ -41,7 +41,7 @@ SELECT
 FROM positions AS p
 WHERE p.app_id = $1
   AND p.content IS NULL
-  AND p.source <> 'logs'
+  AND p.source NOT IN ('logs', 'moved')
 ORDER BY p.source, length(p.part), p.part
 `
 

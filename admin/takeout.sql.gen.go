@@ -77,11 +77,12 @@ SELECT CASE
        END::text AS writing
 FROM (
     SELECT string_agg(quote_ident(n.name), ', ' ORDER BY n.place) AS names,
-           string_agg(CASE n.name
-                          WHEN 'target'  THEN CASE $1::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
-                          WHEN 'day'     THEN 'day_id'
-                          WHEN 'tag'     THEN 'tag_id'
-                          WHEN 'visitor' THEN 'ip'
+           string_agg(CASE
+                          WHEN to_regclass('takeout_' || $1::text) IS NULL THEN quote_ident(n.name)
+                          WHEN n.name = 'target'  THEN CASE $1::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
+                          WHEN n.name = 'day'     THEN 'day_id'
+                          WHEN n.name = 'tag'     THEN 'tag_id'
+                          WHEN n.name = 'visitor' THEN 'ip'
                           ELSE quote_ident(n.name)
                       END, ', ' ORDER BY n.place) AS straight
     FROM unnest($2::text[]) WITH ORDINALITY AS n (name, place)
@@ -94,7 +95,7 @@ type LoadCopyParams struct {
 }
 
 // How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
-// straight to its own, of which days has the site behind each target, too.
+// straight to its own, of which days has the site behind each target, too. What has no view is a table.
 func (q *Queries) LoadCopy(ctx context.Context, arg LoadCopyParams) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, arg.Name, arg.Columns)
 	var writing string

@@ -91,7 +91,9 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
 	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
-		err = c.checkHeld(a)
+		if err = c.checkHeld(a); r.Later && a.MovingTo != nil {
+			err = nil // it is counted there
+		}
 	}
 	return a, w, err
 }
@@ -202,6 +204,11 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 
 // checkHeld checks that an app is counted for at this time.
 func (c *Counter) checkHeld(a *app.App) error {
+	if a.MovingTo != nil {
+		moving := visit.Errorf(visit.Unavailable, "", "app %s is on its way to the cell %s: send it again in a moment", a.Name, *a.MovingTo)
+		moving.RetryAfter = time.Second
+		return moving
+	}
 	if a.HeldUntil != nil {
 		if wait := a.HeldUntil.Sub(c.db.Now()); wait > 0 {
 			held := visit.Errorf(visit.Unavailable, "", "the addresses of visitors of app %s are being hashed: send it again in a moment", a.Name)

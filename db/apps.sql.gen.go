@@ -38,7 +38,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, moving_to
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -78,6 +78,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.HashedFrom,
 		&i.HashedAs,
 		&i.Cell,
+		&i.MovingTo,
 	)
 	return i, err
 }
@@ -204,7 +205,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, moving_to
 FROM apps
 ORDER BY name
 `
@@ -249,6 +250,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.HashedFrom,
 			&i.HashedAs,
 			&i.Cell,
+			&i.MovingTo,
 		); err != nil {
 			return nil, err
 		}

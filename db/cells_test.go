@@ -58,7 +58,6 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	assert.Equal(t, []string{"one", "other"}, []string{cells[0].Name, cells[1].Name})
 	assert.Equal(t, []string{c.Node(1), c.Node(2)}, []string{cells[0].Place, cells[1].Place})
 	assert.Empty(t, dbtest.Column[string](t, c.Connect(cells[1].URL), `SELECT name FROM apps`))
-	isFilled(t, c, cluster, cells)
 	countsWithFewRights(t, c, cluster)
 }
 
@@ -85,23 +84,6 @@ func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster
 		SELECT p.oid::regprocedure::text FROM pg_proc AS p
 		WHERE p.pronamespace = 'cell'::regnamespace AND p.prosecdef AND p.prorettype <> 'trigger'::regtype
 		AND has_function_privilege(p.oid, 'EXECUTE')`))
-}
-
-// isFilled fills a cell from a plain database, and not one that has something.
-func isFilled(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cells []cells.Cell) {
-	t.Helper()
-	from, conn := fixture(t)
-	require.Equal(t, db.FaultNone, write(t, dbtest.Open(t, from, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
-	require.ErrorContains(t, cluster.FillCell(t.Context(), cells[0].Name, from), "the cell has apps")
-	require.NoError(t, cluster.FillCell(t.Context(), cells[1].Name, from))
-	there, d := c.Connect(cells[1].URL), dbtest.Open(t, cells[1].URL, db.Options{})
-	const all = `SELECT concat_ws(' ', p.id, p.uri, p.key, v.rank, v.ip, d.day_id, d.hot, a.day_id) FROM pages AS p
-		LEFT JOIN visitors AS v ON v.page_id = p.id LEFT JOIN days AS d ON d.page_id = p.id LEFT JOIN visits AS a ON a.page_id = p.id
-		ORDER BY p.id`
-	assert.Equal(t, dbtest.Column[string](t, conn, all), dbtest.Column[string](t, there, all))
-	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 1, 2)))
-	assert.Equal(t, []int64{2, 2, 2}, numbers(t, there, 2))
-	assert.Equal(t, int64(4), query[int64](t, there, `INSERT INTO pages (app_id, uri) VALUES (1, 'other.example') RETURNING id`))
 }
 
 // Each statement of queries/ is planned, or run where it cannot be.
@@ -226,7 +208,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.titles`, `DROP TABLE cell.history, cell.history_days, cell.history_imports`,
 		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`, `ALTER TABLE cell.apps DROP COLUMN hashed_as CASCADE`,
-		`ALTER TABLE cell.apps DROP COLUMN cell CASCADE`,
+		`ALTER TABLE cell.apps DROP COLUMN cell CASCADE`, `ALTER TABLE cell.apps DROP COLUMN moving_to CASCADE`,
 		`DROP TABLE cell.changes`, `DROP TABLE cell.admin_keys`, `DROP TABLE cell.log_samples`,
 		`DROP TABLE cell.account_links, cell.account_sessions, cell.account_apps, cell.accounts`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
@@ -269,7 +251,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		"00014_inbox_carried.sql", "00015_row_tags.sql", "00016_goals.sql", "00017_told_ranks.sql", "00018_here.sql", "00019_changes.sql",
 		"00020_public_counts.sql", "00021_admin_keys.sql", "00022_accounts.sql", "00023_browsers.sql",
 		"00024_titles.sql", "00025_hashed_later.sql", "00026_history.sql", "00027_hashed_as.sql", "00028_account_languages.sql",
-		"00029_apps_elsewhere.sql", "functions and views"}, applied)
+		"00029_apps_elsewhere.sql", "00030_apps_moving.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

@@ -153,6 +153,7 @@ FROM (
     FROM inbox AS i
     WHERE i.number > $1
       AND i.app_id <> ALL ($2::integer[])
+      AND i.app_id <> ALL (ARRAY(SELECT m.id FROM apps AS m WHERE m.moving_to IS NOT NULL))
       AND $3::integer IN (0, i.app_id)
     ORDER BY i.number
     LIMIT 4000
@@ -189,7 +190,8 @@ type InboxReadRow struct {
 }
 
 // The next rows behind a number, as many as have about so many visits, at least one: of one app, or
-// (0) of all but some; with whether their app still tells days and visitors apart as it did.
+// (0) of all but some, and those that are moved with theirs; with whether their app still tells days and
+// visitors apart as it did.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,

@@ -170,7 +170,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 		case current == 0:
 			return errors.New("there is no step that could be taken back")
 		case d.sessions.cell != nil:
-			return errors.New("the steps of a cell cannot be taken back: fill another cell, and drop this one")
+			return errors.New("the steps of a cell cannot be taken back: move its apps to another cell, and drop this one")
 		}
 		if err := RefuseBesideInstances(ctx, conn); err != nil {
 			return err

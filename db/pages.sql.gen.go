@@ -11,7 +11,7 @@ import (
 )
 
 const AppCountsBy = `-- name: AppCountsBy :one
-SELECT tz, visitor, ipv6_prefix
+SELECT (CASE WHEN moving_to IS NULL AND cell IS NULL THEN tz ELSE '' END)::text AS tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = $1
   AND deleted_at IS NULL
@@ -25,7 +25,7 @@ type AppCountsByRow struct {
 
 // How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
 // deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
-// before that.
+// before that. One that is moved tells nobody apart here any more.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -153,6 +153,8 @@ SELECT asked.uri::text AS uri, found.id,
            FROM apps AS a
            WHERE a.id = $1
              AND a.deleted_at IS NULL
+             AND a.moving_to IS NULL
+             AND a.cell IS NULL
              AND a.tz = $2
              AND a.visitor = $3
              AND a.ipv6_prefix = $4
@@ -183,7 +185,8 @@ type PagesFindRow struct {
 
 // Targets: from uri to id and numbers.
 // The ids of those targets of an app that exist, and with each whether the app is there and tells
-// days and visitors apart as said: it goes on doing so, since that is fixed once there are targets.
+// days and visitors apart as said: it goes on doing so, since that is fixed once there are targets, or
+// until it is moved.
 // One by one, as visitors are looked up: writers plan it once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,

@@ -120,7 +120,7 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		switch {
 		case errors.Is(err, ErrNoRows):
 			return ErrAppGone
-		case err == nil && by.Visitor != "id":
+		case err == nil && (by.Visitor != "id" || by.Tz == ""): // which is moved
 			return ErrAppChanged
 		case err != nil:
 			return err

@@ -137,6 +137,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"shares_end", `UPDATE shares SET last_day = 20190629`},
 	{"shares_end", `UPDATE shares SET last_day = 29990101`},
 
+	{"apps_moving_to_is_a_name", `UPDATE apps SET moving_to = 'A'`},
 	{"apps_cell_is_a_name", `UPDATE apps SET cell = 'A'`},
 	{"apps_hashed_as_is_of_hashes", `UPDATE apps SET hashed_as = 1 WHERE visitor = 'address'`},
 	{"apps_goals_are_few", `UPDATE apps SET goals = '{NULL}'`},

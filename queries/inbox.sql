@@ -32,7 +32,8 @@ ORDER BY w.app_id;
 
 -- name: InboxRead :many
 -- The next rows behind a number, as many as have about so many visits, at least one: of one app, or
--- (0) of all but some; with whether their app still tells days and visitors apart as it did.
+-- (0) of all but some, and those that are moved with theirs; with whether their app still tells days and
+-- visitors apart as it did.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -43,6 +44,7 @@ FROM (
     FROM inbox AS i
     WHERE i.number > @after
       AND i.app_id <> ALL (@but_for::integer[])
+      AND i.app_id <> ALL (ARRAY(SELECT m.id FROM apps AS m WHERE m.moving_to IS NOT NULL))
       AND @of_app::integer IN (0, i.app_id)
     ORDER BY i.number
     LIMIT 4000

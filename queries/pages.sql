@@ -2,7 +2,8 @@
 
 -- name: PagesFind :many
 -- The ids of those targets of an app that exist, and with each whether the app is there and tells
--- days and visitors apart as said: it goes on doing so, since that is fixed once there are targets.
+-- days and visitors apart as said: it goes on doing so, since that is fixed once there are targets, or
+-- until it is moved.
 -- One by one, as visitors are looked up: writers plan it once.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
@@ -10,6 +11,8 @@ SELECT asked.uri::text AS uri, found.id,
            FROM apps AS a
            WHERE a.id = @app_id
              AND a.deleted_at IS NULL
+             AND a.moving_to IS NULL
+             AND a.cell IS NULL
              AND a.tz = @tz
              AND a.visitor = @visitor
              AND a.ipv6_prefix = @ipv6_prefix
@@ -48,8 +51,8 @@ WHERE app_id = @app_id;
 -- name: AppCountsBy :one
 -- How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
 -- deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
--- before that.
-SELECT tz, visitor, ipv6_prefix
+-- before that. One that is moved tells nobody apart here any more.
+SELECT (CASE WHEN moving_to IS NULL AND cell IS NULL THEN tz ELSE '' END)::text AS tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id
   AND deleted_at IS NULL;

@@ -271,6 +271,7 @@ func besides(row db.App) (set []string) {
 	}
 	add(row.DeletedAt != nil, "being deleted")
 	add(row.Cell != nil, "in cell %s", orZero(row.Cell))
+	add(row.MovingTo != nil, "moving to cell %s", orZero(row.MovingTo))
 	add(row.RespectDnt, "respect-dnt")
 	add(row.Bots != nil, "bots=%s", orZero(row.Bots))
 	hosts := 0

@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/admin"
 	"footfall/db"
 	"footfall/db/cells"
 )
@@ -23,9 +26,10 @@ type (
 		Name string `arg:""`
 		To   string `required:"" placeholder:"HOST:PORT"`
 	}
-	cellFillCmd struct {
-		Name string `arg:""`
-		From string `required:"" placeholder:"URL"`
+	cellMoveAppCmd struct {
+		App  string `arg:"" name:"app"`
+		To   string `required:"" placeholder:"CELL"`
+		From string `placeholder:"URL"`
 	}
 	cellDropCmd struct {
 		Name string `arg:""`
@@ -65,11 +69,11 @@ func (c *cellAddCmd) check(g globals) faults {
 	return checkCluster(g, c.Name, c.On)
 }
 
-func (*cellListCmd) check(g globals) faults   { return checkCluster(g, "") }
-func (c *cellMoveCmd) check(g globals) faults { return checkCluster(g, c.Name, c.To) }
-func (c *cellFillCmd) check(g globals) faults { return checkCluster(g, c.Name) }
-func (c *cellDropCmd) check(g globals) faults { return checkCluster(g, c.Name) }
-func (c *nodeAddCmd) check(g globals) faults  { return checkCluster(g, "", c.Node) }
+func (*cellListCmd) check(g globals) faults      { return checkCluster(g, "") }
+func (c *cellMoveCmd) check(g globals) faults    { return checkCluster(g, c.Name, c.To) }
+func (c *cellMoveAppCmd) check(g globals) faults { return checkCluster(g, c.To) }
+func (c *cellDropCmd) check(g globals) faults    { return checkCluster(g, c.Name) }
+func (c *nodeAddCmd) check(g globals) faults     { return checkCluster(g, "", c.Node) }
 
 func (c *nodeReplaceCmd) check(g globals) faults {
 	f := checkCluster(g, "", c.Old, c.New)
@@ -182,10 +186,100 @@ func (c *cellMoveCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-func (c *cellFillCmd) run(ctx context.Context, p *program) error {
+func (c *cellMoveAppCmd) run(ctx context.Context, p *program) error {
 	return p.withCluster(func(cluster *cells.Cluster) error {
-		return p.done(cluster.FillCell(ctx, c.Name, c.From), "the cell %s has all that was there; `footfall verify` proves it", c.Name)
+		all, err := cluster.Cells(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(cell cells.Cell) bool { return cell.Name == c.To })
+		if at < 0 {
+			return fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", c.To)
+		}
+		to, err := p.openTables(ctx, all[at].URL)
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		var sources []string // of which one has the app
+		if sources = []string{c.From}; c.From == "" {
+			sources[0] = p.DatabaseURL
+			for i, cell := range all {
+				if i != at {
+					sources = append(sources, cell.URL)
+				}
+			}
+		}
+		from, err := c.source(ctx, p, sources)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
+			Lead: func(ctx context.Context) error { return c.lead(ctx, p) }}
+		return p.done(moving.MoveApp(ctx), "app %s is in the cell %s, with all that it had; `footfall verify --app %[1]s` proves it", c.App, c.To)
 	})
+}
+
+// openTables opens a database that has the tables of this version.
+func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
+	d, err := db.Open(ctx, url, db.Options{Log: p.log})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CheckSchema(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// source is the database that has the app, or some of it still.
+func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
+	for _, url := range urls {
+		d, failed := p.openTables(ctx, url)
+		if failed != nil {
+			if url != p.DatabaseURL || url == c.From { // at home there may be none
+				err = errors.Join(err, failed)
+			}
+			continue
+		}
+		apps, failed := d.Apps(ctx)
+		err = errors.Join(err, failed)
+		row := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == c.App })
+		switch {
+		case row >= 0 && (apps[row].Cell == nil || apps[row].MovingTo != nil):
+			if of != nil {
+				of.Close()
+			}
+			return d, nil
+		case row >= 0 && *apps[row].Cell == c.To && of == nil: // it is there
+			of = d
+		default:
+			d.Close()
+		}
+	}
+	if of == nil && err == nil {
+		if err = fmt.Errorf("no cell but %s has an app %s: name a plain database that has it by --from", c.To, c.App); c.From != "" {
+			err = fmt.Errorf("the database of --from has no app %s", c.App)
+		}
+	}
+	return of, err
+}
+
+// lead lets the name lead to the cell, where names are kept: in the database from which serve --cells begins.
+func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
+	home, err := p.openTables(ctx, p.DatabaseURL)
+	if err != nil {
+		return nil //nolint:nilerr // no service begins there
+	}
+	defer home.Close()
+	names := admin.NewAdmin(home, nil)
+	led, err := names.ClaimName(ctx, c.App, c.To)
+	if err == nil && led != "" && led != c.To {
+		err = names.LeadName(ctx, c.App, led, c.To)
+	}
+	return err
 }
 
 func (c *nodeAddCmd) run(ctx context.Context, p *program) error {

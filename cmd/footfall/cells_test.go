@@ -215,9 +215,10 @@ func TestCellsRefuse(t *testing.T) {
 		{home, "cell add shop --on " + nobody, nobody + " is no node of this cluster, which has [" + cluster.Node(0) + "]: add it with"},
 		{home, "cell move blogs --to " + nobody, "is no node of this cluster"},
 		{home, "cell move shop --to " + cluster.Node(0), "there is no cell shop: `footfall cell list` shows"},
-		{home, "cell fill shop --from " + plain, "there is no cell shop"},
-		{home, "cell fill blogs --from " + plain, "the cell has apps: fill one that has nothing"},
-		{home, "cell fill blogs --from " + home, "what is to be copied: the database has no schema of Footfall's"},
+		{home, "cell move-app demo --to shop", "there is no cell shop"},
+		{home, "cell move-app none --to blogs", "no cell but blogs has an app none: name a plain database that has it by --from"},
+		{home, "cell move-app demo --to blogs --from " + plain, "the database of --from has no app demo"},
+		{home, "cell move-app demo --to blogs --from " + home, "the database has no schema of Footfall's"},
 		{home, "cell node add " + nobody, "nothing answers at " + nobody},
 		{blogs, "cell list", "this is one cell of the cluster: name the coordinator by a database that is no cell's"},
 		{"postgres://footfall@127.0.0.1/postgres", "cell list",
@@ -239,7 +240,7 @@ func TestCellsRefuse(t *testing.T) {
 			"this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
 		{on(home), "migrate up", "of a URL that leads to no cell leave out cell=on"},
 		{on(home), "serve --addr=127.0.0.1:0 --admin-addr=off", "of a URL that leads to no cell leave out cell=on"},
-		{blogs, "migrate down --yes", "the steps of a cell cannot be taken back: fill another cell, and drop this one"},
+		{blogs, "migrate down --yes", "the steps of a cell cannot be taken back: move its apps to another cell, and drop this one"},
 	} {
 		r := footfall(t, append(strings.Fields(c.command), "--database-url="+c.url)...)
 		assert.NotZero(t, r.code, "%s on %s", c.command, c.url)
@@ -247,11 +248,52 @@ func TestCellsRefuse(t *testing.T) {
 	}
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 
-	appGoes(t, withDemo(t), "--database-url="+blogs)
+	from := withDemo(t)
+	appGoes(t, from, "--database-url="+blogs)
+	appsMove(t, cluster, blogs, from)
 
 	// A node alone has the tables twice, of which a dump has one.
 	again := restoredAs(t, cluster, "blogs", "again")
-	assert.Equal(t, []string{"again", "blog", "demo"}, dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
+	assert.Equal(t, []string{"again", "back", "blog", "demo"},
+		dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
+}
+
+// appsMove moves an app from cell to cell, by a command that is killed twice on the way, and back, and
+// one out of a plain database.
+func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
+	t.Helper()
+	home := "--database-url=" + cluster.Home()
+	shop := strings.TrimSpace(well(t, "cell", "add", "shop", home))
+	days := func(app, url string) string {
+		return strings.ReplaceAll(well(t, "report", "days", "blog.example", "--app="+app, "--database-url="+url), app+": ", "")
+	}
+	want := days("blog", blogs)
+	for url, once := range map[string]string{
+		blogs: `SELECT count(*) FROM apps WHERE name = 'blog' AND moving_to = 'shop'`, shop: `SELECT count(*) FROM apps WHERE name = 'blog'`} {
+		cmd := exec.Command(os.Args[0], "cell", "move-app", "blog", "--to=shop", home)
+		cmd.Env = environment()
+		require.NoError(t, cmd.Start())
+		conn := cluster.Connect(url)
+		eventually(t, "it moves", func() bool { return dbtest.Column[int](t, conn, once)[0] > 0 })
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	assert.Contains(t, well(t, "cell", "move-app", "blog", "--to=shop", home), "app blog is in the cell shop")
+	well(t, "cell", "move-app", "blog", "--to=shop", home) // once more
+	assert.Equal(t, want, days("blog", shop))
+	old := footfall(t, "report", "days", "blog.example", "--app=blog", "--database-url="+blogs)
+	assert.Contains(t, old.stderr, "app blog is in the cell shop")
+	assert.Empty(t, dbtest.Column[string](t, cluster.Connect(blogs), `SELECT uri FROM pages JOIN apps a ON a.id = app_id WHERE name = 'blog'`))
+	for _, cell := range []string{blogs, shop} {
+		assert.Contains(t, well(t, "verify", "--database-url="+cell), "0 violations")
+	}
+	well(t, "cell", "move-app", "blog", "--to=blogs", home)
+	well(t, "cell", "move-app", "back", "--to=blogs", "--from="+strings.TrimPrefix(plain, "--database-url="), home)
+	for _, app := range []string{"blog", "back"} {
+		assert.Equal(t, want, days(app, blogs))
+	}
+	assert.Contains(t, well(t, "verify", "--database-url="+blogs), "0 violations")
+	assert.Contains(t, well(t, "verify", plain), "0 violations")
 }
 
 // TestCellsReplace kills a node under load, promotes its standby, and puts that in its place: with a

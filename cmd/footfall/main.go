@@ -147,12 +147,12 @@ type commandLine struct {
 	} `cmd:""`
 	Upgrade upgradeCmd `cmd:""`
 	Cell    struct {
-		Add  cellAddCmd  `cmd:""`
-		List cellListCmd `cmd:""`
-		Move cellMoveCmd `cmd:""`
-		Fill cellFillCmd `cmd:""`
-		Drop cellDropCmd `cmd:""`
-		Node struct {
+		Add     cellAddCmd     `cmd:""`
+		List    cellListCmd    `cmd:""`
+		Move    cellMoveCmd    `cmd:""`
+		MoveApp cellMoveAppCmd `cmd:""`
+		Drop    cellDropCmd    `cmd:""`
+		Node    struct {
 			Add     nodeAddCmd     `cmd:""`
 			Replace nodeReplaceCmd `cmd:""`
 			Remove  nodeRemoveCmd  `cmd:""`

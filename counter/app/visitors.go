@@ -66,7 +66,7 @@ func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	if err := checkVisitor("visitor", id); err != nil {
 		return netip.Addr{}, err
 	}
-	return secret.hashOf(a.hashedAs(), ByID, id), nil
+	return secret.hashOf(a.HashedFor(), ByID, id), nil
 }
 
 // VisitorByAddress returns the visitor that an address stands for. Where browsers behind it are told
@@ -84,7 +84,7 @@ func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agen
 	case ByDay:
 		parts = append(parts, string(dayKey))
 	}
-	return secret.hashOf(a.hashedAs(), a.Mode, parts...), nil
+	return secret.hashOf(a.HashedFor(), a.Mode, parts...), nil
 }
 
 // VisitorsByAddress are all whom an address may stand for: where browsers are told apart, one for each.
@@ -103,8 +103,8 @@ func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte
 	return visitors, nil
 }
 
-// hashedAs is the number of the app in hashes of visitors: that which it had where they began.
-func (a *App) hashedAs() int32 {
+// HashedFor is the number of the app in hashes of visitors and of logs: that which it had where they began.
+func (a *App) HashedFor() int32 {
 	if a.HashedAs != nil {
 		return *a.HashedAs
 	}

@@ -1,4 +1,4 @@
-// Package cells makes, moves and fills cells: databases of a cluster of Citus, each of which has its
+// Package cells makes and moves cells: databases of a cluster of Citus, each of which has its
 // tables on one of the nodes. How a service connects to one is the matter of package db.
 package cells
 

@@ -16,6 +16,7 @@ BEGIN
         FROM apps AS a
         WHERE a.id = app
           AND a.deleted_at IS NULL
+          AND a.cell IS NULL
           AND (a.tz, a.visitor, a.ipv6_prefix) = (put_in_inbox.tz, put_in_inbox.visitor, put_in_inbox.ipv6_prefix)
     ) THEN
         RAISE EXCEPTION 'the app is gone, or tells days or visitors apart in another way now'

@@ -13,7 +13,7 @@ SELECT
 FROM positions AS p
 WHERE p.app_id = @app_id
   AND p.content IS NULL
-  AND p.source <> 'logs'
+  AND p.source NOT IN ('logs', 'moved')
 ORDER BY p.source, length(p.part), p.part;
 
 -- name: QueuesHold :exec

@@ -61,7 +61,7 @@ SELECT begin_load();
 
 -- name: LoadCopy :one
 -- How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
--- straight to its own, of which days has the site behind each target, too.
+-- straight to its own, of which days has the site behind each target, too. What has no view is a table.
 SELECT CASE
            WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
            THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
@@ -70,11 +70,12 @@ SELECT CASE
        END::text AS writing
 FROM (
     SELECT string_agg(quote_ident(n.name), ', ' ORDER BY n.place) AS names,
-           string_agg(CASE n.name
-                          WHEN 'target'  THEN CASE @name::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
-                          WHEN 'day'     THEN 'day_id'
-                          WHEN 'tag'     THEN 'tag_id'
-                          WHEN 'visitor' THEN 'ip'
+           string_agg(CASE
+                          WHEN to_regclass('takeout_' || @name::text) IS NULL THEN quote_ident(n.name)
+                          WHEN n.name = 'target'  THEN CASE @name::text WHEN 'days' THEN 'page_id, site_id' ELSE 'page_id' END
+                          WHEN n.name = 'day'     THEN 'day_id'
+                          WHEN n.name = 'tag'     THEN 'tag_id'
+                          WHEN n.name = 'visitor' THEN 'ip'
                           ELSE quote_ident(n.name)
                       END, ', ' ORDER BY n.place) AS straight
     FROM unnest(@columns::text[]) WITH ORDINALITY AS n (name, place)

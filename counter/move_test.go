@@ -1,0 +1,201 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/counter/desk"
+	"footfall/db/dbtest"
+)
+
+// moves moves the app demo. killed is a step at which the command ends as if it were killed: nothing that it would
+// do then is done, but its transactions end.
+func moves(ctx context.Context, from, to *instance, cell, killed string, led *atomic.Int64) (err error) {
+	m := &admin.Moving{Name: "demo", Cell: cell, From: from.Admin, To: to.Admin,
+		Lead: func(context.Context) error { led.Add(1); return nil },
+		At: func(step string) {
+			if step == killed {
+				runtime.Goexit()
+			}
+		}}
+	done := make(chan error, 1)
+	go func() {
+		err := errors.New("killed")
+		defer func() { done <- err }()
+		err = m.MoveApp(ctx)
+	}()
+	return <-done
+}
+
+// ofApps are what tables have of any app, but for its name.
+const ofApps = `
+	SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM visitors), (SELECT count(*) FROM visits), (SELECT count(*) FROM keys),
+	(SELECT count(*) FROM days), (SELECT count(*) FROM shares), (SELECT count(*) FROM webhooks), (SELECT count(*) FROM logs),
+	(SELECT count(*) FROM log_lines), (SELECT count(*) FROM visit_ids), (SELECT count(*) FROM positions), (SELECT count(*) FROM people),
+	(SELECT count(*) FROM inbox), (SELECT count(*) FROM tags), (SELECT count(*) FROM offsets), (SELECT count(*) FROM sketches)`
+
+// All that an app has goes along, what an export leaves out for people, too: addresses, keys, links, webhooks, ids,
+// positions, logs. Nothing but its name stays.
+func TestAppMoves(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{app.ByAddress, app.ByHash, app.ByBrowser, app.ByID, app.ByDay} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			from, to := lived(t, mode), elsewhere(t, counter.Options{})
+			key, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeCount, app.ScopeAssert})
+			require.NoError(t, err)
+			from.Exec(t, `INSERT INTO webhooks (app_id, seen, private, uri, url) VALUES (1, 0, false, 'a.example', 'https://hook.example/token')`)
+			from.Exec(t, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 7, 1, sha256('a'), 'a', '', 7)`)
+			from.Exec(t, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) SELECT 1, id, 0, 1, '\x0011223344556677' FROM logs`)
+			from.Exec(t, `INSERT INTO positions (app_id, source, part, next) VALUES (1, 'kafka', 'visits 0', 7)`)
+			from.Exec(t, `INSERT INTO refused (app_id, source, part, position, reason, beginning)
+				VALUES (1, 'kafka', 'visits 0', 3, 'a, "b"', E'\n')`)
+			from.Exec(t, `UPDATE apps SET log_key = decode(repeat('ab', 32), 'hex') WHERE visitor = 'address'`)
+			once := mover(mode, 1, 1)
+			once.ID, once.Key = "once", key
+			from.CountAs(t, once)
+			private := []string{`SELECT name, hash, scopes FROM keys`, `SELECT id, url FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
+				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
+				`SELECT source, part, next FROM positions`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
+				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}
+			want := from.allNumbers(t, "demo")
+			for _, sql := range private {
+				want = append(want, from.Table(t, sql)...)
+			}
+			var led atomic.Int64
+			require.NoError(t, moves(t.Context(), from, to, "there", "", &led))
+			have := to.allNumbers(t, "demo")
+			for _, sql := range private {
+				have = append(have, to.Table(t, sql)...)
+			}
+			require.Equal(t, want, have)
+			require.EqualValues(t, 1, led.Load())
+			to.verified(t)
+			from.verified(t)
+			assert.Equal(t, []string{strings.TrimSuffix(strings.Repeat("0 ", 16), " ") + "\n"}, from.Table(t, ofApps))
+			to.Clock.Set(from.Clock.Now())
+			_, err = from.Visit(t.Context(), mover(mode, 1, 1))
+			require.ErrorContains(t, err, "app demo is in the cell there")
+			before := to.One(t, `SELECT sum(hot) FROM counters`)
+			to.CountAs(t, once)
+			require.Equal(t, before, to.One(t, `SELECT sum(hot) FROM counters`), "it was counted before, with its id")
+			again := mover(mode, 1, 1)
+			require.Equal(t, to.CountAs(t, again).Site.Rank, to.CountAs(t, again).Site.Rank)
+			require.NoError(t, moves(t.Context(), from, to, "there", "", &led), "once more")
+			to.verified(t)
+		})
+	}
+}
+
+// However often the command is killed, at each of its steps, and typed again: each visit that was accepted counts once,
+// where the app has gone; and what fails leaves the app where it is.
+func TestMovesThatAreKilled(t *testing.T) {
+	t.Parallel()
+	one := keepsUp(t, desk.Database(t, desk.Options{}), counter.Options{})
+	other := keepsUp(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}), counter.Options{})
+	places, names := []*instance{one, other}, []string{"one", "other"}
+	var at, accepted, later atomic.Int64
+	var over atomic.Bool
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer over.Store(true)
+	for client := range 2 {
+		clients.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				r := stranger("192.0.2."+string(rune('0'+n%10)), "/"+string(rune('a'+n%7))+[]string{"later", ""}[client])
+				r.App, r.Later = "demo", client == 0
+				place := int(at.Load())
+				if _, err := places[place].Visit(context.Background(), r); err == nil {
+					accepted.Add(1)
+					if r.Later {
+						later.Add(1)
+					}
+				} else if text := err.Error(); strings.Contains(text, "is in the cell") || strings.Contains(text, "there is no app") {
+					at.CompareAndSwap(int64(place), int64(1-place))
+				} else if !assert.Regexp(t, "is on its way to the cell|the app has just been changed; try again", text) {
+					return
+				}
+			}
+		})
+	}
+	grows := func(of *atomic.Int64) {
+		was := of.Load()
+		require.Eventually(t, func() bool { return of.Load() > was+5 }, dbtest.Patience, dbtest.Tick)
+	}
+	here := 0
+	var led atomic.Int64
+	for _, step := range []string{"hold", "copy", "commit", "leave", "lead", "carry", "carried", "clear", "forget", ""} {
+		from, to, cell := places[here], places[1-here], names[1-here]
+		grows(&accepted)
+		if step != "" {
+			require.ErrorContains(t, moves(t.Context(), from, to, cell, step, &led), "killed")
+			if step == "copy" || step == "commit" || step == "leave" {
+				grows(&later) // while it is nowhere
+				require.ErrorContains(t, moves(t.Context(), from, to, "third", "", &led), "on its way to the cell "+cell)
+				_, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
+				require.ErrorContains(t, err, "type `footfall cell move-app demo --to "+cell)
+			}
+		}
+		require.NoError(t, moves(t.Context(), from, to, cell, "", &led), step)
+		here = 1 - here
+		grows(&accepted)
+		t.Logf("killed at %q: %d visits are accepted, %d of them later", step, accepted.Load(), later.Load())
+	}
+	// What fails is taken back.
+	from, to := places[here], places[1-here]
+	to.Exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (rank < 1) NOT VALID`)
+	require.ErrorContains(t, moves(t.Context(), from, to, names[1-here], "", &led), "nobody")
+	grows(&accepted)
+	over.Store(true)
+	clients.Wait()
+	from.Drained(t)
+	require.Equal(t, later.Load(), from.One(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%later'`))
+	require.Equal(t, accepted.Load(), from.One(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL`))
+	require.Zero(t, to.One(t, `SELECT count(*) FROM counters`))
+	one.verified(t)
+	other.verified(t)
+}
+
+// What cannot go along is refused before anything moves.
+func TestMovesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	from, to := lived(t, app.ByDay), elsewhere(t, counter.Options{})
+	var led atomic.Int64
+	refused := func(says string) {
+		t.Helper()
+		require.ErrorContains(t, moves(t.Context(), from, to, "there", "", &led), says)
+		require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))
+		from.CountAs(t, mover(app.ByDay, 1, 1))
+	}
+	to.Exec(t, `UPDATE apps SET name = 'demo' WHERE name = 'first'`)
+	refused("the cell there cannot have app demo: there is an app of that name")
+	to.Exec(t, `UPDATE apps SET name = 'first', visitor = 'daily', secret_id = $1 WHERE name = 'demo'`, desk.Secret.ID())
+	refused("it has apps of --visitor daily")
+	to.Exec(t, `UPDATE apps SET secret_id = '\x0011223344556677' WHERE name = 'first'`)
+	refused("are hashed with another secret")
+	to.Exec(t, `DELETE FROM apps WHERE name = 'first'`)
+	for _, in := range []*instance{from, to} {
+		in.Exec(t, `INSERT INTO webhooks (app_id, seen, private, uri, url)
+			SELECT id, 0, false, 'a.example', 'https://hook.example' FROM apps LIMIT 1`)
+	}
+	refused("it has webhooks of the same numbers")
+	to.Exec(t, `DELETE FROM webhooks`)
+	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
+	refused("an import of logs counts for app demo")
+	require.ErrorContains(t, func() error {
+		m := &admin.Moving{Name: "none", Cell: "there", From: from.Admin, To: to.Admin}
+		return m.MoveApp(t.Context())
+	}(), "there is no app \"none\"")
+	require.Zero(t, led.Load())
+}

@@ -1,0 +1,172 @@
+-- An app is moved to another database: see admin/move.go.
+
+-- name: MoveBegin :exec
+-- Lets nobody count for an app any more that is to go to a cell, if they read anew what they go by.
+UPDATE apps
+SET moving_to = @cell
+WHERE id = @id;
+
+-- name: MoveTakeBack :exec
+-- Lets it stay.
+UPDATE apps
+SET moving_to = NULL
+WHERE id = @id
+  AND cell IS NULL;
+
+-- name: MoveBlocked :one
+-- What keeps an app from coming here; '': nothing.
+SELECT CASE
+           WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
+           THEN 'there is an app of that name'
+           WHEN EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.secret_id <> @secret_id::bytea)
+           THEN 'visitors of its apps are hashed with another secret, and a service has one'
+           WHEN @daily::boolean AND EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.visitor = 'daily')
+           THEN 'it has apps of --visitor daily, with keys of days of its own'
+           WHEN EXISTS (SELECT FROM webhooks AS w WHERE w.id = ANY (@webhooks::integer[]))
+           THEN 'it has webhooks of the same numbers, by which their calls are signed: remove them, and add them anew when it is there'
+           ELSE ''
+       END::text AS why;
+
+-- name: MoveNumbers :one
+-- The numbers of an app's webhooks and logs, and whether an import of logs runs.
+SELECT ARRAY(SELECT w.id FROM webhooks AS w WHERE w.app_id = @app_id ORDER BY w.id)::integer[] AS webhooks,
+       ARRAY(SELECT l.id FROM logs AS l WHERE l.app_id = @app_id ORDER BY l.id)::bigint[]      AS logs,
+       is_retention_paused(@app_id)                                                            AS importing;
+
+-- name: LogNumbers :many
+-- Numbers for so many logs.
+SELECT nextval('logs_id_seq')::bigint AS id
+FROM generate_series(1, @logs::integer);
+
+-- name: MoveTables :many
+-- What an export leaves out for people, and how it is read of an app: of what has numbers of its own
+-- those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
+SELECT t.name::text AS name, t.columns::text[] AS columns,
+       format('COPY (SELECT %s FROM %I WHERE app_id = %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
+              t.name, @app_id::integer)::text AS reading
+FROM (
+    SELECT n.name, n.place,
+           ARRAY(SELECT a.attname::text
+                 FROM pg_catalog.pg_attribute AS a
+                 WHERE a.attrelid = table_of(n.name)
+                   AND a.attnum > 0
+                   AND NOT a.attisdropped
+                   AND a.attname NOT IN ('key', 'number')
+                   AND (a.attname <> 'id' OR n.name IN ('webhooks', 'logs', 'visit_ids'))
+                 ORDER BY a.attnum) AS columns
+    FROM unnest(@names::text[]) WITH ORDINALITY AS n (name, place)
+) AS t
+ORDER BY t.place;
+
+-- name: MoveStub :one
+-- Makes room for the name of an app that was here before, of which the rights of accounts are left; the
+-- number of that, or 0.
+WITH stub AS (
+    UPDATE apps
+    SET name = 'moved-' || id
+    WHERE name = @name
+      AND cell IS NOT NULL
+    RETURNING id
+)
+SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id;
+
+-- name: MoveStubRights :exec
+-- Gives these rights for the app that has come.
+UPDATE account_apps
+SET app_id = @id
+WHERE app_id = @stub;
+
+-- name: MoveStubDelete :exec
+DELETE FROM apps
+WHERE id = @stub;
+
+-- name: MoveNoted :exec
+-- Notes which app has come, and that nothing of its inbox has yet, with the key of its logs.
+WITH keyed AS (
+    UPDATE apps AS a
+    SET log_key = @log_key
+    WHERE a.id = @id
+)
+INSERT INTO positions (app_id, source, part)
+VALUES (@id, 'moved', @part::text);
+
+-- name: MovedHere :one
+-- The app that came from elsewhere, and up to which of the rows that waited there for it they are here.
+SELECT a.id, p.next
+FROM apps AS a
+JOIN positions AS p ON p.app_id = a.id
+WHERE a.name = @name
+  AND a.cell IS NULL
+  AND p.source = 'moved'
+  AND p.part = @part::text;
+
+-- name: MovedUpTo :exec
+UPDATE positions
+SET next = @next
+WHERE app_id = @app_id
+  AND source = 'moved'
+  AND part = @part::text;
+
+-- name: MovedForget :exec
+DELETE FROM positions
+WHERE app_id = @app_id
+  AND source = 'moved'
+  AND part = @part::text;
+
+-- name: WebhooksGoOn :exec
+-- Lets webhooks to come have numbers behind those that there are.
+SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')));
+
+-- name: DayKeyPut :exec
+-- Has visitors of a day hashed with this key, which no other app here does.
+INSERT INTO day_keys (day_id, key)
+VALUES (@day, @key)
+ON CONFLICT (day_id) DO UPDATE
+    SET key = excluded.key;
+
+-- name: MoveLeave :exec
+-- Lets the name lead to the cell that has the app now.
+UPDATE apps
+SET cell = moving_to
+WHERE id = @id;
+
+-- name: WaitingLast :one
+-- The last row of the inbox that waits for an app; 0: none does.
+SELECT coalesce(max(number), 0)::bigint AS number
+FROM inbox
+WHERE app_id = @app_id;
+
+-- name: WaitingDelete :exec
+DELETE FROM inbox
+WHERE app_id = @app_id;
+
+-- name: MoveClear :exec
+-- Deletes what is left of an app that a cell has, but its name and the rights of accounts.
+WITH named AS (
+    DELETE FROM tags WHERE app_id = @id
+), listed AS (
+    DELETE FROM tops WHERE app_id = @id
+), kept AS (
+    DELETE FROM visits_kept WHERE app_id = @id
+), paused AS (
+    DELETE FROM retention_pauses WHERE app_id = @id
+), tallied AS (
+    DELETE FROM page_tallies WHERE app_id = @id
+), opened AS (
+    DELETE FROM keys WHERE app_id = @id
+), linked AS (
+    DELETE FROM shares WHERE app_id = @id
+), called AS (
+    DELETE FROM webhooks WHERE app_id = @id
+), noted AS (
+    DELETE FROM notes WHERE app_id = @id
+)
+UPDATE apps AS a
+SET moving_to = NULL,
+    log_key   = NULL
+WHERE a.id = @id;
+
+-- name: MoveWaits :exec
+-- Lets this transaction, which EraseBegin has begun, be idle while the other database is read or
+-- written; whoever vanishes is noticed by the network.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true);
