@@ -115,7 +115,7 @@ func TestManyCells(t *testing.T) {
 		assert.Contains(t, a.error(t), "blogs, shops", path)
 	}
 	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
-	c.eventually("one is left", func() bool { return c.visit("twice", "twice.example").status == 200 })
+	assert.Equal(t, 200, c.visit("twice", "twice.example").status, "one is left")
 
 	// Pages of others that name no app, links, origins.
 	busuanzi := c.ask(http.MethodGet, "/busuanzi?url=http://store.example/2", "Origin", "http://store.example")

@@ -42,6 +42,7 @@ type Cells struct {
 	mu      sync.Mutex
 	found   map[string]*Cell // by name; nil: it is not open yet
 	opening map[string]bool
+	places  chan struct{} // has room for those that are being opened
 
 	done, tries sync.WaitGroup
 	end         context.CancelFunc
@@ -52,6 +53,7 @@ type table struct {
 	cells map[string]*Cell // by name; nil: it is not open yet
 	at    map[string]*Cell // by the name of an app
 	wrong map[string]error // why a name leads nowhere
+	twice map[string][]*Cell
 }
 
 // One is a service for one database.
@@ -86,7 +88,9 @@ func (c *Cells) Of(name string) (*Cell, error) {
 		return c.home, nil
 	}
 	cell, err := t.at[name], t.wrong[name]
-	if cell == nil && err == nil {
+	if only := stillThere(name, t.twice[name]); len(only) == 1 {
+		cell, err = only[0], nil
+	} else if cell == nil && err == nil {
 		cell, err = c.seek(t, name)
 	}
 	for hops := 0; err == nil && hops < len(t.cells); hops++ { // an app may have moved a moment ago
@@ -102,6 +106,11 @@ func (c *Cells) Of(name string) (*Cell, error) {
 		}
 	}
 	return cell, err
+}
+
+// stillThere are those of several cells that have an app now, as far as it can be told.
+func stillThere(name string, in []*Cell) []*Cell {
+	return slices.DeleteFunc(slices.Clone(in), func(cell *Cell) bool { return cell.register().Apps[name] == nil })
 }
 
 // leads is the cell that has an app in place of this one; "": none has.

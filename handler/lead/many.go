@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -25,6 +26,8 @@ type Options struct {
 const (
 	lookEvery   = time.Second
 	openWithin  = 15 * time.Second // for one try
+	openAtOnce  = 4                // cells, each of which takes a dozen sessions of its server for a moment
+	startWithin = time.Minute      // for all that can be opened; a service that begins waits no longer for others
 	namesWithin = 5 * time.Second
 	sayEvery    = time.Minute
 	settleAfter = 60 // seconds after which a name that was claimed leads nowhere any more where there is no app
@@ -32,11 +35,19 @@ const (
 
 // Open begins to lead names to cells: those that answer now are open when it returns. Close ends it.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home, options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{}}
+	c := &Cells{home: home, options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{},
+		places: make(chan struct{}, openAtOnce)}
 	if err := c.seekCells(ctx); err != nil {
 		return nil, err
 	}
-	c.tries.Wait()
+	tried := make(chan struct{})
+	c.done.Go(func() { c.tries.Wait(); close(tried) })
+	within := time.NewTimer(startWithin)
+	defer within.Stop()
+	select {
+	case <-tried:
+	case <-within.C:
+	}
 	c.lookAgain()
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
@@ -103,6 +114,8 @@ func (c *Cells) seekCells(ctx context.Context) error {
 }
 
 func (c *Cells) open(ctx context.Context, name string, all int) {
+	c.places <- struct{}{}
+	defer func() { <-c.places }()
 	within, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	cell, err := c.options.Open(within, name, all)
@@ -133,13 +146,13 @@ func (cell *Cell) register() *app.Register {
 // lookAgain finds out where names lead.
 func (c *Cells) lookAgain() {
 	c.mu.Lock()
-	t := &table{cells: maps.Clone(c.found), at: map[string]*Cell{}, wrong: map[string]error{}}
+	t := &table{cells: maps.Clone(c.found), at: map[string]*Cell{}, wrong: map[string]error{}, twice: map[string][]*Cell{}}
 	c.mu.Unlock()
-	in := map[string][]string{}
+	in := map[string][]*Cell{}
 	for _, cell := range append(slices.Collect(maps.Values(t.cells)), c.home) {
 		if cell != nil {
 			for name := range cell.register().Apps {
-				t.at[name], in[name] = cell, append(in[name], cell.Name)
+				t.at[name], in[name] = cell, append(in[name], cell)
 			}
 		}
 	}
@@ -155,10 +168,15 @@ func (c *Cells) lookAgain() {
 	}
 	for name, of := range in {
 		if len(of) > 1 {
-			slices.Sort(of)
 			delete(t.at, name)
+			names := make([]string, len(of))
+			for i, cell := range of {
+				names[i] = cmp.Or(cell.Name, "(the coordinator's)")
+			}
+			slices.Sort(names)
+			t.twice[name] = of
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "there are apps %s in several cells, and neither is served until "+
-				"there is one: %s", name, strings.Join(of, ", "))
+				"there is one: %s", name, strings.Join(names, ", "))
 			c.say(context.Background(), "two apps have one name", t.wrong[name])
 		}
 	}
