@@ -154,6 +154,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	}
 	a = send(max, "uri,hot\nexample.com,7\nexample.com/new,5\n", "do", "import history", "from", "vercount", "try", "true")
 	assert.Contains(t, a.body, "Nothing is imported yet. offsets: 1 added, 1 changed; 0 as they were")
+	assert.NotContains(t, a.body, "The first days")
 	a = send(max, "uri,hot\nexample.com,7\n", "do", "import history", "from", "vercount")
 	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed; 0 as they were")
 	a = send(max, text, "do", "import history", "from", "busuanzi", "site", "example.com")

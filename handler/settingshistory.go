@@ -63,7 +63,9 @@ func (p *changing) importHistory() error {
 			}
 			s.Rows = append(s.Rows, row)
 		}
-		p.shown = append(p.shown, s)
+		if len(s.Rows) > 0 { // totals have no days
+			p.shown = append(p.shown, s)
+		}
 	}
 	return err
 }
