@@ -385,7 +385,7 @@ func TestCellsReplace(t *testing.T) {
 		t.Logf("cell %s: %d visits answered, %d failed %v: %s", cell.name, cell.answered.Load(), cell.failed.Load(), cell.statuses,
 			cell.compare())
 	}
-	fresh := strings.TrimSpace(well(t, "cell", "add", "fresh", c.home))
+	fresh := strings.TrimSpace(well(t, "cell", "add", "fresh", "--on", c.cluster.Node(standby), c.home))
 	assert.Contains(t, fresh, c.cluster.Node(standby)+","+c.cluster.Node(2)+",")
 	refused("nothing was done: there is no terminal to ask at", "cell", "drop", "fresh")
 	well(t, "cell", "drop", "fresh", "--yes", c.home)

@@ -317,6 +317,11 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
+			if to == nodes[0] {
+				if err := q.ClusterAlone(ctx, ClusterAloneParams(to)); err != nil {
+					return err
+				}
+			}
 			return q.CellMove(ctx, CellMoveParams(to))
 		})
 	}
