@@ -365,6 +365,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	begin := func() (pgx.Tx, func(targets ...int64) error) {
 		tx, err := in.Tables().Begin(t.Context())
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 		return tx, func(targets ...int64) error {
 			_, err := tx.Exec(context.Background(), db.CountersLock, targets, make([]int64, len(targets)), make([]int64, len(targets)))
 			return err

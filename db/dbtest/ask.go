@@ -71,7 +71,8 @@ func NeedSuperuser(t testing.TB, a asker) {
 // AwaitWaiting waits until at least so many sessions of the database wait for a lock of an idle
 // session, as that of a test is which holds others up, or behind one that does, and returns their
 // processes. Waiting for a busy session tells nothing: whoever commits a notification may do so
-// for a moment, since the server takes one at a time.
+// for a moment, since the server takes one at a time. Nor does waiting for the service, which is idle
+// for a moment between its statements.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -85,7 +86,7 @@ func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 			    SELECT w.pid
 			    FROM waiters AS w
 			    JOIN pg_stat_activity AS a ON a.pid = ANY (w.holders) AND a.datname = current_database()
-			    WHERE a.state LIKE 'idle%'
+			    WHERE a.state LIKE 'idle%' AND (a.application_name <> 'footfall' OR a.state_change < clock_timestamp() - interval '0.3 s')
 			       OR a.pid = pg_backend_pid()
 			    UNION
 			    SELECT w.pid
