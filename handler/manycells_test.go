@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -114,8 +115,14 @@ func TestManyCells(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, a.status)
 		assert.Contains(t, a.error(t), "blogs, shops", path)
 	}
+	blogs.Exec(t, `UPDATE apps SET moving_to = 'shops' WHERE name = 'twice'`)
+	c.eventually("it is on its way", func() bool {
+		a := c.visit("twice", "twice.example")
+		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "is on its way to the cell shops")
+	})
+	blogs.Exec(t, `UPDATE apps SET moving_to = NULL WHERE name = 'twice'`)
 	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
-	assert.Equal(t, 200, c.visit("twice", "twice.example").status, "one is left")
+	c.eventually("one is left", func() bool { return c.visit("twice", "twice.example").status == 200 })
 
 	// Pages of others that name no app, links, origins.
 	busuanzi := c.ask(http.MethodGet, "/busuanzi?url=http://store.example/2", "Origin", "http://store.example")

@@ -168,6 +168,13 @@ func (c *Cells) lookAgain() {
 	}
 	for name, of := range in {
 		if len(of) > 1 {
+			if from := slices.IndexFunc(of, func(cell *Cell) bool {
+				a := cell.register().Apps[name]
+				return a != nil && a.MovingTo != nil
+			}); from >= 0 { // it has come to the other one, and is about to leave this one
+				t.at[name] = of[from]
+				continue
+			}
 			delete(t.at, name)
 			names := make([]string, len(of))
 			for i, cell := range of {
