@@ -224,6 +224,9 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	if bad := <-read; bad != nil && !errors.Is(bad, io.ErrClosedPipe) {
 		err = visit.Errorf(visit.Invalid, "", "%s.csv: %v", part.Name, bad)
 	}
+	if part.Name == "targets" && err == nil { // there may be many: lists that grow take several times their size
+		l.targets = numbers{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
+	}
 	return rows, err
 }
 
