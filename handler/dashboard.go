@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -103,22 +104,27 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 }
 
 func (d *dashboard) home(c echo.Context, reader *account.Account) error {
+	ctx := c.Request().Context()
 	here, away := d.Cells.All()
 	var apps []web.App
-	of := map[string][]string{} // names of apps by that of their cell
+	of := map[*lead.Cell][]string{} // names of apps
 	in := d
 	for _, cell := range here {
-		readings, err := cell.Counter.AuthorizeReadings(c.Request().Context(), reader.MayLook)
-		if err != nil {
+		readings, err := cell.Counter.AuthorizeReadings(ctx, reader.MayLook)
+		if err != nil && cell.Name == "" {
 			return err
+		} else if err != nil {
+			away = append(away, cell.Name) // since a moment ago
 		}
 		for _, r := range readings {
-			apps = append(apps, d.appOf(c, r, reader))
-			of[cell.Name], in = append(of[cell.Name], r.App), d.in(cell)
+			if d.Cells.Has(cell, r.App) {
+				apps = append(apps, d.appOf(c, r, reader))
+				of[cell], in = append(of[cell], r.App), d.in(cell)
+			}
 		}
 	}
 	only := ""
-	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+	if err := d.within(ctx, in.cell, func(ctx context.Context) (err error) {
 		if len(away) == 0 {
 			only, err = in.pages.Only(ctx, apps)
 		}
@@ -132,43 +138,58 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	case len(apps) == 1 && len(away) == 0 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
 		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
-	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		var rows report.Panel[report.AppToday]
-		for _, cell := range here {
-			if of[cell.Name] == nil {
-				continue
-			}
-			some, err := cell.Reports.AppsToday(ctx, of[cell.Name])
-			if err != nil && cell.Name == "" {
-				return web.Page{}, err
-			} else if err != nil {
-				away = append(away, cell.Name) // since a moment ago
-			}
-			rows.SQL, rows.Rows = some.SQL, append(rows.Rows, some.Rows...)
+	today := make([]report.Panel[report.AppToday], len(here))
+	failed, err := d.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) error {
+		if of[cell] == nil {
+			return nil
 		}
-		return web.Home(d.place(c), apps, rows, away, d.origin(c.Request()))
+		return d.within(ctx, cell, func(ctx context.Context) (err error) {
+			today[i], err = cell.Reports.AppsToday(ctx, of[cell])
+			return err
+		})
 	})
+	if err != nil {
+		return err
+	}
+	var rows report.Panel[report.AppToday]
+	for _, some := range today {
+		rows.SQL, rows.Rows = cmp.Or(some.SQL, rows.SQL), append(rows.Rows, some.Rows...)
+	}
+	p, err := web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request()))
+	if err != nil {
+		return err
+	}
+	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// proof answers /proof: of several cells with the one whose proof is longest ago.
+// proof answers /proof: of several databases that have apps with the one whose proof is longest ago.
 func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
-	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		var first time.Time
-		for i, cell := range here {
-			at, err := cell.Reports.ProvedLast(ctx)
-			if err != nil {
-				return web.Page{}, err
-			}
-			if i == 0 || at.Before(first) {
-				first = at
-			}
-		}
-		if len(away) > 0 {
-			first = time.Time{} // it is not known
-		}
-		return web.Proof(d.place(c), first)
+	if len(here)+len(away) > 1 {
+		here = slices.DeleteFunc(here, func(cell *lead.Cell) bool {
+			held := cell.Counter.Held()
+			return held != nil && len(held.Apps) == 0
+		})
+	}
+	proved := make([]time.Time, len(here))
+	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *lead.Cell) error {
+		return d.within(ctx, cell, func(ctx context.Context) (err error) {
+			proved[i], err = cell.Reports.ProvedLast(ctx)
+			return err
+		})
 	})
+	if err != nil {
+		return err
+	}
+	var first time.Time // it is not known
+	if len(away)+len(failed) == 0 && len(here) > 0 {
+		first = slices.MinFunc(proved, time.Time.Compare)
+	}
+	p, err := web.Proof(d.place(c), first)
+	if err != nil {
+		return err
+	}
+	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
 func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Account) web.App {
@@ -201,7 +222,7 @@ func (d *dashboard) embed(c echo.Context) error {
 	if err := reading.CheckRate(); err != nil {
 		return err
 	}
-	return d.show(c, func(ctx context.Context) (web.Page, error) {
+	return in.show(c, func(ctx context.Context) (web.Page, error) {
 		return in.pages.Embed(ctx, app, d.origin(c.Request()))
 	})
 }
@@ -270,7 +291,7 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 // show makes a page when there is a place for it, and answers with it.
 func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
 	var p web.Page
-	err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+	err := d.within(c.Request().Context(), d.cell, func(ctx context.Context) (err error) {
 		p, err = read(ctx)
 		return err
 	})
@@ -286,7 +307,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	var kind report.Report
 	var look report.Look
 	var link string
-	if err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+	if err := d.within(c.Request().Context(), d.cell, func(ctx context.Context) (err error) {
 		kind, look, link, err = d.pages.Asked(ctx, app, site, query)
 		return err
 	}); err != nil {
@@ -298,7 +319,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	case app.Shared == nil:
 		return c.Redirect(http.StatusFound, link)
 	default:
-		return d.serve(c, kind, d.cell.Reports, look, format)
+		return d.serve(c, kind, d.cell, d.cell.Reports, look, format)
 	}
 }
 

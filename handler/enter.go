@@ -127,7 +127,7 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 // askToSignIn shows the page on which somebody signs in.
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem string) error {
 	first := false
-	if err := d.within(c.Request().Context(), func(ctx context.Context) error {
+	if err := d.within(c.Request().Context(), d.Cells.Home(), func(ctx context.Context) error {
 		any, err := d.Accounts.Any(ctx)
 		first = !any
 		return err

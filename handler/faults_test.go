@@ -15,6 +15,7 @@ import (
 
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/handler/lead"
 )
 
 // readers is how many questions the database is asked at once.
@@ -93,7 +94,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	hurried := e.options
 	hurried.reportWait, hurried.Metrics = usualWait, prometheus.NewRegistry()
 	e.public = listen(t, publicHandler(e.Counter, hurried), hurried.Log)
-	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * reportPlaces
+	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * lead.ReportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
 	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums
 	release := e.hold("LOCK TABLE erased_visits")
@@ -101,7 +102,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	for range asked {
 		go func() { answers <- e.get(report) }()
 	}
-	e.blocked(reportPlaces)
+	e.blocked(lead.ReportPlaces)
 	e.counting(0, "192.0.2.2", "http://a.example/")
 	refused := 0 // the first of whom ends the wait of the others
 	for range asked {

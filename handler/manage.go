@@ -19,6 +19,7 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/handler/lead"
 	"footfall/visit"
 )
 
@@ -185,17 +186,15 @@ func atLength(c echo.Context) context.Context {
 // appsOfAll are the apps of all cells, by name, but for those of cells that are away.
 func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
 	here, away := s.Cells.All()
-	for _, cell := range here {
-		some, err := cell.Admin.Apps(ctx)
-		if err != nil && cell.Name == "" {
-			return nil, nil, err
-		} else if err != nil {
-			away = append(away, cell.Name) // since a moment ago
-		}
-		apps = append(apps, some...)
-	}
+	of := make([][]admin.AppRow, len(here))
+	failed, err := s.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+		of[i], err = cell.Admin.Apps(ctx)
+		of[i] = slices.DeleteFunc(of[i], func(row admin.AppRow) bool { return !s.Cells.Has(cell, row.Name) })
+		return err
+	})
+	apps = slices.Concat(of...)
 	slices.SortFunc(apps, func(a, b admin.AppRow) int { return cmp.Compare(a.Name, b.Name) })
-	return apps, away, nil
+	return apps, append(away, failed...), err
 }
 
 func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {

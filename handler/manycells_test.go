@@ -109,6 +109,9 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, c.get("/counts?app=store&uri=http://store.example/").status)
 
 	// Two apps of one name: neither is served, and both cells are named.
+	owner := c.owner()
+	assert.NotContains(t, owner.get("/").body, "/dash/twice", "which of both would it be?")
+	assert.NotContains(t, owner.get("/settings").body, "/settings/twice")
 	for _, path := range []string{"/visit?app=twice&uri=http://twice.example/", "/counts?app=twice&uri=http://twice.example/",
 		"/api/apps/twice/sites"} {
 		a := c.get(path)
@@ -175,7 +178,9 @@ func TestManyCells(t *testing.T) {
 	// A service that begins now knows what is where, as far as it was written down.
 	end()
 	c.set(func() { c.missing["shops"] = true })
+	c.options.Busuanzi = "store"
 	end = c.serve()
+	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://new.example/").status, "it may be of store")
 	away := c.visit("store", "store.example")
 	assert.Equal(t, http.StatusServiceUnavailable, away.status)
 	assert.Contains(t, away.error(t), "app store is in the cell shops, which is away")
@@ -187,6 +192,18 @@ func TestManyCells(t *testing.T) {
 	c.set(func() { c.missing["shops"] = false })
 	c.eventually("it is back", func() bool { return c.visit("store", "store.example").status == 200 })
 	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
+	assert.Contains(t, c.get("/busuanzi?url=http://blog.example/").body, "app blog", "as store does not count it")
+
+	// All is proved where there are apps.
+	for _, d := range []*desk.Desk{blogs, shops} {
+		d.Exec(t, `INSERT INTO epochs (name, value) VALUES ('proved', extract(epoch FROM date '2019-06-28')::bigint)`)
+	}
+	proof := func() string { return c.get("/proof").body }
+	assert.NotContains(t, proof(), "2019", "shop is not proved")
+	for name := range c.Held().Apps {
+		require.NoError(t, c.Admin.DeleteApp(t.Context(), name))
+	}
+	assert.Contains(t, proof(), "2019")
 }
 
 // opensAllToOneOwner signs an owner in once, who sees the apps of all cells, and a member, who sees one.

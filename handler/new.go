@@ -131,7 +131,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 			seen.Why = "" // its page was opened again
 		}
 	}
-	return d.show(c, func(ctx context.Context) (web.Page, error) {
+	return in.show(c, func(ctx context.Context) (web.Page, error) {
 		return in.pages.Waiting(ctx, shown, d.origin(c.Request()), seen, reader.MayChange(name))
 	})
 }

@@ -3,27 +3,25 @@ package handler
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"footfall/counter"
+	"footfall/handler/lead"
 	"footfall/report"
 	"footfall/visit"
 )
 
 const (
-	reportPlaces = 2 // as many as there are connections for reports
-	usualWait    = 2 * time.Second
-	usualWithin  = 4 * time.Second     // less than the database lets a statement run, so that a timeout is noticed here
-	usualPanel   = 5 * time.Second / 2 // of a page, which then has time for its other panels
-	reportPause  = 5 * time.Second     // before a report that took too long is asked for again
+	usualWait   = 2 * time.Second
+	usualWithin = 4 * time.Second     // less than the database lets a statement run, so that a timeout is noticed here
+	usualPanel  = 5 * time.Second / 2 // of a page, which then has time for its other panels
+	reportPause = 5 * time.Second     // before a report that took too long is asked for again
 )
 
-type reports struct {
-	*service
-	places chan struct{} // has room for the reports that are being made
-}
+type reports struct{ *service }
 
 // answer checks the caller and the question, in the order that all calls have, makes the report and
 // writes it.
@@ -58,13 +56,13 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	if err := reading.CheckRate(); err != nil {
 		return err
 	}
-	return r.serve(c, k, reader, look, format)
+	return r.serve(c, k, cell, reader, look, format)
 }
 
-// serve makes a report and answers with it.
-func (r *reports) serve(c echo.Context, k report.Report, from *report.Reader, look report.Look, format string) error {
+// serve makes a report of a cell and answers with it.
+func (r *reports) serve(c echo.Context, k report.Report, of *lead.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
-		err = r.within(c.Request().Context(), func(ctx context.Context) error {
+		err = r.within(c.Request().Context(), of, func(ctx context.Context) error {
 			made, err = k.Read(ctx, from, l)
 			return err
 		})
@@ -80,19 +78,19 @@ func (r *reports) serve(c echo.Context, k report.Report, from *report.Reader, lo
 	return r.writeParts(c, look.App+"-"+k.Name, format, made, read)
 }
 
-// within reads when there is a place for it, as long as there is time.
-func (r *reports) within(ctx context.Context, read func(context.Context) error) error {
-	wait := time.NewTimer(r.reportWait)
+// within reads in a cell when there is a place for it there, as long as there is time.
+func (s *service) within(ctx context.Context, in *lead.Cell, read func(context.Context) error) error {
+	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
 	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
+	case in.Places() <- struct{}{}:
+		defer func() { <-in.Places() }()
 	case <-wait.C:
-		return retryIn(r.reportWait, "too many reports are being made; try again")
+		return retryIn(s.reportWait, "too many reports are being made; try again")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	within, cancel := context.WithTimeout(ctx, r.reportWithin)
+	within, cancel := context.WithTimeout(ctx, s.reportWithin)
 	defer cancel()
 	err := read(within)
 	var verr *visit.Error
@@ -105,6 +103,35 @@ func (r *reports) within(ctx context.Context, read func(context.Context) error) 
 		return retryIn(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
 	}
 	return visit.Unanswered(err)
+}
+
+// each asks databases side by side, so that none waits for another. away are the cells that have not
+// answered in time; an error is that of the database from which the service begins.
+func (s *service) each(ctx context.Context, of []*lead.Cell, ask func(ctx context.Context, i int, cell *lead.Cell) error) (away []string,
+	err error) {
+	failed := make([]error, len(of))
+	var asked sync.WaitGroup
+	for i, cell := range of {
+		asked.Go(func() {
+			within := ctx
+			if cell.Name != "" {
+				in, cancel := context.WithTimeout(ctx, s.reportWait+s.reportWithin)
+				defer cancel()
+				within = in
+			}
+			failed[i] = call(func(echo.Context) error { return ask(within, i, cell) }, nil)
+		})
+	}
+	asked.Wait()
+	for i, cell := range of {
+		switch {
+		case failed[i] != nil && cell.Name == "":
+			return nil, failed[i]
+		case failed[i] != nil:
+			away = append(away, cell.Name)
+		}
+	}
+	return away, nil
 }
 
 func retryIn(pause time.Duration, problem string) *visit.Error {

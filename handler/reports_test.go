@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"footfall/admin"
 	"footfall/counter/app"
 	"footfall/counter/desk"
+	"footfall/handler/lead"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -583,14 +585,15 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 // A report for which there is no place in time is refused, to be asked for again.
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond}}, make(chan struct{}, 1)}
+	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond}}}
+	cell, other := &lead.Cell{}, &lead.Cell{Name: "other"}
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
 		<-ctx.Done()
 		return fmt.Errorf("read: %w", ctx.Err())
 	}
 	refused := func(ctx context.Context, f func(context.Context) error) *visit.Error {
-		err := r.within(ctx, f)
+		err := r.within(ctx, cell, f)
 		told, ok := errors.AsType[*visit.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, visit.Unavailable, told.Kind)
@@ -603,14 +606,39 @@ func TestReportsTakeTurns(t *testing.T) {
 		return errors.New("no such table")
 	}).Message)
 
-	r.places <- struct{}{}
+	for range cap(cell.Places()) {
+		cell.Places() <- struct{}{}
+	}
 	r.reportWait = time.Millisecond
 	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.reportWait = time.Hour
-	require.ErrorIs(t, r.within(gone, quick), context.Canceled)
-	<-r.places
-	require.NoError(t, r.within(t.Context(), quick))
-	assert.Empty(t, r.places, "each gives its place back")
+	require.NoError(t, r.within(t.Context(), other, quick), "no cell takes the places of another")
+	require.ErrorIs(t, r.within(gone, cell, quick), context.Canceled)
+	for len(cell.Places()) > 0 {
+		<-cell.Places()
+	}
+	require.NoError(t, r.within(t.Context(), cell, quick))
+	assert.Empty(t, cell.Places(), "each gives its place back")
+
+	// Several are asked at once, so that all are away for as long as one.
+	var met sync.WaitGroup
+	met.Add(2)
+	fails := other
+	ask := func(_ context.Context, _ int, of *lead.Cell) error {
+		met.Done()
+		met.Wait()
+		if of == fails {
+			panic("it goes")
+		}
+		return nil
+	}
+	away, err := r.each(t.Context(), []*lead.Cell{cell, other}, ask)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"other"}, away)
+	met.Add(2)
+	fails = cell
+	_, err = r.each(t.Context(), []*lead.Cell{cell, other}, ask)
+	require.ErrorContains(t, err, "it goes", "of the database from which the service begins")
 }

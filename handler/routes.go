@@ -49,7 +49,7 @@ func (s *service) publicRoutes() []route {
 		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the same, by the name that many ask for
 	}
 	table = append(table, (&busuanzi{s}).routes()...)
-	r := &reports{s, make(chan struct{}, reportPlaces)}
+	r := &reports{s}
 	table = append(table, route{"/badge/:file", getOnly, r.badge})
 	for _, k := range report.Reports {
 		table = append(table, route{"/api/apps/:app/" + k.Name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/handler/lead"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -370,18 +372,25 @@ func cellOf(value any) string {
 
 // changes shows what was changed last, of an app or of everything ("").
 func (p *changing) changes(of string, most int32) (s web.Section, err error) {
-	list, err := p.admin.Changes(p.c.Request().Context(), of, most)
+	ctx := p.c.Request().Context()
+	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}
+	var list []admin.ChangesListRow
 	if here, _ := p.Cells.All(); of == "" && len(here) > 1 {
-		for _, cell := range here {
-			if err == nil && cell != p.cell {
-				some, failed := cell.Admin.Changes(p.c.Request().Context(), of, most)
-				list, err = append(list, some...), failed
-			}
-		}
+		lists := make([][]admin.ChangesListRow, len(here))
+		var away []string
+		away, err = p.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+			lists[i], err = cell.Admin.Changes(ctx, "", most)
+			return err
+		})
+		list = slices.Concat(lists...)
 		slices.SortStableFunc(list, func(a, b admin.ChangesListRow) int { return b.At.Compare(a.At) })
 		list = list[:min(len(list), int(most))]
+		if len(away) > 0 {
+			s.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, ", "))
+		}
+	} else {
+		list, err = p.admin.Changes(ctx, of, most)
 	}
-	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}
 	for _, ch := range list {
 		app := "–"
 		if ch.App != nil {

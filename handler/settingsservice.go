@@ -11,6 +11,7 @@ import (
 
 	"footfall/account"
 	"footfall/admin"
+	"footfall/handler/lead"
 	"footfall/visit"
 	"footfall/web"
 	"footfall/web/words"
@@ -287,15 +288,16 @@ func (p *changing) showState(ctx context.Context) error {
 	}
 	p.page.Sections = append(p.page.Sections, keys, changes)
 	here, _ := p.Cells.All()
-	for _, cell := range here {
-		if cell.Status == nil {
-			continue
-		}
-		state, err := cell.Status(ctx)
-		if err != nil && ctx.Err() == nil && cell.Name == "" {
-			return errors.Join(errors.New("read the state"), err)
-		}
-		s := web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: state}
+	here = slices.DeleteFunc(here, func(cell *lead.Cell) bool { return cell.Status == nil })
+	states := make([]string, len(here))
+	if _, err := p.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+		states[i], err = cell.Status(ctx)
+		return err
+	}); err != nil && ctx.Err() == nil {
+		return errors.Join(errors.New("read the state"), err)
+	}
+	for i, cell := range here {
+		s := web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: states[i]}
 		if cell.Name != "" {
 			s.ID, s.Title = "state-"+cell.Name, "State: "+cell.Name
 		}

@@ -29,6 +29,19 @@ type Cell struct {
 	Close   func() // ends all that belongs to it
 
 	known atomic.Pointer[app.Register] // as it was seen last
+
+	once   sync.Once
+	places chan struct{}
+}
+
+// ReportPlaces are as many as there are connections for reports.
+const ReportPlaces = 2
+
+// Places has room for the reports that are being made in the cell: what one waits for holds up no
+// other one.
+func (cell *Cell) Places() chan struct{} {
+	cell.once.Do(func() { cell.places = make(chan struct{}, ReportPlaces) })
+	return cell.places
 }
 
 // Cells are the database from which a service begins, which has the accounts, the keys of all apps and
@@ -106,6 +119,12 @@ func (c *Cells) Of(name string) (*Cell, error) {
 		}
 	}
 	return cell, err
+}
+
+// Has reports whether a name leads to an app of this cell, rather than to one of another, or nowhere.
+func (c *Cells) Has(cell *Cell, name string) bool {
+	in, err := c.Of(name)
+	return err == nil && in == cell
 }
 
 // stillThere are those of several cells that have an app now, as far as it can be told.
@@ -221,7 +240,7 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	if t != nil {
 		here = slices.AppendSeq(here, maps.Values(t.cells))
 	}
-	several := false
+	several, seen := false, t == nil || preferred == ""
 	for _, cell := range here {
 		if cell == nil {
 			continue
@@ -234,12 +253,19 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 		}
 		if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
 			return preferred, nil
+		} else if a != nil {
+			seen = true
 		}
 		for _, a := range register.Apps {
 			if a.Lists(page.Site) {
 				several = several || name != ""
 				name = a.Name
 			}
+		}
+	}
+	if !seen { // it may be in a cell that was not opened yet, and count the page there
+		if _, err := c.Of(preferred); err != nil {
+			return "", err
 		}
 	}
 	switch {
