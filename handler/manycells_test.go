@@ -28,6 +28,7 @@ type cellsOfTest struct {
 	mu      sync.Mutex
 	cells   map[string]*desk.Desk
 	missing map[string]bool // cells that cannot be opened
+	opened  map[string]*lead.Cell
 }
 
 func (c *cellsOfTest) find(context.Context) ([]string, error) {
@@ -43,7 +44,8 @@ func (c *cellsOfTest) open(_ context.Context, name string, _ int) (*lead.Cell, e
 		return nil, errors.New("nothing answers")
 	}
 	d := c.cells[name]
-	return &lead.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}, nil
+	c.opened[name] = &lead.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}
+	return c.opened[name], nil
 }
 
 func (c *cellsOfTest) set(f func()) {
@@ -76,7 +78,8 @@ func (c *cellsOfTest) eventually(what string, f func() bool) {
 
 func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	t.Helper()
-	c = &cellsOfTest{edge: newEdge(t), cells: map[string]*desk.Desk{}, missing: map[string]bool{}}
+	c = &cellsOfTest{edge: newEdge(t), cells: map[string]*desk.Desk{}, missing: map[string]bool{},
+		opened: map[string]*lead.Cell{}}
 	sites := func(names ...string) desk.Options {
 		o := desk.Options{Began: noon, Apps: map[string]app.Settings{}}
 		for _, name := range names {
@@ -108,6 +111,21 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
 	assert.Equal(t, 200, c.get("/counts?app=store&uri=http://store.example/").status)
 
+	// Calls of many visits that a cell does not answer take no turn of another's.
+	for range cap(c.opened["shops"].Turns()) {
+		c.opened["shops"].Turns() <- struct{}{}
+	}
+	many := func(name string, in *desk.Desk) func() int {
+		key, err := in.Admin.AddKey(t.Context(), name, []app.Scope{app.ScopeAssert})
+		require.NoError(t, err)
+		return func() int {
+			return c.askWith(`[]`, http.MethodPost, "/visits?app="+name, "Authorization", "Bearer "+key, "Content-Type", "application/json").status
+		}
+	}
+	waits, waited := many("store", shops), make(chan int, 1)
+	go func() { waited <- waits() }()
+	assert.Equal(t, 200, many("blog", blogs)())
+
 	// Two apps of one name: neither is served, and both cells are named.
 	owner := c.owner()
 	assert.NotContains(t, owner.get("/").body, "/dash/twice", "which of both would it be?")
@@ -137,6 +155,8 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, c.get("/share/"+link).status)
 	assert.Equal(t, http.StatusNotFound, c.get("/share/"+link+"x").status)
 	assert.Equal(t, 200, c.get("/badge/store.svg?uri=http://store.example/").status)
+
+	assert.Equal(t, http.StatusServiceUnavailable, <-waited)
 
 	c.opensAllToOneOwner()
 	c.addsApps()

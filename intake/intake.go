@@ -48,6 +48,9 @@ type Call struct {
 	Gzip      bool   // the body is packed
 	Key       string // makes the call repeatable; "": none
 	SumsOnly  bool   // the caller wants no numbers
+	// Turns has room for the calls that one of several databases counts at once, so that one which
+	// does not answer leaves some of the desk's to the others. nil: there is one database.
+	Turns chan struct{}
 }
 
 // Outcome is what became of one visit of a call.
@@ -107,7 +110,7 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 		return read, sum, nil, err
 	}
 	defer d.bodies.leave(body)
-	if err := d.takeTurn(ctx); err != nil {
+	if leave, err = d.takeTurn(ctx, c.Turns); err != nil {
 		return read, sum, nil, err
 	}
 	text, sum, err := c.read(body)
@@ -115,20 +118,32 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	if err == nil {
 		read, err = readItems(f, text, c.Lines)
 	}
-	leave = func() { <-d.turns }
 	if err != nil {
 		leave()
 	}
 	return read, sum, leave, err
 }
 
-func (d *Desk) takeTurn(ctx context.Context) error {
-	select {
-	case d.turns <- struct{}{}:
-		return nil
-	case <-time.After(d.wait):
-		return tooMany()
-	case <-ctx.Done():
-		return errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())
+// takeTurn waits for a turn of the database of a call, if it has any, and for one of the desk. leave ends
+// both.
+func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), err error) {
+	wait := time.After(d.wait)
+	leave = func() {}
+	for _, turns := range []chan struct{}{of, d.turns} {
+		if turns == nil {
+			continue
+		}
+		before := leave
+		select {
+		case turns <- struct{}{}:
+			leave = func() { <-turns; before() }
+		case <-wait:
+			before()
+			return nil, tooMany()
+		case <-ctx.Done():
+			before()
+			return nil, errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())
+		}
 	}
+	return leave, nil
 }

@@ -41,6 +41,23 @@ func TestCallsTakeTurns(t *testing.T) {
 	require.ErrorContains(t, err, "line 1, column 2")
 	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("[")})
 	require.ErrorContains(t, err, "line 1, column 2", "the turn before is over")
+
+	full, free := make(chan struct{}, 1), make(chan struct{}, 1)
+	full <- struct{}{}
+	d.wait = time.Millisecond
+	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("["), Turns: full})
+	require.ErrorAs(t, err, &verr, "of a database that does not answer")
+	assert.Equal(t, tooMany().Error(), verr.Error())
+	assert.Len(t, d.turns, callsAtOnce-1, "which takes none of the others' turns")
+	d.wait = time.Hour
+	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("["), Turns: free})
+	require.ErrorContains(t, err, "line 1, column 2")
+	assert.Empty(t, free, "the turn is over")
+	d.turns <- struct{}{}
+	_, _, err = d.Count(left, Call{Body: strings.NewReader("["), Turns: free})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, free, "nobody keeps a turn of one kind who gets none of the other")
+	<-d.turns
 	assert.EqualValues(t, mostReceived, d.bodies.free, "all memory is there again")
 	assert.Empty(t, d.bodies.all)
 }

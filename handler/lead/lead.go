@@ -30,18 +30,37 @@ type Cell struct {
 
 	known atomic.Pointer[app.Register] // as it was seen last
 
-	once   sync.Once
-	places chan struct{}
+	once          sync.Once
+	places, turns chan struct{}
+	alone         bool // it is all that the service has
 }
 
 // ReportPlaces are as many as there are connections for reports.
 const ReportPlaces = 2
 
+const callTurns = 2 // of the four of intake.Desk
+
 // Places has room for the reports that are being made in the cell: what one waits for holds up no
 // other one.
 func (cell *Cell) Places() chan struct{} {
-	cell.once.Do(func() { cell.places = make(chan struct{}, ReportPlaces) })
+	cell.make()
 	return cell.places
+}
+
+// Turns has room for the calls of many visits that the cell counts at once, which are fewer than all that
+// the service does; nil where it has no other cells.
+func (cell *Cell) Turns() chan struct{} {
+	cell.make()
+	return cell.turns
+}
+
+func (cell *Cell) make() {
+	cell.once.Do(func() {
+		cell.places = make(chan struct{}, ReportPlaces)
+		if !cell.alone {
+			cell.turns = make(chan struct{}, callTurns)
+		}
+	})
 }
 
 // Cells are the database from which a service begins, which has the accounts, the keys of all apps and
@@ -70,7 +89,10 @@ type table struct {
 }
 
 // One is a service for one database.
-func One(home *Cell) *Cells { return &Cells{home: home} }
+func One(home *Cell) *Cells {
+	home.alone = true
+	return &Cells{home: home}
+}
 
 // Home is the database from which the service begins.
 func (c *Cells) Home() *Cell { return c.home }
