@@ -176,6 +176,13 @@ func TestManyCells(t *testing.T) {
 		return c.One(t, `SELECT count(*) FROM apps WHERE name = 'blog' AND cell = 'shops'`) == 1
 	})
 
+	// What a cell cannot tell is left out of what all tell.
+	shops.Exec(t, `ALTER TABLE changes RENAME TO none`)
+	changed := c.owner().get("/settings")
+	assert.Equal(t, 200, changed.status)
+	assert.Contains(t, changed.body, "Apps of shops are not shown")
+	shops.Exec(t, `ALTER TABLE none RENAME TO changes`)
+
 	// A cell that is away is 503 for its apps alone.
 	network.LeadTo("postgres://nobody@127.0.0.1:1/none")
 	network.Cut()

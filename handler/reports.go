@@ -3,6 +3,8 @@ package handler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -129,6 +131,9 @@ func (s *service) each(ctx context.Context, of []*lead.Cell, ask func(ctx contex
 			return nil, failed[i]
 		case failed[i] != nil:
 			away = append(away, cell.Name)
+			if ctx.Err() == nil { // else the caller has left
+				s.logFault("all cells", http.StatusServiceUnavailable, fmt.Errorf("cell %s: %w", cell.Name, failed[i]))
+			}
 		}
 	}
 	return away, nil

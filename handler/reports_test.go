@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -585,7 +586,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 // A report for which there is no place in time is refused, to be asked for again.
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond}}}
+	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond, Log: slog.New(slog.DiscardHandler)}}}
 	cell, other := &lead.Cell{}, &lead.Cell{Name: "other"}
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
