@@ -272,12 +272,27 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	}
 	tables, err := from.MoveTables(ctx, MoveTablesParams{AppID: id, Names: privately})
 	for i := 0; i < len(tables) && err == nil; i++ {
-		err = l.across(ctx, from.Tx(), TakeoutPartsRow{Name: tables[i].Name, Columns: tables[i].Columns, Reading: tables[i].Reading})
+		err = l.carry(ctx, from.Tx(), tables[i])
 	}
 	if err == nil && len(had.Webhooks) > 0 {
 		err = l.q.WebhooksGoOn(ctx)
 	}
 	return err
+}
+
+// carry copies what a table has of the app.
+func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
+	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
+	if !t.Numbered {
+		return l.across(ctx, from, part)
+	}
+	if err := l.q.CarryBegin(ctx, CarryBeginParams{Name: t.Name, Columns: t.Columns}); err != nil {
+		return err
+	}
+	if err := l.across(ctx, from, part); err != nil {
+		return err
+	}
+	return l.q.CarryEnd(ctx, CarryEndParams{Name: t.Name, Columns: t.Columns})
 }
 
 // across copies from one database to the other.
@@ -325,8 +340,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 				return err
 			}
 			l := loading{q: q, numbered: true, app: come.ID}
-			part := TakeoutPartsRow{Name: "inbox", Columns: waiting[0].Columns, Reading: waiting[0].Reading}
-			if err := l.across(ctx, from.Tx(), part); err != nil {
+			if err := l.carry(ctx, from.Tx(), waiting[0]); err != nil {
 				return err
 			}
 			return q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: mark(row), Next: last})

@@ -9,6 +9,36 @@ import (
 	"context"
 )
 
+const CarryBegin = `-- name: CarryBegin :exec
+SELECT begin_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
+`
+
+type CarryBeginParams struct {
+	Name    string
+	Columns []string
+}
+
+// Makes what rows are copied to that get numbers here.
+func (q *Queries) CarryBegin(ctx context.Context, arg CarryBeginParams) error {
+	_, err := q.db.Exec(ctx, CarryBegin, arg.Name, arg.Columns)
+	return err
+}
+
+const CarryEnd = `-- name: CarryEnd :exec
+SELECT end_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
+`
+
+type CarryEndParams struct {
+	Name    string
+	Columns []string
+}
+
+// Writes them to their table.
+func (q *Queries) CarryEnd(ctx context.Context, arg CarryEndParams) error {
+	_, err := q.db.Exec(ctx, CarryEnd, arg.Name, arg.Columns)
+	return err
+}
+
 const DayKeyPut = `-- name: DayKeyPut :exec
 INSERT INTO day_keys (day_id, key)
 VALUES ($1, $2)
@@ -76,6 +106,8 @@ const MoveBlocked = `-- name: MoveBlocked :one
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = $1 AND a.cell IS NULL)
            THEN 'there is an app of that name'
+           WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = $1 AND a.moving_to IS NOT NULL)
+           THEN 'it has not left there yet: type the move that was not ended again'
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.secret_id <> $2::bytea)
            THEN 'visitors of its apps are hashed with another secret, and a service has one'
            WHEN $3::boolean AND EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.visitor = 'daily')
@@ -240,20 +272,24 @@ func (q *Queries) MoveStubRights(ctx context.Context, arg MoveStubRightsParams) 
 }
 
 const MoveTables = `-- name: MoveTables :many
-SELECT t.name::text AS name, t.columns::text[] AS columns,
-       format('COPY (SELECT %s FROM %I WHERE app_id = %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
-              t.name, $1::integer)::text AS reading
+SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
+       format('COPY (SELECT %s FROM %I WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
+              t.name, $1::integer, 'ORDER BY ' || t.number)::text AS reading
 FROM (
     SELECT n.name, n.place,
-           ARRAY(SELECT a.attname::text
-                 FROM pg_catalog.pg_attribute AS a
-                 WHERE a.attrelid = table_of(n.name)
-                   AND a.attnum > 0
-                   AND NOT a.attisdropped
-                   AND a.attname NOT IN ('key', 'number')
-                   AND (a.attname <> 'id' OR n.name IN ('webhooks', 'logs', 'visit_ids'))
-                 ORDER BY a.attnum) AS columns
+           array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE NOT a.numbers) AS columns,
+           min(a.attname::text) FILTER (WHERE a.numbers)                             AS number
     FROM unnest($2::text[]) WITH ORDINALITY AS n (name, place)
+    CROSS JOIN LATERAL (
+        SELECT a.attname, a.attnum,
+               a.attname = 'number' OR a.attname = 'id' AND n.name NOT IN ('webhooks', 'logs', 'visit_ids') AS numbers
+        FROM pg_catalog.pg_attribute AS a
+        WHERE a.attrelid = table_of(n.name)
+          AND a.attnum > 0
+          AND NOT a.attisdropped
+          AND a.attgenerated = ''
+    ) AS a
+    GROUP BY n.name, n.place
 ) AS t
 ORDER BY t.place
 `
@@ -264,13 +300,15 @@ type MoveTablesParams struct {
 }
 
 type MoveTablesRow struct {
-	Name    string
-	Columns []string
-	Reading string
+	Name     string
+	Columns  []string
+	Numbered bool
+	Reading  string
 }
 
 // What an export leaves out for people, and how it is read of an app: of what has numbers of its own
 // those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
+// numbered: the others get new ones where they are written.
 func (q *Queries) MoveTables(ctx context.Context, arg MoveTablesParams) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, arg.AppID, arg.Names)
 	if err != nil {
@@ -280,7 +318,12 @@ func (q *Queries) MoveTables(ctx context.Context, arg MoveTablesParams) ([]MoveT
 	var items []MoveTablesRow
 	for rows.Next() {
 		var i MoveTablesRow
-		if err := rows.Scan(&i.Name, &i.Columns, &i.Reading); err != nil {
+		if err := rows.Scan(
+			&i.Name,
+			&i.Columns,
+			&i.Numbered,
+			&i.Reading,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -268,6 +268,13 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 		return strings.ReplaceAll(well(t, "report", "days", "blog.example", "--app="+app, "--database-url="+url), app+": ", "")
 	}
 	want := days("blog", blogs)
+	well(t, "app", "key", "add", "blog", "--scope=read", "--database-url="+blogs)
+	well(t, "app", "share", "add", "blog", "--database-url="+blogs)
+	_, err := cluster.Connect(blogs).Exec(t.Context(), `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{blog.example/}', '{1}',
+		ARRAY[today(tz)], '{0}', '{192.0.2.200}', NULL) FROM apps WHERE name = 'blog'`)
+	require.NoError(t, err)
+	gone := `SELECT concat_ws(' ', (SELECT count(*) FROM inbox), (SELECT count(*) FROM keys WHERE app_id = a.id),
+		(SELECT count(*) FROM shares)) FROM apps AS a WHERE name = 'blog'`
 	for url, once := range map[string]string{
 		blogs: `SELECT count(*) FROM apps WHERE name = 'blog' AND moving_to = 'shop'`, shop: `SELECT count(*) FROM apps WHERE name = 'blog'`} {
 		cmd := exec.Command(os.Args[0], "cell", "move-app", "blog", "--to=shop", home)
@@ -281,6 +288,8 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	assert.Contains(t, well(t, "cell", "move-app", "blog", "--to=shop", home), "app blog is in the cell shop")
 	well(t, "cell", "move-app", "blog", "--to=shop", home) // once more
 	assert.Equal(t, want, days("blog", shop))
+	assert.Equal(t, []string{"1 1 1"}, dbtest.Column[string](t, cluster.Connect(shop), gone),
+		"what waits, keys and links get numbers there")
 	old := footfall(t, "report", "days", "blog.example", "--app=blog", "--database-url="+blogs)
 	assert.Contains(t, old.stderr, "app blog is in the cell shop")
 	assert.Empty(t, dbtest.Column[string](t, cluster.Connect(blogs), `SELECT uri FROM pages JOIN apps a ON a.id = app_id WHERE name = 'blog'`))

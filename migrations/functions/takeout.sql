@@ -328,4 +328,30 @@ $$;
 
 COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), and straight to others. Its days with visits have partitions, and those that are over were closed.';
 
-REVOKE ALL ON FUNCTION begin_load(), number_load(), loaded_numbers(boolean, bigint, integer), load_app(text) FROM PUBLIC;
+-- In a cell the view of a table numbers its rows, and the table itself does not: so rows that get numbers
+-- here are not copied straight to it.
+CREATE FUNCTION begin_carry(named text, columns text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET client_min_messages = warning
+AS $$
+BEGIN
+    EXECUTE format('CREATE TEMPORARY TABLE %I ON COMMIT DROP AS SELECT %s FROM %I LIMIT 0', 'loaded_' || named, columns, named);
+END
+$$;
+
+COMMENT ON FUNCTION begin_carry(text, text) IS 'Makes, for the transaction, a table loaded_… with these columns of a table, which are quoted where they need it.';
+
+CREATE FUNCTION end_carry(named text, columns text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('INSERT INTO %I (%s) SELECT %2$s FROM %I ORDER BY ctid', named, columns, 'loaded_' || named);
+END
+$$;
+
+COMMENT ON FUNCTION end_carry(text, text) IS 'Writes what was copied to the table of begin_carry() to its own, with new numbers, in the order in which it came.';
+
+REVOKE ALL ON FUNCTION begin_load(), number_load(), loaded_numbers(boolean, bigint, integer), load_app(text), begin_carry(text, text), end_carry(text, text)
+    FROM PUBLIC;

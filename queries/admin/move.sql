@@ -18,6 +18,8 @@ WHERE id = @id
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
            THEN 'there is an app of that name'
+           WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.moving_to IS NOT NULL)
+           THEN 'it has not left there yet: type the move that was not ended again'
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.secret_id <> @secret_id::bytea)
            THEN 'visitors of its apps are hashed with another secret, and a service has one'
            WHEN @daily::boolean AND EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.visitor = 'daily')
@@ -41,22 +43,35 @@ FROM generate_series(1, @logs::integer);
 -- name: MoveTables :many
 -- What an export leaves out for people, and how it is read of an app: of what has numbers of its own
 -- those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
-SELECT t.name::text AS name, t.columns::text[] AS columns,
-       format('COPY (SELECT %s FROM %I WHERE app_id = %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
-              t.name, @app_id::integer)::text AS reading
+-- numbered: the others get new ones where they are written.
+SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
+       format('COPY (SELECT %s FROM %I WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
+              t.name, @app_id::integer, 'ORDER BY ' || t.number)::text AS reading
 FROM (
     SELECT n.name, n.place,
-           ARRAY(SELECT a.attname::text
-                 FROM pg_catalog.pg_attribute AS a
-                 WHERE a.attrelid = table_of(n.name)
-                   AND a.attnum > 0
-                   AND NOT a.attisdropped
-                   AND a.attname NOT IN ('key', 'number')
-                   AND (a.attname <> 'id' OR n.name IN ('webhooks', 'logs', 'visit_ids'))
-                 ORDER BY a.attnum) AS columns
+           array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE NOT a.numbers) AS columns,
+           min(a.attname::text) FILTER (WHERE a.numbers)                             AS number
     FROM unnest(@names::text[]) WITH ORDINALITY AS n (name, place)
+    CROSS JOIN LATERAL (
+        SELECT a.attname, a.attnum,
+               a.attname = 'number' OR a.attname = 'id' AND n.name NOT IN ('webhooks', 'logs', 'visit_ids') AS numbers
+        FROM pg_catalog.pg_attribute AS a
+        WHERE a.attrelid = table_of(n.name)
+          AND a.attnum > 0
+          AND NOT a.attisdropped
+          AND a.attgenerated = ''
+    ) AS a
+    GROUP BY n.name, n.place
 ) AS t
 ORDER BY t.place;
+
+-- name: CarryBegin :exec
+-- Makes what rows are copied to that get numbers here.
+SELECT begin_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
+
+-- name: CarryEnd :exec
+-- Writes them to their table.
+SELECT end_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: MoveStub :one
 -- Makes room for the name of an app that was here before, of which the rights of accounts are left; the
