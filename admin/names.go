@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"time"
 
 	"footfall/db"
 )
@@ -16,10 +17,11 @@ func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, e
 	return led, wrap("lead the name "+name, err)
 }
 
-// LeadName lets a name that leads to a cell lead to another one.
-func (a *Admin) LeadName(ctx context.Context, name, from, to string) error {
+// LeadName lets a name that leads to a cell lead to another one, or the same, where its app began. Those who had
+// rights to an app that began at another time have none to this one. nil: it is not known when.
+func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time.Time) error {
 	return wrap("lead the name "+name, a.db.InTx(ctx, func(q *db.Queries) error {
-		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to})
+		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to, Began: began})
 		return err
 	}))
 }

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const AppAdd = `-- name: AppAdd :execrows
@@ -38,7 +39,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, cell_began, moving_to
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -78,6 +79,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.HashedFrom,
 		&i.HashedAs,
 		&i.Cell,
+		&i.CellBegan,
 		&i.MovingTo,
 	)
 	return i, err
@@ -205,7 +207,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, cell_began, moving_to
 FROM apps
 ORDER BY name
 `
@@ -250,6 +252,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.HashedFrom,
 			&i.HashedAs,
 			&i.Cell,
+			&i.CellBegan,
 			&i.MovingTo,
 		); err != nil {
 			return nil, err
@@ -399,18 +402,24 @@ func (q *Queries) NameClaim(ctx context.Context, arg NameClaimParams) (string, e
 }
 
 const NameLead = `-- name: NameLead :one
-SELECT coalesce(lead_app($1, $2, $3), false)::boolean AS led
+SELECT coalesce(lead_app($1, $2, $3, $4::timestamptz), false)::boolean AS led
 `
 
 type NameLeadParams struct {
 	Name     string
 	FromCell string
 	ToCell   string
+	Began    *time.Time
 }
 
-// Lets a name that leads to a cell lead to another one; whether it did.
+// Lets a name that leads to a cell lead to another one, and to an app that was added then; whether it did.
 func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
-	row := q.db.QueryRow(ctx, NameLead, arg.Name, arg.FromCell, arg.ToCell)
+	row := q.db.QueryRow(ctx, NameLead,
+		arg.Name,
+		arg.FromCell,
+		arg.ToCell,
+		arg.Began,
+	)
 	var led bool
 	err := row.Scan(&led)
 	return led, err

@@ -182,6 +182,15 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 // ErrNoCell says that a database is no cell's, of which the URL says that it is one.
 var ErrNoCell = errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
 
+// tellNoCell is an error of CellArrive, said in words where there is nothing to arrive at.
+func tellNoCell(err error) error {
+	e, is := errors.AsType[*pgconn.PgError](err)
+	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
+		return errors.Join(ErrNoCell, err)
+	}
+	return err
+}
+
 // requireCell returns an error unless the URL says what the database is.
 func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	is, err := q.CellIs(ctx)

@@ -66,6 +66,8 @@ type App struct {
 	HashedAs *int32
 	// The cell that has the app, and of which this row keeps the name and the rights of accounts. Null: the app is here.
 	Cell *string
+	// When the app in the cell was added, by which it is told from a later one of its name. Null: it was not seen there yet.
+	CellBegan *time.Time
 	// The cell to which the app is being moved: nothing is counted for it here until it is there, and its rows are gone. Null: it stays.
 	MovingTo *string
 }

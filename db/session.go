@@ -102,7 +102,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		}
 		if s.cell != nil { // before statement_timeout: ended half-way, it would be begun anew by each session, and never be done
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
-				return err
+				return tellNoCell(err)
 			}
 		}
 		return conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err

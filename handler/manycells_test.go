@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,20 +30,34 @@ type cellsOfTest struct {
 	cells   map[string]*desk.Desk
 	missing map[string]bool // cells that cannot be opened
 	opened  map[string]*lead.Cell
+	lost    bool // nobody can tell which cells there are
+	leadFor time.Duration
 }
 
 func (c *cellsOfTest) find(context.Context) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.lost {
+		return nil, errors.New("nothing answers")
+	}
 	return slices.Sorted(maps.Keys(c.cells)), nil
 }
 
-func (c *cellsOfTest) open(_ context.Context, name string, _ int) (*lead.Cell, error) {
+func (c *cellsOfTest) reach(_ context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.missing[name] {
-		return nil, errors.New("nothing answers")
+		return errors.New("nothing answers")
 	}
+	return nil
+}
+
+func (c *cellsOfTest) open(ctx context.Context, name string, _ int) (*lead.Cell, error) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return nil, errors.New("steps of the schema may take longer")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	d := c.cells[name]
 	c.opened[name] = &lead.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}
 	return c.opened[name], nil
@@ -57,7 +72,8 @@ func (c *cellsOfTest) set(f func()) {
 // serve begins to serve the cells.
 func (c *cellsOfTest) serve() (end func()) {
 	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: c.options.Reports, Close: func() {}}
-	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Open: c.open, Log: slog.New(slog.DiscardHandler)})
+	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Reach: c.reach, Open: c.open,
+		LeadFor: c.leadFor, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(c.t, err)
 	options := c.options
 	options.Cells, options.Metrics = all, nil
@@ -79,7 +95,7 @@ func (c *cellsOfTest) eventually(what string, f func() bool) {
 func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	t.Helper()
 	c = &cellsOfTest{edge: newEdge(t), cells: map[string]*desk.Desk{}, missing: map[string]bool{},
-		opened: map[string]*lead.Cell{}}
+		opened: map[string]*lead.Cell{}, leadFor: time.Hour}
 	sites := func(names ...string) desk.Options {
 		o := desk.Options{Began: noon, Apps: map[string]app.Settings{}}
 		for _, name := range names {
@@ -204,7 +220,7 @@ func TestManyCells(t *testing.T) {
 
 	// A service that begins now knows what is where, as far as it was written down.
 	end()
-	c.set(func() { c.missing["shops"] = true })
+	c.set(func() { c.missing["shops"], c.leadFor = true, 0 })
 	c.options.Busuanzi = "store"
 	end = c.serve()
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://new.example/").status, "it may be of store")
@@ -215,9 +231,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, unknown.status, "it may be there")
 	assert.Contains(t, unknown.error(t), "shops")
 	assert.Equal(t, 200, c.visit("new", "new.example").status)
-	network.LeadTo(shops.URL)
-	c.set(func() { c.missing["shops"] = false })
-	c.eventually("it is back", func() bool { return c.visit("store", "store.example").status == 200 })
+	c.backAgain(network)
 	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
 	assert.Contains(t, c.get("/busuanzi?url=http://blog.example/").body, "app blog", "as store does not count it")
 
@@ -278,8 +292,10 @@ func (c *cellsOfTest) addsApps() {
 	assert.Equal(t, int64(1), c.cells["shops"].One(t, `SELECT count(*) FROM apps WHERE name = 'third'`))
 	assert.Contains(t, c.manage(http.MethodGet, "/api/apps", key, "").body, `"name":"third"`)
 	assert.Equal(t, 200, c.manage(http.MethodDelete, "/api/apps/third", key, "").status)
-	c.Exec(t, `UPDATE apps SET created_at = now() - interval '2 minutes' WHERE cell IS NOT NULL`)
-	c.eventually("its name is free", func() bool { return c.One(t, `SELECT count(*) FROM apps WHERE name = 'third'`) == 0 })
+	c.Exec(t, `UPDATE apps SET created_at = now() - interval '2 hours' WHERE cell IS NOT NULL`)
+	assert.Contains(t, add("third", `,"cell":"blogs"`).error(t), "the name third leads to the cell shops", "a moment ago it was there")
+	require.NoError(t, c.cells["shops"].Admin.AddApp(t.Context(), "behind", app.Settings{Sites: []string{"behind.example"}}))
+	assert.Contains(t, add("behind", "").error(t), "there is an app behind already")
 
 	made := c.owner().sends("/new", "host", "page.example", "zone", "UTC", "visitor", "hashed")
 	assert.Equal(t, http.StatusSeeOther, made.status, made.body)
@@ -289,7 +305,54 @@ func (c *cellsOfTest) addsApps() {
 	require.NoError(t, c.cells["shops"].Admin.AddApp(t.Context(), "late", app.Settings{Sites: []string{"late.example"},
 		PublicCounts: ptr(app.PublicAnswers)}))
 	assert.Equal(t, 200, c.visit("late", "late.example").status, "at once")
-	c.eventually("it is written down", func() bool {
-		return c.One(t, `SELECT count(*) FROM apps WHERE name = 'late' AND cell = 'shops'`) == 1
+	c.written("late", "shops")
+	assert.Equal(t, int64(1), c.One(t, `SELECT count(*) FROM apps WHERE name = 'third'`), "its name is kept for a while, however old it is")
+
+	// One that was deleted and added again is another one, also for who had rights to it.
+	rights := `SELECT count(*) FROM account_apps AS r JOIN apps AS a ON a.id = r.app_id WHERE a.name = '`
+	c.member("May", "more")
+	require.NoError(t, c.cells["shops"].Admin.DeleteApp(t.Context(), "store"))
+	assert.Equal(t, int64(1), c.One(t, rights+"store'"))
+	require.NoError(t, c.cells["shops"].Admin.AddApp(t.Context(), "store", app.Settings{Sites: []string{"store.example"}}))
+	c.eventually("nobody has rights to the new one", func() bool { return c.One(t, rights+"store'") == 0 })
+	assert.Equal(t, int64(1), c.One(t, rights+"more'"))
+}
+
+// written waits until it is known where accounts are that a cell has an app.
+func (c *cellsOfTest) written(name, cell string) {
+	c.t.Helper()
+	c.eventually(name+" is written down", func() bool {
+		return c.One(c.t, `SELECT count(*) FROM apps WHERE cell_began IS NOT NULL AND name = '`+name+`' AND cell = '`+cell+`'`) == 1
 	})
+}
+
+// backAgain brings back a cell that the service has not seen, whose apps have kept their names meanwhile.
+func (c *cellsOfTest) backAgain(network *dbtest.Network) {
+	t, blogs, shops := c.t, c.cells["blogs"], c.cells["shops"]
+	sites := app.Settings{Sites: []string{"store.example"}}
+	require.NoError(t, blogs.Admin.AddApp(t.Context(), "store", sites))
+	require.NoError(t, blogs.Admin.AddApp(t.Context(), "seen", sites))
+	c.written("seen", "blogs")
+	assert.Contains(t, c.visit("store", "store.example").error(t), "app store is in the cell shops, which is away")
+	c.written("store", "shops")
+	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "store"))
+
+	network.LeadTo(shops.URL)
+	c.set(func() { c.missing["shops"], c.lost = false, true })
+	c.eventually("it is back", func() bool { return c.visit("store", "store.example").status == 200 })
+	c.set(func() { c.lost = false })
+
+	// A name that leads nowhere is free, also where another cell leads to one that has lost it.
+	c.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'blogs')`)
+	blogs.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'shops')`)
+	c.eventually("names are free", func() bool { return c.One(t, `SELECT count(*) FROM apps WHERE name IN ('third', 'ghost')`) == 0 })
+	again := c.addApp("ghost", "blogs")
+	require.Equal(t, http.StatusCreated, again.status, again.body)
+	c.eventually("it counts", func() bool { return c.visit("ghost", "ghost.example").status == 200 })
+}
+
+func (c *cellsOfTest) addApp(name, cell string) answer {
+	key, err := c.Admin.AddKey(c.t.Context(), "", []app.Scope{app.ScopeAdmin})
+	require.NoError(c.t, err)
+	return c.manage(http.MethodPost, "/api/apps", key, `{"name":"`+name+`","tz":"UTC","sites":["`+name+`.example"],"cell":"`+cell+`"}`)
 }

@@ -109,5 +109,5 @@ SELECT claim_app(@name, @cell)::text AS cell;
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one
--- Lets a name that leads to a cell lead to another one; whether it did.
-SELECT coalesce(lead_app(@name, @from_cell, @to_cell), false)::boolean AS led;
+-- Lets a name that leads to a cell lead to another one, and to an app that was added then; whether it did.
+SELECT coalesce(lead_app(@name, @from_cell, @to_cell, sqlc.narg('began')::timestamptz), false)::boolean AS led;

@@ -277,7 +277,7 @@ func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
 	names := admin.NewAdmin(home, nil)
 	led, err := names.ClaimName(ctx, c.App, c.To)
 	if err == nil && led != "" && led != c.To {
-		err = names.LeadName(ctx, c.App, led, c.To)
+		err = names.LeadName(ctx, c.App, led, c.To, nil)
 	}
 	return err
 }

@@ -291,12 +291,14 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, brings its schema up to date or checks that it is, and makes the
-// app to try out with on a new embedded server. A given server may be in reach of others from the
-// first moment on, and gets none.
-func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
-	if err := p.awaitDatabase(ctx, d); err != nil {
-		return err
+// prepare waits for the database, unless it is that of a cell, which has answered a moment ago, brings its
+// schema up to date or checks that it is, and makes the app to try out with on a new embedded server. A
+// given server may be in reach of others from the first moment on, and gets none.
+func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
+	if cell == "" {
+		if err := p.awaitDatabase(ctx, d); err != nil {
+			return err
+		}
 	}
 	if err := d.CheckSessions(ctx); err != nil {
 		return p.ofDatabase(err)
@@ -330,21 +332,25 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
 	}
-	c.warnOfApps(p, apps)
+	c.warnOfApps(p, apps, cell)
 	return nil
 }
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
-func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
+func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
 	} else if c.Busuanzi != "" && c.Cells == "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
 		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " + p.typed("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
 	}
+	in := ""
+	if cell != "" {
+		in = ", with the --database-url that `footfall cell list` shows of the cell " + cell
+	}
 	for _, app := range apps {
 		if app.Access == "open" {
 			p.log.Warn("the app " + app.Name + " is open: anybody can count for it, as any ip or visitor that they assert. " +
-				"Close it before others reach this service: " + p.typed("app set "+app.Name+" --access sites --site YOUR-SITE"))
+				"Close it before others reach this service: " + p.typed("app set "+app.Name+" --access sites --site YOUR-SITE") + in)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/docker/go-units"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/account"
@@ -52,34 +53,14 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	if err != nil {
 		return nil, nil, err
 	}
-	var mu sync.Mutex
-	var urls map[string]string
-	others := map[string]time.Time{} // databases that look like cells, and are none, and when that was found out
-	all, err := lead.Open(ctx, home, lead.Options{Log: p.log,
-		Find: func(ctx context.Context) (names []string, err error) {
-			found, err := cluster.Found(ctx, d)
-			mu.Lock()
-			defer mu.Unlock()
-			urls = found
-			for name := range found {
-				if time.Since(others[name]) > notCellsFor {
-					names = append(names, name)
-				}
-			}
-			return names, err
-		},
+	finding := &finding{cluster: cluster, home: d, others: map[string]time.Time{}}
+	all, err := lead.Open(ctx, home, lead.Options{Log: p.log, Find: finding.find, LeadFor: leadFor,
+		Reach: func(ctx context.Context, name string) error { return finding.reach(ctx, name, o.options) },
 		Open: func(ctx context.Context, name string, all int) (*lead.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
-			mu.Lock()
-			at := urls[name] + "&pool_max_conn_idle_time=1m" // many cells would have many sessions that do nothing
-			mu.Unlock()
-			cell, _, err := c.openOf(ctx, p, at, o)
-			if errors.Is(err, db.ErrNoCell) {
-				mu.Lock()
-				defer mu.Unlock()
-				others[name] = time.Now()
-			}
+			// Many cells would have many sessions that do nothing.
+			cell, _, err := c.openOf(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
 	if err != nil {
@@ -88,38 +69,101 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	return all, account.Open(d), err
 }
 
-const notCellsFor = time.Minute
+const (
+	leadFor     = time.Minute
+	notCellsFor = 5 * time.Second
+)
+
+// finding finds the cells of a cluster.
+type finding struct {
+	cluster *cells.Cluster
+	home    *db.DB
+
+	mu     sync.Mutex
+	urls   map[string]string    // as they were found last
+	others map[string]time.Time // databases that look like cells, and are none, and when that was found out
+}
+
+func (f *finding) url(name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.urls[name]
+}
+
+func (f *finding) find(ctx context.Context) (names []string, err error) {
+	found, err := f.cluster.Found(ctx, f.home)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.urls = found
+	for name := range found {
+		if at, other := f.others[name]; !cellName.MatchString(name) {
+			continue
+		} else if other && time.Since(at) > notCellsFor {
+			if is, err := f.cluster.IsCell(ctx, name); err == nil && is {
+				delete(f.others, name)
+			} else {
+				f.others[name] = time.Now()
+			}
+		}
+		if _, other := f.others[name]; !other {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// reach returns an error unless a cell answers.
+func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
+	d, err := db.Open(ctx, f.url(name), o)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err = d.Ping(ctx); errors.Is(err, db.ErrNoCell) {
+		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // and not a node without what a cell needs
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.others[name] = time.Now()
+		}
+	}
+	return err
+}
 
 // openOf is open for one database of several, whose metrics and log are told apart by its name.
 func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*lead.Cell, *db.DB, error) {
-	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{Registry: prometheus.NewRegistry()}
+	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
+	registry := prometheus.NewRegistry()
 	one := *p
 	if o.cell != "" {
 		one.log = p.log.With(slog.String("cell", o.cell))
 	}
-	o.metrics, o.options.Log = own, one.log
+	o.metrics, o.options.Log = registry, one.log
 	cell, d, err := c.open(ctx, &one, url, o)
 	if err != nil {
 		return nil, nil, err
 	}
+	own.registry.Store(registry)
 	all.MustRegister(own)
 	end := cell.Close
-	cell.Close = func() { own.gone.Store(true); end() }
+	cell.Close = func() { own.registry.Store(nil); end() }
 	return cell, d, nil
 }
 
-// ownMetrics are those of one database of several, until it is gone.
+// ownMetrics are those of one database of several. Nothing can take them back, and so they let go of all
+// that they tell of when it is gone.
 type ownMetrics struct {
-	*prometheus.Registry
-	gone atomic.Bool
+	registry atomic.Pointer[prometheus.Registry]
 }
 
 // Describe tells nothing, so that a cell may come again.
 func (*ownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
-	if !m.gone.Load() {
-		m.Registry.Collect(to)
+	if registry := m.registry.Load(); registry != nil {
+		registry.Collect(to)
 	}
 }
 
@@ -137,7 +181,7 @@ func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) 
 }
 
 func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (*lead.Cell, error) {
-	if err := c.prepare(ctx, p, d); err != nil {
+	if err := c.prepare(ctx, p, d, o.cell); err != nil {
 		return nil, err
 	}
 	secret, err := p.secret()
@@ -150,6 +194,10 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 	recording := record.Options{Log: p.log, Metrics: o.metrics, MaxWait: c.maxWait, Overflow: c.Overload == "later",
 		RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares(o.shares)
+	if share := c.memory / o.shares; c.memory > 0 && share < leastMemory {
+		p.log.Warn("--memory: it is too little for so many databases, each of which reads more to tell visitors apart",
+			"databases", o.shares, "each", units.BytesSize(float64(share)), "least", units.BytesSize(leastMemory))
+	}
 	recording.Filter = recording.FilterMemory > 0
 	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: o.countries,
 		Options: recording})

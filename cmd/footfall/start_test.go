@@ -229,8 +229,10 @@ func TestMissingAppOfBusuanziIsToldOf(t *testing.T) {
 	var said bytes.Buffer
 	p := &program{log: slog.New(slog.NewTextHandler(&said, nil))}
 	for _, app := range []string{"", "shop", "blog"} {
-		(&serveCmd{Busuanzi: app}).warnOfApps(p, []db.App{{Name: "shop"}})
+		(&serveCmd{Busuanzi: app}).warnOfApps(p, []db.App{{Name: "shop"}}, "")
 	}
 	assert.Equal(t, 1, strings.Count(said.String(), "level=WARN"))
 	assert.Contains(t, said.String(), "--busuanzi: there is no app blog yet")
+	(&serveCmd{}).warnOfApps(p, []db.App{{Name: "shop", Access: "open"}}, "blogs")
+	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows of the cell blogs")
 }

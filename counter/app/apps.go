@@ -93,8 +93,9 @@ func (a *App) CheckTags(given tag.Set) error {
 
 // Register holds all apps, keys and links as they stood at one moment.
 type Register struct {
-	Apps   map[string]*App   // by name
-	Cells  map[string]string // of the names of apps that are elsewhere, in which cell
+	Apps   map[string]*App      // by name
+	Cells  map[string]string    // of the names of apps that are elsewhere, in which cell
+	Began  map[string]time.Time // of those that were seen there, when they were added
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
 	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
@@ -194,7 +195,8 @@ func sendFirst(first chan<- error, err error) {
 // read makes a register, and keeps the offsets. An app for which this instance cannot count is
 // logged if log is true: not with each request.
 func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
-	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, keys: newKeys(access.Keys)}
+	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, Began: map[string]time.Time{},
+		keys: newKeys(access.Keys)}
 	dir.offsets.Store(offsets)
 	for _, row := range access.Apps {
 		if row.DeletedAt != nil {
@@ -202,6 +204,9 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 		}
 		if row.Cell != nil {
 			r.Cells[row.Name] = *row.Cell
+			if row.CellBegan != nil {
+				r.Began[row.Name] = *row.CellBegan
+			}
 			continue
 		}
 		a, err := New(row, dir.secret)

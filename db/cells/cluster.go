@@ -188,6 +188,18 @@ func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[strin
 	return urls, err
 }
 
+// IsCell tells whether the database of a cell that was found is one: another's may have a name like that,
+// and a cell that is being made is none yet.
+func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) {
+	d, err := db.Open(ctx, c.url(c.coordinator(), databasePrefix+name), c.options)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	err = d.Read(ctx, func(q *db.Queries) (err error) { is, err = q.CellIs(ctx); return err })
+	return is, err
+}
+
 // databases are those of the cells, by name.
 func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"footfall/admin"
 	"footfall/counter"
@@ -76,8 +77,10 @@ type Cells struct {
 	opening map[string]bool
 	places  chan struct{} // has room for those that are being opened
 
-	done, tries sync.WaitGroup
-	end         context.CancelFunc
+	gone map[gone]time.Time // since when
+
+	loops, tries, done sync.WaitGroup // tries to open cells, and cells that end
+	end                context.CancelFunc
 }
 
 // table is where names lead, as it was found out last.
@@ -198,6 +201,11 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	if len(here) == 0 {
 		return nil, visit.Errorf(visit.Unavailable, "", "all cells are away; try again")
 	}
+	for _, cell := range t.cells {
+		if cell != nil && cell.register().Apps[name] != nil { // since a moment ago, maybe, and nothing leads there yet
+			return cell, nil // which says that there is one
+		}
+	}
 	apps := func(cell *Cell) int { return len(cell.register().Apps) }
 	to := slices.MinFunc(here, func(a, b *Cell) int { return cmp.Compare(apps(a), apps(b)) })
 	led, err := c.home.Admin.ClaimName(ctx, name, to.Name)
@@ -206,9 +214,20 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 		return nil, visit.Unanswered(err)
 	case led == "":
 		return c.home, nil // which says that there is one
+	case led != to.Name && in != "":
+		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s leads to the cell %s: leave the cell out, or try again when that "+
+			"has had no such app for a minute", name, led)
 	case led != to.Name:
 		if to = t.cells[led]; to == nil {
 			return nil, app.InCell(name, led)
+		}
+	}
+	if moved := to.register().Cells[name]; moved != "" { // an app that was there before
+		if !t.lacks(name, to.Name) {
+			return nil, app.InCell(name, moved)
+		}
+		if err := to.Admin.LetNameGo(ctx, name, moved, 0); err != nil {
+			return nil, visit.Unanswered(err)
 		}
 	}
 	return to, nil

@@ -3,10 +3,12 @@ package lead
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"footfall/counter/app"
@@ -18,30 +20,38 @@ import (
 type Options struct {
 	// Find names the cells that there are.
 	Find func(context.Context) ([]string, error)
-	// Open opens one, of so many.
+	// Reach returns an error unless one answers now.
+	Reach func(ctx context.Context, name string) error
+	// Open opens one, of so many, which answered a moment ago. It may take long, as steps of the schema do.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
-	Log  *slog.Logger
+	// LeadFor is how long the name of an app, with the rights of accounts, leads to a cell that has it no more.
+	LeadFor time.Duration
+	Log     *slog.Logger
 }
 
 const (
 	lookEvery   = time.Second
-	openWithin  = 15 * time.Second // for one try
-	openAtOnce  = 4                // cells, each of which takes a dozen sessions of its server for a moment
-	startWithin = time.Minute      // for all that can be opened; a service that begins waits no longer for others
+	reachWithin = 3 * time.Second // for a cell to answer that is to be opened
+	openAtOnce  = 4               // cells, each of which takes a dozen sessions of its server for a moment
+	startWithin = time.Minute     // for all that can be opened; a service that begins waits no longer for others
 	namesWithin = 5 * time.Second
 	sayEvery    = time.Minute
-	settleAfter = 60 // seconds after which a name that was claimed leads nowhere any more where there is no app
 )
 
 // Open begins to lead names to cells: those that answer now are open when it returns. Close ends it.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home, options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{},
-		places: make(chan struct{}, openAtOnce)}
-	if err := c.seekCells(ctx); err != nil {
+		gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
+	opens, endOpens := context.WithCancel(ctx)
+	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // also while the service ends, and answers what it has accepted
+	c.end = func() { endOpens(); endRunning() }
+	var first sync.WaitGroup // not c.tries, to which more come while these are waited for
+	if err := c.seekCells(opens, &first); err != nil {
+		c.end()
 		return nil, err
 	}
 	tried := make(chan struct{})
-	c.done.Go(func() { c.tries.Wait(); close(tried) })
+	c.loops.Go(func() { first.Wait(); close(tried) })
 	within := time.NewTimer(startWithin)
 	defer within.Stop()
 	select {
@@ -49,14 +59,16 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	case <-within.C:
 	}
 	c.lookAgain()
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	c.end = end
-	c.done.Go(func() {
+	c.loops.Go(func() {
 		for pause.For(running, lookEvery) == nil {
-			if err := c.seekCells(running); err != nil {
+			c.lookAgain()
+		}
+	})
+	c.loops.Go(func() { // which may wait for the coordinator
+		for pause.For(running, lookEvery) == nil {
+			if err := c.seekCells(opens, &c.tries); err != nil {
 				c.say(running, "cells cannot be looked for; it is tried again", err)
 			}
-			c.lookAgain()
 			if err := c.settle(running); err != nil {
 				c.say(running, "names of apps cannot be kept; it is tried again", err)
 			}
@@ -69,9 +81,10 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 func (c *Cells) Close() {
 	if c.end != nil {
 		c.end()
+		c.loops.Wait()
 		c.tries.Wait()
 	}
-	for _, cell := range c.found {
+	for _, cell := range c.found { // of which nobody else knows any more
 		if cell != nil {
 			c.done.Go(cell.Close)
 		}
@@ -86,16 +99,17 @@ func (c *Cells) say(ctx context.Context, what string, err error) {
 	}
 }
 
-// seekCells finds the cells, tries to open those that are not, and ends those that are gone.
-func (c *Cells) seekCells(ctx context.Context) error {
+// seekCells finds the cells, tries to open those that are not, and ends those that are gone. Where they
+// cannot be found, it goes by what was found last.
+func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
 	names, err := c.options.Find(within)
-	if err != nil {
-		return err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err != nil {
+		names = slices.Collect(maps.Keys(c.found))
+	}
 	for name, cell := range c.found {
 		if !slices.Contains(names, name) {
 			delete(c.found, name)
@@ -107,18 +121,14 @@ func (c *Cells) seekCells(ctx context.Context) error {
 	for _, name := range names {
 		if cell := c.found[name]; cell == nil && !c.opening[name] {
 			c.found[name], c.opening[name] = nil, true
-			c.tries.Go(func() { c.open(ctx, name, len(names)) })
+			tries.Go(func() { c.open(ctx, name, len(names)) })
 		}
 	}
-	return nil
+	return err
 }
 
 func (c *Cells) open(ctx context.Context, name string, all int) {
-	c.places <- struct{}{}
-	defer func() { <-c.places }()
-	within, cancel := context.WithTimeout(ctx, openWithin)
-	defer cancel()
-	cell, err := c.options.Open(within, name, all)
+	cell, err := c.reachAndOpen(ctx, name, all)
 	if err != nil {
 		c.say(ctx, "the cell "+name+" cannot be opened, and its apps are refused; it is tried again", err)
 	}
@@ -130,6 +140,23 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	} else if err == nil {
 		c.done.Go(cell.Close)
 	}
+}
+
+// reachAndOpen takes one of the places once the cell answers: those that do not keep no other waiting.
+func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, error) {
+	within, cancel := context.WithTimeout(ctx, reachWithin)
+	err := c.options.Reach(within, name)
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.places }()
+	return c.options.Open(ctx, name, all)
 }
 
 // register is all apps of a cell as they stand, or as they were seen last.
@@ -157,12 +184,14 @@ func (c *Cells) lookAgain() {
 		}
 	}
 	for name, of := range c.home.register().Cells {
-		if t.at[name] != nil {
+		cell, is := t.cells[of]
+		if t.at[name] != nil && (cell != nil || !is) {
 			continue
 		}
-		if cell := t.cells[of]; cell != nil {
+		if cell != nil {
 			t.at[name] = cell
 		} else {
+			delete(t.at, name) // another app of this name: nobody can tell that the one there is gone
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s, which is away", name, of)
 		}
 	}
@@ -190,6 +219,9 @@ func (c *Cells) lookAgain() {
 	c.table.Store(t)
 }
 
+// gone is a name that leads to a cell that does not have its app.
+type gone struct{ name, cell string }
+
 // settle writes down where names lead, so that they are known while their cell is away.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
@@ -198,34 +230,63 @@ func (c *Cells) settle(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
-	held := func(name string) *app.Register {
-		if cell := t.cells[name]; cell != nil {
-			return cell.Counter.Held()
-		}
-		return nil
-	}
+	var errs []error
 	for name, cell := range t.at {
-		led := home.Cells[name]
-		switch is := held(cell.Name); {
-		case cell == c.home || is == nil || is.Apps[name] == nil:
-		case led == "":
-			if _, err := c.home.Admin.ClaimName(ctx, name, cell.Name); err != nil {
-				return err
+		is := t.held(cell.Name)
+		if cell == c.home || is == nil || is.Apps[name] == nil {
+			continue
+		}
+		began, led := is.Apps[name].CreatedAt, home.Cells[name]
+		if led == "" {
+			var err error
+			if led, err = c.home.Admin.ClaimName(ctx, name, cell.Name); err != nil {
+				errs = append(errs, err)
+				continue
 			}
-		case led != cell.Name && (held(led) != nil || t.cells[led] == nil):
-			if err := c.home.Admin.LeadName(ctx, name, led, cell.Name); err != nil {
-				return err
-			}
+		}
+		_, listed := t.cells[led]
+		moved := led != cell.Name && (t.held(led) != nil || !listed)
+		if moved || led == cell.Name && !home.Began[name].Equal(began) {
+			errs = append(errs, c.home.Admin.LeadName(ctx, name, led, cell.Name, &began))
 		}
 	}
+	now := time.Now()
+	since := map[gone]time.Time{}
 	for name, led := range home.Cells {
-		_, is := t.cells[led]
-		of := held(led)
-		if !is && t.at[name] == nil || of != nil && of.Apps[name] == nil && of.Cells[name] == "" && t.at[name] == t.cells[led] {
-			if err := c.home.Admin.LetNameGo(ctx, name, led, settleAfter); err != nil {
-				return err
-			}
+		if _, listed := t.cells[led]; listed && !t.lacks(name, led) || t.at[name] != t.cells[led] || t.twice[name] != nil {
+			continue
 		}
+		is := gone{name, led}
+		if since[is] = c.gone[is]; since[is].IsZero() {
+			since[is] = now
+		}
+		if now.Sub(since[is]) >= c.options.LeadFor {
+			errs = append(errs, c.home.Admin.LetNameGo(ctx, name, led, c.options.LeadFor.Seconds()))
+		}
+	}
+	c.gone = since
+	return errors.Join(errs...)
+}
+
+// held is what a cell has now; nil: it is away.
+func (t *table) held(cell string) *app.Register {
+	if of := t.cells[cell]; of != nil {
+		return of.Counter.Held()
 	}
 	return nil
+}
+
+// lacks reports whether a cell that answers has no app of a name, nor has any to which the name leads
+// from there.
+func (t *table) lacks(name, cell string) bool {
+	for range len(t.cells) {
+		of := t.held(cell)
+		if of == nil || of.Apps[name] != nil {
+			return false
+		}
+		if cell = of.Cells[name]; cell == "" {
+			return true
+		}
+	}
+	return false
 }

@@ -7,7 +7,9 @@ AS $$
 BEGIN
     INSERT INTO apps (name, cell)
     VALUES (named, by_cell)
-    ON CONFLICT (name) DO NOTHING;
+    ON CONFLICT (name) DO UPDATE
+        SET created_at = now()
+        WHERE apps.cell = by_cell;
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;
@@ -22,23 +24,38 @@ AS $$
     DELETE FROM apps AS a
     WHERE a.name = named
       AND a.cell = by_cell
+      AND a.moving_to IS NULL
       AND a.created_at <= now() - older_than
 $$;
 
 COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Lets the name of an app lead nowhere any more, if it has led to a cell for so long.';
 
-CREATE FUNCTION lead_app(named text, from_cell text, to_cell text) RETURNS boolean
+-- Another app than the one that was seen last has none of the rights to that.
+CREATE FUNCTION lead_app(named text, from_cell text, to_cell text, began timestamptz) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
+    WITH led AS (
+        SELECT a.id, a.cell_began
+        FROM apps AS a
+        WHERE a.name = named
+          AND a.cell = from_cell
+        FOR NO KEY UPDATE
+    ), ended AS (
+        DELETE FROM account_apps AS r
+        USING led AS l
+        WHERE r.app_id = l.id
+          AND l.cell_began <> began
+    )
     UPDATE apps AS a
     SET cell       = to_cell,
+        cell_began = coalesce(began, a.cell_began),
         created_at = now()
-    WHERE a.name = named
-      AND a.cell = from_cell
+    FROM led AS l
+    WHERE a.id = l.id
     RETURNING true
 $$;
 
-COMMENT ON FUNCTION lead_app(text, text, text) IS 'Lets the name of an app that leads to a cell lead to another one, and returns whether it did.';
+COMMENT ON FUNCTION lead_app(text, text, text, timestamptz) IS 'Lets the name of an app that leads to a cell lead to another one, or to another app there, and returns whether it did.';
 
-REVOKE ALL ON FUNCTION claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz) FROM PUBLIC;

@@ -65,7 +65,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean), claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text), put_titles(bigint[], text[], timestamptz),
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean), claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz), put_titles(bigint[], text[], timestamptz),
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
