@@ -50,6 +50,11 @@ func servedAsOne(t *testing.T, nodes int) {
 	_, err := dbtest.Connect(t, cluster.URL(0, "footfall_cellone")).Exec(t.Context(), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
 	require.NoError(t, err)
 
+	for _, name := range []string{"footfall_other", `"footfall_Not-One"`} { // whose names are like those of cells
+		_, err := dbtest.Connect(t, cluster.Home()).Exec(t.Context(), `CREATE DATABASE `+name)
+		require.NoError(t, err)
+	}
+
 	served := []*running{start(t, "--cells="+cluster.Home())}
 	served[0].awaitReady()
 	served = append(served, start(t, "--no-migrate", "--cells="+strings.Replace(cluster.Home(), "footfall@", "counting@", 1)))
@@ -73,6 +78,11 @@ func servedAsOne(t *testing.T, nodes int) {
 	}
 	more(apps[0], 50)
 	more(apps[1], 50)
+
+	if response, err := http.Get(served[0].url + "/visit?app=nobody&uri=http://nobody.example/"); assert.NoError(t, err) {
+		assert.Equal(t, http.StatusNotFound, response.StatusCode, "no database is away, though another is no cell")
+		response.Body.Close()
+	}
 
 	// An app that is added behind the back of the services, and one whose name is another's.
 	well(t, "app", "add", "three", "--access=open", "--visitor=address", "--database-url="+apps[1].cell)

@@ -127,6 +127,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.others[name] = time.Now()
+			return lead.ErrNoCell
 		}
 	}
 	return err

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Find names the cells that there are.
 	Find func(context.Context) ([]string, error)
-	// Reach returns an error unless one answers now.
+	// Reach returns an error unless one answers now; ErrNoCell: there is none, and Find names it no more.
 	Reach func(ctx context.Context, name string) error
 	// Open opens one, of so many, which answered a moment ago. It may take long, as steps of the schema do.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
@@ -28,6 +28,9 @@ type Options struct {
 	LeadFor time.Duration
 	Log     *slog.Logger
 }
+
+// ErrNoCell says that what looked like a cell is none.
+var ErrNoCell = errors.New("it is no cell")
 
 const (
 	lookEvery   = time.Second
@@ -129,13 +132,16 @@ func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 
 func (c *Cells) open(ctx context.Context, name string, all int) {
 	cell, err := c.reachAndOpen(ctx, name, all)
-	if err != nil {
+	none := errors.Is(err, ErrNoCell)
+	if err != nil && !none {
 		c.say(ctx, "the cell "+name+" cannot be opened, and its apps are refused; it is tried again", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.opening, name)
-	if _, wanted := c.found[name]; wanted && err == nil {
+	if none {
+		delete(c.found, name)
+	} else if _, wanted := c.found[name]; wanted && err == nil {
 		c.found[name] = cell
 	} else if err == nil {
 		c.done.Go(cell.Close)
