@@ -38,7 +38,10 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	}
 	if c.Cells == "" {
 		home, d, err := c.open(ctx, p, url, o)
-		return lead.One(home), account.Open(d), err
+		if err != nil {
+			return nil, nil, err
+		}
+		return lead.One(home), account.Open(d), nil
 	}
 	cluster, err := cells.OpenCluster(url, o.options)
 	if err != nil {
