@@ -345,6 +345,7 @@ func (c *cellsOfTest) backAgain(network *dbtest.Network) {
 	// A name that leads nowhere is free, also where another cell leads to one that has lost it.
 	c.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'blogs')`)
 	blogs.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'shops')`)
+	require.NoError(t, blogs.DB.WaitForInstances(t.Context(), dbtest.Patience))
 	c.eventually("names are free", func() bool { return c.One(t, `SELECT count(*) FROM apps WHERE name IN ('third', 'ghost')`) == 0 })
 	again := c.addApp("ghost", "blogs")
 	require.Equal(t, http.StatusCreated, again.status, again.body)
