@@ -70,7 +70,7 @@ func deleteAll(ctx context.Context, q queries, row *db.App, last func(context.Co
 		return err
 	}
 	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
-		q.AppOffsetsDelete, last)
+		q.AppOffsetsDelete, q.AppRestDelete, last)
 }
 
 // inTurn runs steps on an app, up to the first error.

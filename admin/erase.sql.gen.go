@@ -53,30 +53,11 @@ func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 }
 
 const AppDelete = `-- name: AppDelete :exec
-WITH named AS (
-    DELETE FROM tags WHERE app_id = $1
-), listed AS (
-    DELETE FROM tops WHERE app_id = $1
-), kept AS (
-    DELETE FROM visits_kept WHERE app_id = $1
-), paused AS (
-    DELETE FROM retention_pauses WHERE app_id = $1
-), tallied AS (
-    DELETE FROM page_tallies WHERE app_id = $1
-), opened AS (
-    DELETE FROM keys WHERE app_id = $1
-), linked AS (
-    DELETE FROM shares WHERE app_id = $1
-), noted AS (
-    DELETE FROM notes WHERE app_id = $1
-)
-DELETE FROM apps AS a
-WHERE a.id = $1
+DELETE FROM apps
+WHERE id = $1
 `
 
-// Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
-// top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
-// keys, links and notes, revoked ones included.
+// Deletes an app of which nothing else is left, and the rights of accounts.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
 	return err
@@ -139,6 +120,36 @@ WHERE p.app_id = $1
 // a position may want them. Refused messages go behind it: no batch writes any more of them then.
 func (q *Queries) AppPositionsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPositionsDelete, appID)
+	return err
+}
+
+const AppRestDelete = `-- name: AppRestDelete :exec
+WITH named AS (
+    DELETE FROM tags WHERE app_id = $1
+), listed AS (
+    DELETE FROM tops WHERE app_id = $1
+), kept AS (
+    DELETE FROM visits_kept WHERE app_id = $1
+), paused AS (
+    DELETE FROM retention_pauses WHERE app_id = $1
+), tallied AS (
+    DELETE FROM page_tallies WHERE app_id = $1
+), opened AS (
+    DELETE FROM keys WHERE app_id = $1
+), linked AS (
+    DELETE FROM shares WHERE app_id = $1
+), called AS (
+    DELETE FROM webhooks WHERE app_id = $1
+)
+DELETE FROM notes AS n
+WHERE n.app_id = $1
+`
+
+// Deletes what is known of an app of which nothing is counted any more: its tags, lists of top pages,
+// from when on its visits are kept and whether that is paused, how many pages it got today, keys, links,
+// webhooks and notes, revoked ones included.
+func (q *Queries) AppRestDelete(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, AppRestDelete, id)
 	return err
 }
 

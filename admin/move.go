@@ -370,7 +370,7 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	return ofApp(func(q queries) error { return deleteAll(ctx, q, row, q.MoveClear) })
+	return ofApp(func(q queries) error { return deleteAll(ctx, q, row, q.MoveEnd) })
 }
 
 // forget lets go of what was noted of the move.

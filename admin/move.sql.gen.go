@@ -138,35 +138,16 @@ func (q *Queries) MoveBlocked(ctx context.Context, arg MoveBlockedParams) (strin
 	return why, err
 }
 
-const MoveClear = `-- name: MoveClear :exec
-WITH named AS (
-    DELETE FROM tags WHERE app_id = $1
-), listed AS (
-    DELETE FROM tops WHERE app_id = $1
-), kept AS (
-    DELETE FROM visits_kept WHERE app_id = $1
-), paused AS (
-    DELETE FROM retention_pauses WHERE app_id = $1
-), tallied AS (
-    DELETE FROM page_tallies WHERE app_id = $1
-), opened AS (
-    DELETE FROM keys WHERE app_id = $1
-), linked AS (
-    DELETE FROM shares WHERE app_id = $1
-), called AS (
-    DELETE FROM webhooks WHERE app_id = $1
-), noted AS (
-    DELETE FROM notes WHERE app_id = $1
-)
-UPDATE apps AS a
+const MoveEnd = `-- name: MoveEnd :exec
+UPDATE apps
 SET moving_to = NULL,
     log_key   = NULL
-WHERE a.id = $1
+WHERE id = $1
 `
 
-// Deletes what is left of an app that a cell has, but its name and the rights of accounts.
-func (q *Queries) MoveClear(ctx context.Context, id int32) error {
-	_, err := q.db.Exec(ctx, MoveClear, id)
+// Leaves of an app that a cell has its name, and the rights of accounts.
+func (q *Queries) MoveEnd(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, MoveEnd, id)
 	return err
 }
 

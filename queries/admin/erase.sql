@@ -536,10 +536,10 @@ WHERE app_id = @app_id;
 DELETE FROM offsets
 WHERE app_id = @app_id;
 
--- name: AppDelete :exec
--- Deletes an app, of which nothing is counted any more, and what is known of it: its tags, lists of
--- top pages, from when on its visits are kept and whether that is paused, how many pages it got today,
--- keys, links and notes, revoked ones included.
+-- name: AppRestDelete :exec
+-- Deletes what is known of an app of which nothing is counted any more: its tags, lists of top pages,
+-- from when on its visits are kept and whether that is paused, how many pages it got today, keys, links,
+-- webhooks and notes, revoked ones included.
 WITH named AS (
     DELETE FROM tags WHERE app_id = @id
 ), listed AS (
@@ -554,11 +554,16 @@ WITH named AS (
     DELETE FROM keys WHERE app_id = @id
 ), linked AS (
     DELETE FROM shares WHERE app_id = @id
-), noted AS (
-    DELETE FROM notes WHERE app_id = @id
+), called AS (
+    DELETE FROM webhooks WHERE app_id = @id
 )
-DELETE FROM apps AS a
-WHERE a.id = @id;
+DELETE FROM notes AS n
+WHERE n.app_id = @id;
+
+-- name: AppDelete :exec
+-- Deletes an app of which nothing else is left, and the rights of accounts.
+DELETE FROM apps
+WHERE id = @id;
 
 -- name: TagsHold :exec
 -- Keeps tag_days as it is until the transaction ends, for whoever deletes from it.

@@ -155,31 +155,12 @@ WHERE app_id = @app_id;
 DELETE FROM inbox
 WHERE app_id = @app_id;
 
--- name: MoveClear :exec
--- Deletes what is left of an app that a cell has, but its name and the rights of accounts.
-WITH named AS (
-    DELETE FROM tags WHERE app_id = @id
-), listed AS (
-    DELETE FROM tops WHERE app_id = @id
-), kept AS (
-    DELETE FROM visits_kept WHERE app_id = @id
-), paused AS (
-    DELETE FROM retention_pauses WHERE app_id = @id
-), tallied AS (
-    DELETE FROM page_tallies WHERE app_id = @id
-), opened AS (
-    DELETE FROM keys WHERE app_id = @id
-), linked AS (
-    DELETE FROM shares WHERE app_id = @id
-), called AS (
-    DELETE FROM webhooks WHERE app_id = @id
-), noted AS (
-    DELETE FROM notes WHERE app_id = @id
-)
-UPDATE apps AS a
+-- name: MoveEnd :exec
+-- Leaves of an app that a cell has its name, and the rights of accounts.
+UPDATE apps
 SET moving_to = NULL,
     log_key   = NULL
-WHERE a.id = @id;
+WHERE id = @id;
 
 -- name: MoveWaits :exec
 -- Lets this transaction, which EraseBegin has begun, be idle while the other database is read or
