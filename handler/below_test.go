@@ -87,7 +87,7 @@ func TestBelowAPath(t *testing.T) {
 	shared := "/numbers" + w.share("shop", "blog.example")
 	options := w.options
 	options.Metrics, options.PublicURL = nil, "http://blog.example/numbers"
-	front := nginx(t, listen(t, publicHandler(w.Counter, options), slog.New(slog.DiscardHandler)))
+	front := nginx(t, listen(t, publicHandler(options), slog.New(slog.DiscardHandler)))
 	through, err := url.Parse(front)
 	require.NoError(t, err)
 	w.rest = httputil.NewSingleHostReverseProxy(through)

@@ -117,7 +117,7 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	preferring := func(app string) *edge {
 		options := e.options
 		options.Busuanzi, options.Metrics = app, nil
-		return &edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)}
+		return &edge{t: t, public: listen(t, publicHandler(options), options.Log)}
 	}
 	says := func(e *edge, uri, said string) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestBusuanziUnderOverload(t *testing.T) {
 	require.Equal(t, numbersOf("1", "1", "1", "1"), e.ask(http.MethodGet, call).body)
 	o := desk.Options{Began: noon}
 	o.MaxWait, o.Overflow = 50*time.Millisecond, true
-	there := listen(t, publicHandler(desk.On(t, e.URL, o).Counter, Options{Reports: e.options.Reports}), e.options.Log)
+	there := listen(t, publicHandler(Options{Cells: one(desk.On(t, e.URL, o))}), e.options.Log)
 	release := e.hold(`SELECT FROM counters FOR UPDATE`)
 	answers := make(chan answer, 10_000)
 	var callers sync.WaitGroup
@@ -177,7 +177,7 @@ func FuzzCallback(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	b := &busuanzi{newService(nil, Options{})}
+	b := &busuanzi{newService(Options{})}
 	f.Fuzz(func(t *testing.T, callback string) {
 		name := len(callback) > 0 && len(callback) <= 64 && strings.Trim(callback[:1], "0123456789") != ""
 		for _, letter := range []byte(callback) {

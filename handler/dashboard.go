@@ -53,7 +53,7 @@ func (d *dashboard) routes() []route {
 		{"/new", getOrPost, d.known(d.newSite)},
 		{"/new/:app", getOrPost, d.known(d.waiting)},
 	}
-	if d.Admin != nil {
+	if d.cell.Admin != nil {
 		table = append(table, route{"/settings", getOrPost, d.known(d.settings)}, route{"/settings/:app", getOrPost, d.known(d.settings)})
 	}
 	for path, p := range web.Files {

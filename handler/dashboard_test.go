@@ -26,7 +26,6 @@ import (
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/embed"
-	"footfall/report"
 	"footfall/web"
 )
 
@@ -163,8 +162,8 @@ func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
 		"the public URL says so":     {nil, "https://count.example", "", true},
 	} {
 		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true,
-			Accounts: account.Open(e.DB)}
-		p := newPerson(&edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)})
+			Cells: e.options.Cells, Accounts: account.Open(e.DB)}
+		p := newPerson(&edge{t: t, public: listen(t, publicHandler(options), options.Log)})
 		a := p.signsIn("/dash/shop", "Ann", desk.Password, "X-Forwarded-Proto", c.proto)
 		require.Equal(t, http.StatusSeeOther, a.status, name)
 		assert.Equal(t, c.secure, strings.Contains(a.header.Get("Set-Cookie"), "; Secure"), name)
@@ -398,8 +397,8 @@ func TestDashboardHeaders(t *testing.T) {
 	again = e.ask(http.MethodGet, "/dash/demo/hhui.top", "If-None-Match", page.header.Get("ETag"))
 	assert.Equal(t, http.StatusOK, again.status)
 
-	off := Options{Log: slog.New(slog.DiscardHandler), Reports: &report.Reader{}}
-	server := httptest.NewServer(publicHandler(e.Counter, off))
+	off := Options{Log: slog.New(slog.DiscardHandler), Cells: e.options.Cells}
+	server := httptest.NewServer(publicHandler(off))
 	t.Cleanup(server.Close)
 	for _, path := range []string{"/", "/dash/demo", "/enter", "/dash/style.css"} {
 		assert.Equal(t, http.StatusNotFound, (&edge{t: t, public: server.URL}).get(path).status, path)

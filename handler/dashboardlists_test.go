@@ -191,7 +191,7 @@ func TestDashboardFilesAreWhole(t *testing.T) {
 func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	s := newService(e.Counter, e.options)
+	s := newService(e.options)
 	r := &reports{s}
 	breaks := report.Report{Name: "sites", Read: func(_ context.Context, _ *report.Reader, l report.Look) (*report.Rows, error) {
 		if l.After.Name != "" {
@@ -201,7 +201,7 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 		return &report.Rows{Name: "sites", List: make([]report.Site, 1000), Follow: &l}, nil
 	}}
 	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
-		return r.serve(c, breaks, s.Cells.Home(), s.Reports, report.Look{App: "demo"},
+		return r.serve(c, breaks, s.Cells.Home(), s.Cells.Home().Reports, report.Look{App: "demo"},
 			"csv")
 	}}}
 	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) +

@@ -110,7 +110,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 func broken(t *testing.T, handle echo.HandlerFunc) (answer, string) {
 	t.Helper()
 	log := new(bytes.Buffer)
-	s := newService(nil, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	s := newService(Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	s.routes = []route{{"/broken", []string{http.MethodGet}, handle}}
 	recorder := httptest.NewRecorder()
 	s.echo(newMetrics(prometheus.NewRegistry())).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/broken?uri=http://secret.example/",

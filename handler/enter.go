@@ -89,7 +89,7 @@ func ownPath(to string) string {
 
 // try refuses those who guess.
 func (d *dashboard) try(c echo.Context, name string) error {
-	return d.counter.Try(d.peer(c.Request()), name)
+	return d.Cells.Home().Counter.Try(d.peer(c.Request()), name)
 }
 
 // peer is the address of a caller; callers whose address is unknown share one limit.
@@ -154,7 +154,7 @@ func (d *dashboard) follow(c echo.Context) error {
 func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
 	link, err := d.Accounts.Link(c.Request().Context(), token)
 	if refused, is := errors.AsType[*visit.Error](err); is && refused.Kind == visit.NotFound && token != "" {
-		err = cmp.Or(d.counter.TryLink(d.peer(c.Request())), err)
+		err = cmp.Or(d.Cells.Home().Counter.TryLink(d.peer(c.Request())), err)
 	}
 	return link, err
 }

@@ -124,7 +124,7 @@ func TestGuessingIsStopped(t *testing.T) {
 	proxies, faults := NewProxies([]string{"127.0.0.0/8"}, "")
 	require.Empty(t, faults)
 	e.options.Proxies, e.options.Metrics = proxies, nil
-	e.public = listen(t, publicHandler(e.Counter, e.options), e.options.Log)
+	e.public = listen(t, publicHandler(e.options), e.options.Log)
 	e.SignIn(t, "Ann", desk.Looks("shop"))
 	p := newPerson(e)
 	from := func(address string) []string { return []string{"X-Forwarded-For", address} }
@@ -170,7 +170,7 @@ func TestSignedInByAProxy(t *testing.T) {
 	through := func(proxies *Proxies) *person {
 		options := e.options
 		options.Proxies, options.SignInHeader, options.Metrics = proxies, "Remote-User", nil
-		return newPerson(&edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(e.Counter, options), options.Log)})
+		return newPerson(&edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(options), options.Log)})
 	}
 	p, direct := through(trusted), through(nil)
 	look := func(p *person, headers ...string) answer { return p.do(http.MethodGet, "/dash/shop", nil, headers...) }

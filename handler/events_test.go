@@ -209,7 +209,7 @@ func TestEventsOfASite(t *testing.T) {
 
 	hasty := e.options
 	hasty.panelWithin, hasty.Metrics = 1, prometheus.NewRegistry()
-	slow := e.do(http.MethodGet, serve(t, publicHandler(e.Counter, hasty), hasty.Log).URL+whole, "", "")
+	slow := e.do(http.MethodGet, serve(t, publicHandler(hasty), hasty.Log).URL+whole, "", "")
 	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*takes too long to read of so many days.*`+
 		`Page views by day.*<bdi>hhui.top/home</bdi>`, slow.body, "the rest of the page is shown")
 

@@ -27,7 +27,7 @@ func (e *edge) far(statementTimeout time.Duration) (*edge, *dbtest.Network) {
 	o := desk.Options{DB: db.Options{StatementTimeout: statementTimeout}}
 	o.Clock = e.Clock.Now
 	far := desk.On(e.t, through, o)
-	return &edge{t: e.t, Desk: e.Desk, public: listen(e.t, publicHandler(far.Counter, Options{}), slog.New(slog.DiscardHandler))}, network
+	return &edge{t: e.t, Desk: e.Desk, public: listen(e.t, publicHandler(Options{Cells: one(far)}), slog.New(slog.DiscardHandler))}, network
 }
 
 // sums are read of an answer to a call with answers=none.

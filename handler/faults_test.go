@@ -93,7 +93,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	e := newEdge(t)
 	hurried := e.options
 	hurried.reportWait, hurried.Metrics = usualWait, prometheus.NewRegistry()
-	e.public = listen(t, publicHandler(e.Counter, hurried), hurried.Log)
+	e.public = listen(t, publicHandler(hurried), hurried.Log)
 	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * lead.ReportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
 	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums

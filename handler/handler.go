@@ -7,7 +7,6 @@ package handler
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -16,15 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/account"
-	"footfall/admin"
-	"footfall/counter"
 	"footfall/handler/lead"
 	"footfall/intake"
 	"footfall/pause"
-	"footfall/report"
 )
 
-// Options of Servers. The zero value of a field means its default; Reports and Accounts have none.
+// Options of Servers. The zero value of a field means its default; Cells and Accounts have none.
 type Options struct {
 	Log     *slog.Logger         // default: nothing is logged
 	Metrics *prometheus.Registry // what /metrics shows, with the metrics of the public server; default: an empty one
@@ -38,18 +34,12 @@ type Options struct {
 	Accounts *account.Accounts
 	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
 	SignInHeader string
-	// Cells are those that are served, beside what the counter counts in. Default: none.
+	// Cells have the apps that are served. Nobody changes apps over HTTP where the first of them has no Admin.
 	Cells *lead.Cells
-	// Reports reads what /api/apps/… answers.
-	Reports *report.Reader
 	// Zone is the time zone that is offered for a new site where no script tells the browser's. Default: UTC.
 	Zone string
-	// Admin changes apps. Default: nobody does so over HTTP.
-	Admin *admin.Admin
-	// Help is what the shell says of its flags and arguments, by their names. Status is what footfall
-	// status prints. Default: nothing.
-	Help   map[string]string
-	Status func(context.Context) (string, error)
+	// Help is what the shell says of its flags and arguments, by their names. Default: nothing.
+	Help map[string]string
 	// Dashboard tells whether the public server has pages for people.
 	Dashboard bool
 	// CountriesBy says who has made the file of countries, and under which licence, for the pages that
@@ -68,21 +58,21 @@ type Options struct {
 }
 
 // Servers returns the public server, and that of the operator.
-func Servers(c *counter.Counter, o Options) (public, admin *http.Server) {
+func Servers(o Options) (public, admin *http.Server) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return newServer(publicHandler(c, o), o.Log), newServer(adminHandler(c, o), o.Log)
+	return newServer(publicHandler(o), o.Log), newServer(adminHandler(o), o.Log)
 }
 
-func publicHandler(c *counter.Counter, o Options) http.Handler {
-	s := newService(c, o)
+func publicHandler(o Options) http.Handler {
+	s := newService(o)
 	s.routes = s.publicRoutes()
 	s.unlistedProxy = newUnlistedProxy(s.Log, s.Metrics)
 	return s.echo(newMetrics(s.Metrics))
 }
 
-func adminHandler(c *counter.Counter, o Options) http.Handler {
+func adminHandler(o Options) http.Handler {
 	o.Dashboard = false // which is on the public listener
-	s := newService(c, o)
+	s := newService(o)
 	s.routes = s.adminRoutes()
 	return s.echo(newMetrics(prometheus.NewRegistry())) // which nobody reads
 }
@@ -91,9 +81,8 @@ func adminHandler(c *counter.Counter, o Options) http.Handler {
 // served.
 type service struct {
 	Options
-	counter *counter.Counter // of the database with the accounts
-	desk    *intake.Desk
-	routes  []route
+	desk   *intake.Desk
+	routes []route
 
 	ownForms      *http.CrossOriginProtection
 	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
@@ -101,17 +90,14 @@ type service struct {
 	unlistedProxy *unlistedProxy         // nil on the operator's listener, where nobody is counted
 }
 
-func newService(c *counter.Counter, o Options) *service {
+func newService(o Options) *service {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
 	o.Zone = cmp.Or(o.Zone, "UTC")
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
 	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
 	o.panelWithin = cmp.Or(o.panelWithin, usualPanel)
-	if o.Cells == nil {
-		o.Cells = lead.One(&lead.Cell{Counter: c, Admin: o.Admin, Reports: o.Reports, Status: o.Status})
-	}
-	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
+	s := &service{Options: o, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
 	s.ownForms = http.NewCrossOriginProtection()
 	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {
 		s.root = at.Path

@@ -22,6 +22,7 @@ import (
 	"footfall/account"
 	"footfall/counter/app"
 	"footfall/counter/desk"
+	"footfall/handler/lead"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -41,6 +42,11 @@ type edge struct {
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
+// one is a service for the database of a desk.
+func one(d *desk.Desk) *lead.Cells {
+	return lead.One(&lead.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
+}
+
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
@@ -49,12 +55,12 @@ func newEdge(t *testing.T) *edge {
 		"shop": {Sites: []string{"example.com"}}}})
 	e.options = Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: e.Metrics, Stopping: e.stopping,
-		Reports: report.NewReader(e.DB), Admin: e.Admin, Accounts: account.Open(e.DB), Dashboard: true, Help: helpOfShell(),
+		Cells: one(e.Desk), Accounts: account.Open(e.DB), Dashboard: true, Help: helpOfShell(),
 		reportWait: time.Minute, reportWithin: time.Minute, panelWithin: time.Minute, readyWithin: time.Minute,
 	}
-	public := serve(t, publicHandler(e.Counter, e.options), e.options.Log)
+	public := serve(t, publicHandler(e.options), e.options.Log)
 	e.public, e.close = public.URL, public.Close
-	e.admin = listen(t, adminHandler(e.Counter, e.options), e.options.Log)
+	e.admin = listen(t, adminHandler(e.options), e.options.Log)
 	return e
 }
 
@@ -398,7 +404,7 @@ func TestLargeRequests(t *testing.T) {
 	// What a proxy with larger limits may let through.
 	query := strings.Repeat("a=b&", 1_000_000) + "app=demo&ip=192.0.2.1&uri=http://a.example/"
 	recorder := httptest.NewRecorder()
-	publicHandler(e.Counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
+	publicHandler(Options{Cells: e.options.Cells}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
 	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), answer{recorder.Code, recorder.Header(), recorder.Body.String()})
 }
 

@@ -102,12 +102,12 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 	if ask.Key == "" || !is || !slices.Contains([]visit.Kind{visit.BadKey, visit.Forbidden, visit.NotFound}, refused.Kind) {
 		return nil, false, err
 	}
-	of, failed := m.Admin.KeyOfAll(r.Context(), ask.Key)
+	of, failed := m.Cells.Home().Admin.KeyOfAll(r.Context(), ask.Key)
 	if failed != nil {
 		return nil, false, visit.Unanswered(failed)
 	}
 	if of == "" { // whoever guesses is slowed down
-		return nil, false, cmp.Or(m.counter.Try(ask.Peer, ""), err)
+		return nil, false, cmp.Or(m.Cells.Home().Counter.Try(ask.Peer, ""), err)
 	}
 	return cell.Admin.As("key " + of), true, nil
 }

@@ -71,13 +71,13 @@ func (c *cellsOfTest) set(f func()) {
 
 // serve begins to serve the cells.
 func (c *cellsOfTest) serve() (end func()) {
-	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: c.options.Reports, Close: func() {}}
+	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: report.NewReader(c.DB), Close: func() {}}
 	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Reach: c.reach, Open: c.open,
 		LeadFor: c.leadFor, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(c.t, err)
 	options := c.options
 	options.Cells, options.Metrics = all, nil
-	server := serve(c.t, publicHandler(c.Counter, options), options.Log)
+	server := serve(c.t, publicHandler(options), options.Log)
 	c.public = server.URL
 	return sync.OnceFunc(func() { server.Close(); all.Close() })
 }

@@ -106,7 +106,7 @@ func TestRights(t *testing.T) {
 	// Each route of the dashboard stands in the table, or is here for a reason.
 	apart := []string{"/", "/dash", "/dash/", "/enter", "/leave", "/start/:token", "/begin", "/proof", "/robots.txt", "/favicon.ico",
 		"/dash/style.css", "/dash/dash.js", "/dash/icon.svg"} // nobody's in particular, or of one's own session
-	for _, r := range (&dashboard{reports: &reports{service: &service{Options: e.options}}}).routes() {
+	for _, r := range (&reports{service: &service{Options: e.options}}).in(e.options.Cells.Home()).routes() {
 		at := strings.NewReplacer(":app", "shop", ":site", "example.com", ":token", "{link}").Replace(r.path)
 		tried := slices.ContainsFunc(rights, func(line right) bool { path, _, _ := strings.Cut(line.path, "?"); return path == at })
 		assert.True(t, tried || slices.Contains(apart, r.path), "%s has no line in the table of rights", r.path)

@@ -54,7 +54,7 @@ func (s *service) publicRoutes() []route {
 	for _, k := range report.Reports {
 		table = append(table, route{"/api/apps/:app/" + k.Name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
-	if s.Admin != nil {
+	if s.Cells.Home().Admin != nil {
 		table = append(table, (&manage{s}).routes()...)
 	}
 	if s.Dashboard {

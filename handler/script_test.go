@@ -369,7 +369,7 @@ func tryTitles(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 	proxied, address := w.options, atomic.Value{}
 	proxied.Metrics = prometheus.NewRegistry()
 	proxied.Proxies, _ = NewProxies([]string{"127.0.0.0/8", "::1"}, "")
-	service := publicHandler(w.Counter, proxied)
+	service := publicHandler(proxied)
 	line = strings.Replace(line, w.public, serve(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		r.Header.Set("X-Forwarded-For", address.Load().(string))
 		service.ServeHTTP(out, r)

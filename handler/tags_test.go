@@ -164,7 +164,7 @@ func TestCountryOfATrustedProxy(t *testing.T) {
 		var faults []error
 		options.Proxies, faults = NewProxies([]string{c.trusts}, "")
 		require.Empty(t, faults)
-		through := &edge{t: t, public: listen(t, publicHandler(e.Counter, options), options.Log)}
+		through := &edge{t: t, public: listen(t, publicHandler(options), options.Log)}
 		a := through.ask(http.MethodGet, fmt.Sprintf("/visit?app=demo&uri=http://s%d%s", n, c.query), "X-Forwarded-For", "198.51.100.7",
 			"CF-IPCountry", c.sent)
 		assert.Equal(t, http.StatusOK, a.status, a.body)

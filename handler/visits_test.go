@@ -20,7 +20,6 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/intake"
-	"footfall/report"
 	"footfall/visit"
 )
 
@@ -196,8 +195,8 @@ func (e *edge) another(t *testing.T) *edge {
 	o := desk.Options{}
 	o.Clock = e.Clock.Now
 	other, options := desk.On(t, e.URL, o), e.options
-	options.Log, options.Metrics, options.Reports = slog.New(slog.DiscardHandler), prometheus.NewRegistry(), report.NewReader(other.DB)
-	return &edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(other.Counter, options), options.Log)}
+	options.Log, options.Metrics, options.Cells = slog.New(slog.DiscardHandler), prometheus.NewRegistry(), one(other)
+	return &edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(options), options.Log)}
 }
 
 // A call with a key counts once, however often and by however many it is sent at once, to two

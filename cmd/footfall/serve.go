@@ -176,12 +176,12 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	stopping, home := make(chan struct{}), all.Home()
+	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
-		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all, Reports: home.Reports, Admin: home.Admin,
+		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
 	failed := make(chan error, 2) // has room for an error of each
-	service, operators := handler.Servers(home.Counter, options)
+	service, operators := handler.Servers(options)
 	answerOn(public, service, failed)
 	if admin != nil {
 		answerOn(admin, operators, failed)

@@ -16,6 +16,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/handler"
+	"footfall/handler/lead"
 	"footfall/report"
 )
 
@@ -35,8 +36,8 @@ func TestPublicCounts(t *testing.T) {
 	w.Desk = desk.Open(t, desk.Options{Began: noon, Apps: apps})
 	proxies, faults := handler.NewProxies(nil, "")
 	require.Empty(t, faults)
-	public, _ := handler.Servers(w.Counter, handler.Options{Log: w.log.logger(), Metrics: prometheus.NewRegistry(), Proxies: proxies,
-		Reports: report.NewReader(w.DB), Accounts: account.Open(w.DB), Dashboard: true})
+	public, _ := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: prometheus.NewRegistry(), Proxies: proxies,
+		Cells: lead.One(&lead.Cell{Counter: w.Counter, Reports: report.NewReader(w.DB)}), Accounts: account.Open(w.DB), Dashboard: true})
 	w.public[direct] = w.serve(public)
 
 	const numbers = `{"site":{"pv":1,"uv":1,`

@@ -19,6 +19,7 @@ import (
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/handler"
+	"footfall/handler/lead"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -104,7 +105,8 @@ func (w *world) listen(at via, on *desk.Desk, registry *prometheus.Registry, tru
 	w.t.Helper()
 	proxies, faults := handler.NewProxies(trusted, header)
 	require.Empty(w.t, faults)
-	public, private := handler.Servers(on.Counter, handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies})
+	public, private := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies,
+		Cells: lead.One(&lead.Cell{Counter: on.Counter})})
 	w.public[at], w.private[at] = w.serve(public), w.serve(private)
 }
 
