@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,7 +81,8 @@ func Database(t testing.TB, o Options) string {
 	names, err := json.Marshal(o.Apps)
 	require.NoError(t, err)
 	return dbtest.Made(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
-		for name, settings := range o.Apps {
+		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // so that tests know their numbers
+			settings := o.Apps[name]
 			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
 				settings.PublicCounts = &answers // most tests look at what is answered
 			}
