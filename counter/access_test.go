@@ -117,21 +117,8 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, err, `scope: "everything" is not a scope`)
 	_, err = other.Admin.AddKey(ctx, "nobody", []app.Scope{app.ScopeRead})
 	require.ErrorContains(t, err, `there is no app "nobody"`)
-}
-
-func TestAccessByKey(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{Access: ptr("key")})
-	r := stranger("192.0.2.1", "/")
-	assert.Equal(t, visit.BadKey, in.kindOf(t, r))
-	for scope, kind := range map[app.Scope]visit.Kind{app.ScopeRead: visit.Forbidden, app.ScopeCount: 0, app.ScopeAssert: 0} {
-		var err error
-		r.Key, err = in.Admin.AddKey(t.Context(), "shop", []app.Scope{scope})
-		require.NoError(t, err)
-		assert.Equal(t, kind, in.kindOf(t, r), scope)
-	}
-	_, err := in.Counts(t.Context(), counter.Request{App: "shop", URI: r.URI, Anybody: true, Peer: r.Peer})
+	require.NoError(t, other.Admin.AddApp(ctx, "locked", app.Settings{Access: ptr("key"), Sites: []string{"shop.example"}}))
+	_, err = other.Counts(ctx, counter.Request{App: "locked", URI: "https://shop.example/", Anybody: true, Peer: peer})
 	require.ErrorContains(t, err, "tells nothing without a key")
 }
 
@@ -202,63 +189,6 @@ func siteShaped(origin string) bool {
 	return regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+$`).MatchString(origin)
 }
 
-func TestVisitorModes(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{}) // which agrees on the keys of days
-		ctx := t.Context()
-		for _, mode := range []string{"id", "hashed", "daily"} {
-			require.NoError(t, in.Admin.AddApp(ctx, mode, app.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
-		}
-		count := func(at *instance, r counter.Request) string {
-			t.Helper()
-			r.URI = "http://a.example/"
-			a, err := at.Visit(ctx, r)
-			require.NoError(t, err)
-			return row(a)
-		}
-		for _, mode := range []string{"hashed", "daily"} {
-			one, two := counter.Request{App: mode, IP: "192.0.2.1"}, counter.Request{App: mode, IP: "2001:db8::1"}
-			assert.Equal(t, "1 1 1 1 | 1 1 1 1", count(in, one))
-			assert.Equal(t, "2 2 2 2 | 2 2 2 2", count(other, two))
-			two.IP = "2001:db8::2"
-			assert.Equal(t, "2 2 2 3 | 2 2 2 3", count(in, two), "of the same /64")
-			assert.Equal(t, "2 2 1 4 | 2 2 1 4", count(other, one))
-		}
-		assert.Equal(t, "1 1 1 1 | 1 1 1 1", count(in, counter.Request{App: "id", Visitor: "anna"}))
-		assert.Equal(t, "1 1 1 2 | 1 1 1 2", count(other, counter.Request{App: "id", Visitor: "anna", IP: "192.0.2.7"}))
-		assert.Equal(t, "2 2 2 3 | 2 2 2 3", count(other, counter.Request{App: "id", Visitor: "192.0.2.7"}))
-
-		for _, at := range []*instance{in, other} {
-			at.Clock.Set(at.Clock.Now().AddDate(0, 0, 1))
-		}
-		assert.Equal(t, "3 2 1 5 | 3 2 1 5", count(in, counter.Request{App: "hashed", IP: "192.0.2.1"}), "the same visitor tomorrow")
-		assert.Equal(t, "3 3 3 5 | 3 3 3 5", count(in, counter.Request{App: "daily", IP: "192.0.2.1"}), "a new one each day")
-		assert.Equal(t, "3 3 3 6 | 3 3 3 6", count(other, counter.Request{App: "daily", IP: "192.0.2.1"}))
-		in.Check(t)
-
-		addresses := in.Table(t, `SELECT ip::text FROM visitors UNION ALL SELECT ip::text FROM visits`)
-		for _, address := range addresses {
-			assert.Regexp(t, `^fd`, address)
-		}
-		assert.Empty(t, in.Table(t, `SELECT ip FROM visitors v JOIN pages p ON p.id = v.page_id GROUP BY ip HAVING count(DISTINCT app_id) > 1`),
-			"nothing links a visitor of one app with one of another")
-
-		for mode, visitor := range map[string]string{"id": "anna", "hashed": "2001:db8::3", "daily": "192.0.2.1"} {
-			prints, err := in.Admin.ShowVisitor(ctx, mode, visitor)
-			require.NoError(t, err)
-			assert.Len(t, prints.Targets, map[string]int{"id": 2, "hashed": 2, "daily": 4}[mode], mode)
-			erased, err := in.Admin.EraseVisitor(ctx, mode, visitor)
-			require.NoError(t, err)
-			assert.EqualValues(t, len(prints.Targets), erased.Targets)
-			prints, err = in.Admin.ShowVisitor(ctx, mode, visitor)
-			require.NoError(t, err)
-			assert.Empty(t, prints.Targets)
-		}
-		in.Check(t)
-	})
-}
-
 // Whoever is told no numbers costs no look-up of any.
 func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
 	t.Parallel()
@@ -282,71 +212,70 @@ func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
 // Browsers behind one address are visitors of their own, by what they and their systems are called, and
 // whoever asserts an address says which.
 func TestVisitorsByBrowser(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		ctx := t.Context()
-		in.shop(t, app.Settings{Visitor: ptr("browser"), Ignore: []string{"192.0.2.66"}})
-		_, err := in.Tables().Exec(ctx, `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 2)`)
-		require.ErrorContains(t, err, "batches_by_this_version", "of an instance that would take them for one visitor")
-		other := w.startOn(t, in.URL, counter.Options{})
-		key, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeAssert, app.ScopeRead})
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	ctx := t.Context()
+	in.shop(t, app.Settings{Visitor: ptr("browser"), Ignore: []string{"192.0.2.66"}})
+	_, err := in.Tables().Exec(ctx, `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 2)`)
+	require.ErrorContains(t, err, "batches_by_this_version", "of an instance that would take them for one visitor")
+	other := both.startOn(t, in.URL, counter.Options{})
+	key, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeAssert, app.ScopeRead})
+	require.NoError(t, err)
+	const (
+		firefox = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
+		newer   = "Mozilla/5.0 (Windows NT 11.0; Win64; x64; rv:141.0) Gecko/20100101 Firefox/141.0"
+		onLinux = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+		chrome  = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
+	)
+	for i, c := range []struct{ agent, brands, numbers string }{
+		{firefox, "", "1 1 1 1 | 1 1 1 1"}, {newer, "", "1 1 1 2 | 1 1 1 2"}, {onLinux, "", "2 2 2 3 | 2 2 2 3"},
+		{chrome, "", "3 3 3 4 | 3 3 3 4"}, {chrome, `"Brave";v="140"`, "4 4 4 5 | 4 4 4 5"}, {firefox, "", "4 4 1 6 | 4 4 1 6"},
+	} {
+		r := counter.Request{App: "shop", URI: "http://shop.example/", Peer: peer, Agent: c.agent, Hints: tag.Hints{Brands: c.brands}}
+		a, err := []*instance{in, other}[i%2].Visit(ctx, r)
 		require.NoError(t, err)
-		const (
-			firefox = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
-			newer   = "Mozilla/5.0 (Windows NT 11.0; Win64; x64; rv:141.0) Gecko/20100101 Firefox/141.0"
-			onLinux = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-			chrome  = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
-		)
-		for i, c := range []struct{ agent, brands, numbers string }{
-			{firefox, "", "1 1 1 1 | 1 1 1 1"}, {newer, "", "1 1 1 2 | 1 1 1 2"}, {onLinux, "", "2 2 2 3 | 2 2 2 3"},
-			{chrome, "", "3 3 3 4 | 3 3 3 4"}, {chrome, `"Brave";v="140"`, "4 4 4 5 | 4 4 4 5"}, {firefox, "", "4 4 1 6 | 4 4 1 6"},
-		} {
-			r := counter.Request{App: "shop", URI: "http://shop.example/", Peer: peer, Agent: c.agent, Hints: tag.Hints{Brands: c.brands}}
-			a, err := []*instance{in, other}[i%2].Visit(ctx, r)
-			require.NoError(t, err)
-			assert.Equal(t, c.numbers, row(a), c.agent)
+		assert.Equal(t, c.numbers, row(a), c.agent)
+	}
+	asserted := counter.Request{App: "shop", URI: "http://shop.example/", Key: key, IP: peer.String(), Browser: onLinux, Agent: "curl/8"}
+	a, err := other.Visit(ctx, asserted)
+	require.NoError(t, err)
+	assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a), "whom a backend tells of")
+	a, err = in.Counts(ctx, asserted)
+	require.NoError(t, err)
+	assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a))
+	for agent, why := range map[string]visit.Skipped{"Googlebot/2.1": visit.SkippedBot, onLinux: visit.SkippedIgnored} {
+		asserted := asserted
+		asserted.Browser = agent
+		if why == visit.SkippedIgnored {
+			asserted.IP = "192.0.2.66"
 		}
-		asserted := counter.Request{App: "shop", URI: "http://shop.example/", Key: key, IP: peer.String(), Browser: onLinux, Agent: "curl/8"}
-		a, err := other.Visit(ctx, asserted)
+		a, err = in.Visit(ctx, asserted)
 		require.NoError(t, err)
-		assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a), "whom a backend tells of")
-		a, err = in.Counts(ctx, asserted)
-		require.NoError(t, err)
-		assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a))
-		for agent, why := range map[string]visit.Skipped{"Googlebot/2.1": visit.SkippedBot, onLinux: visit.SkippedIgnored} {
-			asserted := asserted
-			asserted.Browser = agent
-			if why == visit.SkippedIgnored {
-				asserted.IP = "192.0.2.66"
-			}
-			a, err = in.Visit(ctx, asserted)
-			require.NoError(t, err)
-			assert.Equal(t, why, a.Skipped)
-		}
-		asserted.Browser = ""
-		for _, ask := range []func(context.Context, counter.Request) (visit.Answer, error){in.Visit, in.Counts} {
-			_, err = ask(ctx, asserted)
-			require.ErrorContains(t, err, "agent: it is missing: app shop tells visitors apart by address and browser")
-		}
-		many, err := in.AuthorizeCounting(ctx, counter.Request{App: "shop", Key: key})
-		require.NoError(t, err)
-		_, _, err = many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String()})
-		require.ErrorContains(t, err, "agent: it is missing")
-		v, _, err := many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String(), Agent: newer})
-		require.NoError(t, err)
-		assert.Equal(t, []int64{1}, dbtest.Column[int64](t, in.Tables(), fmt.Sprintf(
-			`SELECT v.rank FROM visitors v JOIN pages p ON p.id = v.page_id AND p.site_id IS NULL WHERE v.ip = '%s'`, v.Visitor)))
+		assert.Equal(t, why, a.Skipped)
+	}
+	asserted.Browser = ""
+	for _, ask := range []func(context.Context, counter.Request) (visit.Answer, error){in.Visit, in.Counts} {
+		_, err = ask(ctx, asserted)
+		require.ErrorContains(t, err, "agent: it is missing: app shop tells visitors apart by address and browser")
+	}
+	many, err := in.AuthorizeCounting(ctx, counter.Request{App: "shop", Key: key})
+	require.NoError(t, err)
+	_, _, err = many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String()})
+	require.ErrorContains(t, err, "agent: it is missing")
+	v, _, err := many.Visit(ctx, counter.Item{URI: "http://shop.example/", IP: peer.String(), Agent: newer})
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, in.Tables(), fmt.Sprintf(
+		`SELECT v.rank FROM visitors v JOIN pages p ON p.id = v.page_id AND p.site_id IS NULL WHERE v.ip = '%s'`, v.Visitor)))
 
-		// By the address alone all who came from there are found.
-		found, err := in.Admin.ShowVisitor(ctx, "shop", peer.String())
-		require.NoError(t, err)
-		assert.Len(t, found.Targets, 8)
-		erased, err := in.Admin.EraseVisitor(ctx, "shop", peer.String())
-		require.NoError(t, err)
-		assert.EqualValues(t, 8, erased.Targets)
-		assert.Empty(t, in.Table(t, `SELECT ip FROM visitors`))
-		in.Check(t)
-	})
+	// By the address alone all who came from there are found.
+	found, err := in.Admin.ShowVisitor(ctx, "shop", peer.String())
+	require.NoError(t, err)
+	assert.Len(t, found.Targets, 8)
+	erased, err := in.Admin.EraseVisitor(ctx, "shop", peer.String())
+	require.NoError(t, err)
+	assert.EqualValues(t, 8, erased.Targets)
+	assert.Empty(t, in.Table(t, `SELECT ip FROM visitors`))
+	in.Check(t)
 }
 
 func TestVisitorModesRefuse(t *testing.T) {
@@ -571,41 +500,40 @@ func TestRequestLimit(t *testing.T) {
 }
 
 func TestNewPageLimit(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{})
-		in.shop(t, app.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
-		visitTo := func(at *instance, site, path string) string {
-			t.Helper()
-			r := stranger("192.0.2.1", "/")
-			r.URI = "https://" + site + ".shop.example" + path
-			a, err := at.Visit(t.Context(), r)
-			require.NoError(t, err)
-			return row(a)
-		}
-		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(in, "a", "/1")) // a page and a site
-		assert.Equal(t, "1 1 1 2 | 1 1 1 1", visitTo(other, "a", "/2"))
-		assert.Equal(t, "1 1 1 3 | 1 1 1 1", visitTo(in, "a", "/3"))
-		assert.Equal(t, "1 1 1 4 | 1 1 1 1", visitTo(in, "a", "/4"), "which is the page (other)")
-		assert.Equal(t, "1 1 1 5 | 1 1 1 2", visitTo(other, "a", "/5"))
-		assert.Equal(t, "1 1 1 6 | 1 1 1 2", visitTo(other, "a", "/1"), "what was there before")
-		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"), "which is the site (other)")
-		assert.Equal(t, "1 1 1 2 | 1 1 1 2", visitTo(in, "c", "/1"))
-		assert.Equal(t, float64(2), in.Metric(t, "footfall_visits_other_total"))
-		for _, at := range []*instance{in, other} {
-			at.Clock.Set(at.Clock.Now().AddDate(0, 0, 1))
-		}
-		assert.Equal(t, "2 1 1 7 | 1 1 1 1", visitTo(in, "a", "/4"), "a new day")
-		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
-		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
-		assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
-		require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxNewPages: ptr("0")}))
-		assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
-		in.Check(t)
-		require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
-			in.Table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
-		require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
-	})
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	other := both.startOn(t, in.URL, counter.Options{})
+	in.shop(t, app.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
+	visitTo := func(at *instance, site, path string) string {
+		t.Helper()
+		r := stranger("192.0.2.1", "/")
+		r.URI = "https://" + site + ".shop.example" + path
+		a, err := at.Visit(t.Context(), r)
+		require.NoError(t, err)
+		return row(a)
+	}
+	assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(in, "a", "/1")) // a page and a site
+	assert.Equal(t, "1 1 1 2 | 1 1 1 1", visitTo(other, "a", "/2"))
+	assert.Equal(t, "1 1 1 3 | 1 1 1 1", visitTo(in, "a", "/3"))
+	assert.Equal(t, "1 1 1 4 | 1 1 1 1", visitTo(in, "a", "/4"), "which is the page (other)")
+	assert.Equal(t, "1 1 1 5 | 1 1 1 2", visitTo(other, "a", "/5"))
+	assert.Equal(t, "1 1 1 6 | 1 1 1 2", visitTo(other, "a", "/1"), "what was there before")
+	assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"), "which is the site (other)")
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", visitTo(in, "c", "/1"))
+	assert.Equal(t, float64(2), in.Metric(t, "footfall_visits_other_total"))
+	for _, at := range []*instance{in, other} {
+		at.Clock.Set(at.Clock.Now().AddDate(0, 0, 1))
+	}
+	assert.Equal(t, "2 1 1 7 | 1 1 1 1", visitTo(in, "a", "/4"), "a new day")
+	assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
+	assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
+	assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
+	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{MaxNewPages: ptr("0")}))
+	assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
+	in.Check(t)
+	require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
+		in.Table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
+	require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
 }
 
 // A name that leads to a cell is nobody's here: it is refused, and the cell named, until it leads nowhere.

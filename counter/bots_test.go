@@ -1,10 +1,8 @@
 package counter
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -371,30 +369,6 @@ func TestAgentsThatRotate(t *testing.T) {
 			require.Greater(t, count, verdictBytes/entry/2, "the bound is used")
 		})
 	}
-}
-
-func TestBotsConcurrently(t *testing.T) {
-	t.Parallel()
-	b := newBots()
-	var wg sync.WaitGroup
-	for worker := range 8 {
-		wg.Go(func() {
-			for i := range 200 {
-				for k := range people {
-					if b.is(people[k]) {
-						t.Errorf("not a person: %s", people[k])
-					}
-				}
-				for k := range crawlers {
-					if !b.is(crawlers[k]) {
-						t.Errorf("not a bot: %s", crawlers[k])
-					}
-				}
-				b.is(fmt.Sprintf("rotating %d %d", worker, i))
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func BenchmarkBots(b *testing.B) {

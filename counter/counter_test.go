@@ -41,11 +41,10 @@ func testSixSteps(t *testing.T, w way) {
 }
 
 // One line a rule: visits one after the other, and the numbers of the last.
-func TestRules(t *testing.T) { everyWay(t, testRules) }
-
-func testRules(t *testing.T, w way) {
+func TestRules(t *testing.T) {
+	t.Parallel()
 	type v struct{ ip, uri string }
-	in := w.newInstance(t, counter.Options{})
+	in := both.newInstance(t, counter.Options{})
 	for i, c := range []struct {
 		rule   string
 		visits []v
@@ -72,10 +71,9 @@ func testRules(t *testing.T, w way) {
 	in.Check(t)
 }
 
-func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
-
-func testDaysAreTheAppsOwn(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
+func TestDaysAreTheAppsOwn(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
 	open, tz := "open", "Pacific/Kiritimati" // 14 hours ahead
 	require.NoError(t, admin.NewAdmin(in.DB, nil).AddApp(t.Context(), "island", app.Settings{Access: &open, TZ: &tz}))
 	count := func(at string) string {
@@ -92,11 +90,10 @@ func testDaysAreTheAppsOwn(t *testing.T, w way) {
 }
 
 // Where the clocks of two instances straddle midnight, the later day holds.
-func TestDaysNeverRunBackwards(t *testing.T) { everyWay(t, testDaysNeverRunBackwards) }
-
-func testDaysNeverRunBackwards(t *testing.T, w way) {
-	ahead := w.newInstance(t, counter.Options{})
-	behind := w.startOn(t, ahead.URL, counter.Options{})
+func TestDaysNeverRunBackwards(t *testing.T) {
+	t.Parallel()
+	ahead := both.newInstance(t, counter.Options{})
+	behind := both.startOn(t, ahead.URL, counter.Options{})
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
 	ahead.Clock.Set(midnight.Add(time.Second))
 	behind.Clock.Set(midnight.Add(-time.Second))
@@ -111,11 +108,10 @@ func testDaysNeverRunBackwards(t *testing.T, w way) {
 
 // Where the clocks of two instances straddle midnight, page and site of a visit count on the same
 // day.
-func TestPageAndSiteCountOnOneDay(t *testing.T) { everyWay(t, testPageAndSiteCountOnOneDay) }
-
-func testPageAndSiteCountOnOneDay(t *testing.T, w way) {
-	ahead := w.newInstance(t, counter.Options{})
-	behind := w.startOn(t, ahead.URL, counter.Options{})
+func TestPageAndSiteCountOnOneDay(t *testing.T) {
+	t.Parallel()
+	ahead := both.newInstance(t, counter.Options{})
+	behind := both.startOn(t, ahead.URL, counter.Options{})
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
 	ahead.Clock.Set(midnight.Add(50 * time.Millisecond))
 	behind.Clock.Set(midnight.Add(-50 * time.Millisecond))
@@ -185,10 +181,9 @@ func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 }
 
 // A day far beyond those made ahead: its partition is made, and the visit counts.
-func TestMissingDayIsMade(t *testing.T) { everyWay(t, testMissingDayIsMade) }
-
-func testMissingDayIsMade(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
+func TestMissingDayIsMade(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a/")
 	in.Clock.Set(in.Clock.Now().AddDate(0, 0, 60))
 	require.Error(t, in.Ready(t.Context()), "no partition for today")
@@ -196,10 +191,9 @@ func testMissingDayIsMade(t *testing.T, w way) {
 	in.Check(t)
 }
 
-func TestCountsCountNothing(t *testing.T) { everyWay(t, testCountsCountNothing) }
-
-func testCountsCountNothing(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
+func TestCountsCountNothing(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
 	ask := func(r counter.Request) string {
 		r.App, r.URI = "demo", "http://a/x"
 		a, err := in.Counts(t.Context(), r)

@@ -34,83 +34,49 @@ func (in *instance) ask(t *testing.T, ip, uri string) string {
 }
 
 func TestEraseLeavesRankAndSums(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{})
-		const home, about = "http://a.example/", "http://a.example/about"
-		for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
-			in.Count(t, ip, home)
-			other.Count(t, ip, home)
-		}
-		in.Count(t, "192.0.2.2", about)
-		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
-		other.Clock.Set(in.Clock.Now())
-		in.Count(t, "192.0.2.2", home)
-		require.Equal(t, "4 3 2 8 | 4 3 2 7", in.ask(t, "192.0.2.2", home))
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	other := both.startOn(t, in.URL, counter.Options{})
+	const home, about = "http://a.example/", "http://a.example/about"
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		in.Count(t, ip, home)
+		other.Count(t, ip, home)
+	}
+	in.Count(t, "192.0.2.2", about)
+	in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+	other.Clock.Set(in.Clock.Now())
+	in.Count(t, "192.0.2.2", home)
+	require.Equal(t, "4 3 2 8 | 4 3 2 7", in.ask(t, "192.0.2.2", home))
 
-		prints, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.2")
-		require.NoError(t, err)
-		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 "+
-			"20260629 20260629}]",
-			fmt.Sprint(prints.Targets))
-		erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
-		require.NoError(t, err)
-		require.EqualValues(t, 3, erased.Targets)
+	prints, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.2")
+	require.NoError(t, err)
+	require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 "+
+		"20260629 20260629}]",
+		fmt.Sprint(prints.Targets))
+	erased, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
+	require.NoError(t, err)
+	require.EqualValues(t, 3, erased.Targets)
 
-		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "the sums stay, the rank is nobody's")
-		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
-		require.Empty(t, in.Table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
-		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
-			in.Table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
-		in.Check(t)
+	require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "the sums stay, the rank is nobody's")
+	require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
+	require.Empty(t, in.Table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
+	require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
+		in.Table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
+	in.Check(t)
 
-		// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
-		// old rank.
-		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.Count(t, "192.0.2.2", home)))
-		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.Count(t, "192.0.2.2", home)))
-		in.Check(t)
+	// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
+	// old rank.
+	require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.Count(t, "192.0.2.2", home)))
+	require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.Count(t, "192.0.2.2", home)))
+	in.Check(t)
 
-		erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
-		require.NoError(t, err)
-		require.EqualValues(t, 2, erased.Targets, "again, with what was left before")
-		erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.9")
-		require.NoError(t, err)
-		require.Zero(t, erased, "a visitor who never came")
-		in.Check(t)
-	})
-}
-
-// While everybody counts on two instances, one visitor after the other is erased. The promises
-// hold, and a visit that begins when the visitor has been erased finds them new.
-func TestEraseWhileCounting(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{})
-		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
-		disperse := dbtest.Crowd(t, 8, func(client, i int) {
-			at := []*instance{in, other}[client%2]
-			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: uri(i)})
-			assert.NoError(t, err)
-		})
-		for round := range dbtest.LongOrShort(15, 6) {
-			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts visits of this visitor
-			first := in.Count(t, alone, uri(0))
-			again := other.Count(t, alone, uri(0))
-			assert.Equal(t, first.Page.Rank, again.Page.Rank)
-			erased, err := in.Admin.EraseVisitor(t.Context(), "demo", alone)
-			assert.NoError(t, err)
-			assert.EqualValues(t, 2, erased.Targets)
-			anew := other.Count(t, alone, uri(0))
-			assert.Greater(t, anew.Page.Rank, again.Page.Rank, "round %d: an answer from what was erased", round)
-			assert.Greater(t, anew.Site.Rank, again.Site.Rank, "round %d: an answer from what was erased", round)
-			_, err = in.Admin.EraseVisitor(t.Context(), "demo", alone)
-			assert.NoError(t, err)
-			_, err = in.Admin.EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
-			assert.NoError(t, err)
-		}
-		disperse()
-		in.Check(t)
-	})
+	erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, erased.Targets, "again, with what was left before")
+	erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.9")
+	require.NoError(t, err)
+	require.Zero(t, erased, "a visitor who never came")
+	in.Check(t)
 }
 
 // comeAtOnce lets visitors number from to below to come to a page, in any order.
@@ -177,7 +143,6 @@ func TestErasedRanksAcrossRows(t *testing.T) {
 		if page != "" {
 			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", page))
 		}
-		in.Check(t)
 		in.verified(t)
 		require.Empty(t, in.Table(t, amiss))
 	}
@@ -186,51 +151,50 @@ func TestErasedRanksAcrossRows(t *testing.T) {
 }
 
 func TestDeletePage(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		const deleted = `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)'`
-		const home, a, b, gone = "http://a.example/", "http://a.example/a", "http://a.example/b", "http://a.example/(deleted)"
-		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
-			in.Count(t, ip, home)
-			in.Count(t, ip, a)
-			in.Count(t, ip, a)
-		}
-		in.Count(t, "192.0.2.2", b)
-		in.Count(t, "192.0.2.3", b)
-		in.Count(t, "192.0.2.4", b)
-		_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
-		require.NoError(t, err)
-		site := "4 4 0 9 | "
-		require.Equal(t, site+"2 2 0 4", in.ask(t, "192.0.2.9", a))
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	const deleted = `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)'`
+	const home, a, b, gone = "http://a.example/", "http://a.example/a", "http://a.example/b", "http://a.example/(deleted)"
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+		in.Count(t, ip, home)
+		in.Count(t, ip, a)
+		in.Count(t, ip, a)
+	}
+	in.Count(t, "192.0.2.2", b)
+	in.Count(t, "192.0.2.3", b)
+	in.Count(t, "192.0.2.4", b)
+	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
+	require.NoError(t, err)
+	site := "4 4 0 9 | "
+	require.Equal(t, site+"2 2 0 4", in.ask(t, "192.0.2.9", a))
 
-		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", a))
-		require.Equal(t, site+"0 0 0 0", in.ask(t, "192.0.2.9", a))
-		require.Equal(t, []string{"a.example/(deleted) 2 2 4\n"}, in.Table(t, deleted))
-		in.Check(t)
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", a))
+	require.Equal(t, site+"0 0 0 0", in.ask(t, "192.0.2.9", a))
+	require.Equal(t, []string{"a.example/(deleted) 2 2 4\n"}, in.Table(t, deleted))
+	in.Check(t)
 
-		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", b))
-		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.Table(t, deleted), "a visitor of both pages is one visitor of it")
-		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
-			in.Table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`),
-			"ranks go on")
-		require.Equal(t, []string{"4\n"}, in.Table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id
-			WHERE p.uri LIKE '%(deleted)'`))
-		in.Check(t)
+	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", b))
+	require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.Table(t, deleted), "a visitor of both pages is one visitor of it")
+	require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
+		in.Table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`),
+		"ranks go on")
+	require.Equal(t, []string{"4\n"}, in.Table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id
+		WHERE p.uri LIKE '%(deleted)'`))
+	in.Check(t)
 
-		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted anew")
-		require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.Count(t, "192.0.2.1", gone)), "no visit leads there")
-		in.Check(t)
+	require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted anew")
+	require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.Count(t, "192.0.2.1", gone)), "no visit leads there")
+	in.Check(t)
 
-		for uri, says := range map[string]string{
-			"http://a.example/never": "uri: app demo has no page a.example/never",
-			"a.example/never":        "uri: app demo has no page a.example/never",
-			"a.example":              "uri: a.example is a site: name a page of it",
-			"a.example/(deleted)":    "uri: a.example/(deleted) has what was counted for other pages, and stays",
-		} {
-			require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", uri), says)
-		}
-		require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
-	})
+	for uri, says := range map[string]string{
+		"http://a.example/never": "uri: app demo has no page a.example/never",
+		"a.example/never":        "uri: app demo has no page a.example/never",
+		"a.example":              "uri: a.example is a site: name a page of it",
+		"a.example/(deleted)":    "uri: a.example/(deleted) has what was counted for other pages, and stays",
+	} {
+		require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", uri), says)
+	}
+	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
 }
 
 // A run that was killed when the page was off its name is finished by the next, and meanwhile the
@@ -272,77 +236,47 @@ func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
 }
 
-// Visits to a page that is deleted meanwhile count for it or, after that, for a new page.
-func TestDeletePageWhileCounting(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{})
-		var counted atomic.Int64
-		disperse := dbtest.Crowd(t, 8, func(client, i int) {
-			at := []*instance{in, other}[client%2]
-			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20),
-				URI: fmt.Sprintf("http://a.example/%d", i%3)})
-			if assert.NoError(t, err) {
-				counted.Add(1)
-			}
-		})
-		for round := range 10 {
-			uri := fmt.Sprintf("http://a.example/%d", round%3)
-			in.Count(t, "192.0.2.1", uri)
-			counted.Add(1)
-			assert.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
-		}
-		disperse()
-		in.Check(t)
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())},
-			in.Table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
-		require.Equal(t, []string{fmt.Sprintln(counted.Load())},
-			in.Table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
-	})
-}
-
 func TestDeleteApp(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{})
-		open := "open"
-		require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
-		_, err := in.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
-		require.NoError(t, err)
-		_, err = in.Admin.AddNote(t.Context(), "demo", "today", "A new version", "")
-		require.NoError(t, err)
-		_, _, err = in.Admin.AddShare(t.Context(), "demo", "", "")
-		require.NoError(t, err)
-		disperse := dbtest.Crowd(t, 6, func(client, i int) {
-			at := []*instance{in, other}[client%2]
-			r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20),
-				URI: fmt.Sprintf("http://a.example/%d", i%5)}
-			_, err := at.Visit(context.Background(), r)
-			if r.App == "stays" {
-				assert.NoError(t, err)
-			}
-		})
-		in.Count(t, "192.0.2.1", "http://a.example/")
-		_, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
-		require.NoError(t, err)
-		require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
-		disperse()
-		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
-		require.ErrorContains(t, err, `there is no app "demo"`)
-		require.Equal(t, []string{"stays\n"}, in.Table(t, `SELECT name FROM apps`))
-		require.Empty(t, in.Table(t, `
-			WITH ids AS (
-				SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
-				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
-			)
-			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
-		require.Empty(t, in.Table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
-		in.Check(t)
-
-		require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: &open}))
-		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
-		require.ErrorContains(t, in.Admin.DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	other := both.startOn(t, in.URL, counter.Options{})
+	open := "open"
+	require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
+	_, err := in.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
+	require.NoError(t, err)
+	_, err = in.Admin.AddNote(t.Context(), "demo", "today", "A new version", "")
+	require.NoError(t, err)
+	_, _, err = in.Admin.AddShare(t.Context(), "demo", "", "")
+	require.NoError(t, err)
+	disperse := dbtest.Crowd(t, 6, func(client, i int) {
+		at := []*instance{in, other}[client%2]
+		r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20),
+			URI: fmt.Sprintf("http://a.example/%d", i%5)}
+		_, err := at.Visit(context.Background(), r)
+		if r.App == "stays" {
+			assert.NoError(t, err)
+		}
 	})
+	in.Count(t, "192.0.2.1", "http://a.example/")
+	_, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	require.NoError(t, err)
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+	disperse()
+	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
+	require.ErrorContains(t, err, `there is no app "demo"`)
+	require.Equal(t, []string{"stays\n"}, in.Table(t, `SELECT name FROM apps`))
+	require.Empty(t, in.Table(t, `
+		WITH ids AS (
+			SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
+			UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
+		)
+		SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
+	require.Empty(t, in.Table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
+	in.Check(t)
+
+	require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: &open}))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
+	require.ErrorContains(t, in.Admin.DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 }
 
 // An app's deletion meets batches that come first to some of its pages. All take counters in one
@@ -389,40 +323,39 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 // Visits that were admitted before their app was deleted, and are written after that, are told that
 // it is gone. The visits that share their batch are counted.
 func TestVisitsUnderWayToADeletedApp(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		open := "open"
-		require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
-		visit := func(app, path string) chan error {
-			err := make(chan error, 1)
-			go func() {
-				_, e := in.Visit(context.Background(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example" + path})
-				err <- e
-			}()
-			return err
-		}
-		require.NoError(t, <-visit("demo", "/"))
-		require.NoError(t, <-visit("stays", "/"))
-		tx, err := in.Tables().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
-		require.NoError(t, err)
-		first := visit("demo", "/") // waits for the row that is held; the others of the lane wait for it
-		in.waiters(t, 1)
-		known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
-		deleted := make(chan error, 1)
-		go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
-		require.Eventually(t, func() bool {
-			return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-				AND query LIKE '%AppCountersTake%'`)) == 1
-		}, dbtest.Patience, dbtest.Tick)
-		require.NoError(t, tx.Rollback(t.Context()))
-		assertGone(t, <-first, <-known, <-unknown)
-		require.NoError(t, <-other)
-		require.NoError(t, <-deleted)
-		in.warnsOfNoBatch(t)
-		in.Check(t)
-	})
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.Admin.AddApp(t.Context(), "stays", app.Settings{Access: &open}))
+	visit := func(app, path string) chan error {
+		err := make(chan error, 1)
+		go func() {
+			_, e := in.Visit(context.Background(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example" + path})
+			err <- e
+		}()
+		return err
+	}
+	require.NoError(t, <-visit("demo", "/"))
+	require.NoError(t, <-visit("stays", "/"))
+	tx, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
+	require.NoError(t, err)
+	first := visit("demo", "/") // waits for the row that is held; the others of the lane wait for it
+	in.waiters(t, 1)
+	known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
+	deleted := make(chan error, 1)
+	go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
+	require.Eventually(t, func() bool {
+		return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+			AND query LIKE '%AppCountersTake%'`)) == 1
+	}, dbtest.Patience, dbtest.Tick)
+	require.NoError(t, tx.Rollback(t.Context()))
+	assertGone(t, <-first, <-known, <-unknown)
+	require.NoError(t, <-other)
+	require.NoError(t, <-deleted)
+	in.warnsOfNoBatch(t)
+	in.Check(t)
 }
 
 func assertGone(t *testing.T, errs ...error) {
@@ -438,63 +371,60 @@ func assertGone(t *testing.T, errs ...error) {
 // A visit that is under way when an erasure looks for its visitor has been counted when that gets
 // the lock: the erasure takes the visitor out of the page that it did not know of, too.
 func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		in.Count(t, "192.0.2.1", "http://a.example/old")
-		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
-		in.Count(t, "192.0.2.1", "http://a.example/old")
-		in.Count(t, "192.0.2.2", "http://a.example/new")
-		tx, err := in.Tables().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
-		require.NoError(t, err)
-		visited, erased := make(chan error, 1), make(chan error, 1)
-		go func() {
-			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/new"})
-			visited <- err
-		}()
-		in.waiters(t, 1)
-		go func() {
-			n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
-			assert.EqualValues(t, 3, n.Targets)
-			erased <- err
-		}()
-		in.waiters(t, 2)
-		require.NoError(t, tx.Rollback(t.Context()))
-		require.NoError(t, <-visited)
-		require.NoError(t, <-erased)
-		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
-			WHERE ip = '192.0.2.1'`))
-		in.Check(t)
-	})
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.Count(t, "192.0.2.1", "http://a.example/old")
+	in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+	in.Count(t, "192.0.2.1", "http://a.example/old")
+	in.Count(t, "192.0.2.2", "http://a.example/new")
+	tx, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
+	require.NoError(t, err)
+	visited, erased := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/new"})
+		visited <- err
+	}()
+	in.waiters(t, 1)
+	go func() {
+		n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		assert.EqualValues(t, 3, n.Targets)
+		erased <- err
+	}()
+	in.waiters(t, 2)
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-visited)
+	require.NoError(t, <-erased)
+	require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
+		WHERE ip = '192.0.2.1'`))
+	in.Check(t)
 }
 
 // A visitor comes back on a day after an erasure has looked for them, and before it has their site:
 // what was counted then goes, too, and neither waits for the other for ever.
 func TestEraseBesideAReturn(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		in.Count(t, "192.0.2.1", "http://a.example/old")
-		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
-		in.Count(t, "192.0.2.2", "http://a.example/old")
-		release := in.hold(t, "a.example")
-		visited, erased := in.start("192.0.2.1", "http://a.example/old"), make(chan error, 1)
-		in.waiters(t, 1)
-		go func() {
-			n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
-			assert.EqualValues(t, 2, n.Targets)
-			erased <- err
-		}()
-		in.waiters(t, 2)
-		release()
-		require.Equal(t, "3 2 1 3 | 3 2 1 3", <-visited)
-		require.NoError(t, <-erased)
-		require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
-			WHERE ip = '192.0.2.1'`))
-		in.Check(t)
-		in.verified(t)
-		require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
-	})
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.Count(t, "192.0.2.1", "http://a.example/old")
+	in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1))
+	in.Count(t, "192.0.2.2", "http://a.example/old")
+	release := in.hold(t, "a.example")
+	visited, erased := in.start("192.0.2.1", "http://a.example/old"), make(chan error, 1)
+	in.waiters(t, 1)
+	go func() {
+		n, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		assert.EqualValues(t, 2, n.Targets)
+		erased <- err
+	}()
+	in.waiters(t, 2)
+	release()
+	require.Equal(t, "3 2 1 3 | 3 2 1 3", <-visited)
+	require.NoError(t, <-erased)
+	require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits
+		WHERE ip = '192.0.2.1'`))
+	in.verified(t)
+	require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
 }
 
 // A visitor is erased some sites at a time: visits to the others wait for none of these, and where
@@ -516,20 +446,17 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	}()
 	in.waiters(t, 1)
 	require.Equal(t, []string{"b.example\n", "b.example/\n"}, in.Table(t, targets))
-	in.Check(t)
 	in.verified(t)
 	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(in.Count(t, "192.0.2.1", "http://a.example/1")), "while it waits for the other site")
 	in.endWaiters(t)
 	require.Error(t, <-erased)
 	release()
-	in.Check(t)
 	in.verified(t)
 	n, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 	require.NoError(t, err)
 	require.EqualValues(t, 4, n.Targets)
 	require.Empty(t, in.Table(t, targets))
 	require.Empty(t, in.Table(t, `SELECT page_id FROM visits`))
-	in.Check(t)
 	in.verified(t)
 }
 
@@ -563,60 +490,6 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-deleted)
 	in.Check(t)
-}
-
-// Commands beside each other and beside visits: each does what it says, none waits for another for
-// ever, and nobody is told of a deadlock.
-func TestCommandsBesideEachOther(t *testing.T) {
-	t.Parallel()
-	in := both.newInstance(t, counter.Options{})
-	open := "open"
-	require.NoError(t, in.Admin.AddApp(t.Context(), "brief", app.Settings{Access: &open}))
-	disperse := dbtest.Crowd(t, 4, func(client, i int) {
-		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
-			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
-		assert.NoError(t, err)
-		_, _ = in.Visit(context.Background(), counter.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", client,
-			i)})
-	})
-	var commands sync.WaitGroup
-	for round := range 8 {
-		for _, command := range []func() error{
-			func() error {
-				return in.Admin.DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, round%4))
-			},
-			func() error {
-				return in.Admin.DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, (round+2)%4))
-			},
-			func() error {
-				_, err := in.Admin.EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", round))
-				return err
-			},
-			func() error {
-				_, err := in.Admin.AddKey(context.Background(), "brief", []app.Scope{app.ScopeRead})
-				return err
-			},
-			func() error {
-				if round < 7 {
-					return in.Admin.SetApp(context.Background(), "brief", app.Settings{Access: &open})
-				}
-				return in.Admin.DeleteApp(context.Background(), "brief")
-			},
-		} {
-			commands.Go(func() {
-				var verr *visit.Error
-				if err := command(); err != nil && assert.ErrorAs(t, err, &verr) {
-					assert.Equal(t, visit.NotFound, verr.Kind, "a page that is not there now, an app that goes: %v", err)
-				}
-			})
-		}
-		commands.Wait()
-	}
-	disperse()
-	in.Check(t)
-	require.Equal(t, []string{"demo\n"}, in.Table(t, `SELECT name FROM apps`))
-	require.Empty(t, in.Table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)
-		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
 }
 
 // What an app counts by may change as long as it has no page; a visit that was told by the old way
@@ -677,21 +550,4 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	all.Wait()
 	require.EqualValues(t, 8*2, made.Load(), "all have the last page that there is room for")
 	require.EqualValues(t, 8*1, known.Load(), "and none the next")
-}
-
-// An erasure holds the site to itself: where a batch has it, the erasure waits until that is done.
-func TestEraseWaitsForBatchesOfTheSite(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.Count(t, "192.0.2.1", "http://a/")
-	release := in.hold(t, "a") // as a batch does
-	erased := make(chan error, 1)
-	go func() {
-		_, err := in.Admin.EraseVisitor(context.Background(), "demo", "192.0.2.1")
-		erased <- err
-	}()
-	in.waiters(t, 1)
-	release()
-	require.NoError(t, <-erased)
-	in.Check(t)
 }

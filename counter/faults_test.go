@@ -117,10 +117,9 @@ func (in *instance) accepted(t *testing.T) int {
 }
 
 // The database refuses one visit of many: it alone fails.
-func TestPoisonFailsAlone(t *testing.T) { everyWay(t, testPoisonFailsAlone) }
-
-func testPoisonFailsAlone(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
+func TestPoisonFailsAlone(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
 	in.Exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
 	var requests []counter.Request
 	for i := range 100 {
@@ -141,13 +140,12 @@ func testPoisonFailsAlone(t *testing.T, w way) {
 }
 
 // What is rolled back because of others is sent again, and counts once.
-func TestBusyIsTriedAgain(t *testing.T) { everyWay(t, testBusyIsTriedAgain) }
-
-func testBusyIsTriedAgain(t *testing.T, w way) {
+func TestBusyIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{"40001", "40P01", "55P03"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			in := w.newInstance(t, counter.Options{})
+			in := both.newInstance(t, counter.Options{})
 			in.Exec(t, `CREATE SEQUENCE tries;
 				CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN
@@ -162,29 +160,13 @@ func testBusyIsTriedAgain(t *testing.T, w way) {
 	}
 }
 
-// Two instances meet on new pages and on locks taken side by side: nobody fails, nothing is lost.
-func TestInstancesMeetOnNewPages(t *testing.T) { everyWay(t, testInstancesMeetOnNewPages) }
-
-func testInstancesMeetOnNewPages(t *testing.T, w way) {
-	a := w.newInstance(t, counter.Options{})
-	b := w.startOn(t, a.URL, counter.Options{})
-	var wg sync.WaitGroup
-	for i := range 400 {
-		in := []*instance{a, b}[i%2]
-		wg.Go(func() {
-			in.Count(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), fmt.Sprintf("http://s%d.example/%d", i%5, i/2%50))
-		})
-	}
-	wg.Wait()
-	a.Check(t)
-}
-
-// Close answers every visit that was accepted, and refuses what comes later.
-func TestCloseAnswersTheAccepted(t *testing.T) { everyWay(t, testCloseAnswersTheAccepted) }
-
-func testCloseAnswersTheAccepted(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
+// Close answers every visit that was accepted, and refuses what comes later, chunks too.
+func TestCloseAnswersTheAccepted(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.250", "http://a/")
+	g := in.counting(t)
+	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"})
 	release := in.hold(t, "a")
 	var counted atomic.Int64
 	var wg sync.WaitGroup
@@ -209,6 +191,7 @@ func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	wg.Wait()
 	_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 	require.ErrorContains(t, err, "shutting down")
+	require.ErrorContains(t, g.Recorder().RecordChunk(chunk)[0].Err, "shutting down")
 	var hot int64
 	require.NoError(t, in.Tables().QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
 	require.Equal(t, counted.Load()+1, hot, "counted = answered")
@@ -312,10 +295,9 @@ func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 }
 
 // The batch never reaches the database: it is sent again, and counts once.
-func TestConnectionLostBeforeTheBatch(t *testing.T) { everyWay(t, testConnectionLostBeforeTheBatch) }
-
-func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
-	in, c := w.newCutInstance(t)
+func TestConnectionLostBeforeTheBatch(t *testing.T) {
+	t.Parallel()
+	in, c := both.newCutInstance(t)
 	c.refuse.Store(true)
 	done := in.start("192.0.2.1", "http://a/")
 	require.Eventually(t, func() bool { // until the instance has come back for a connection
@@ -325,44 +307,6 @@ func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
 	}, dbtest.Patience, dbtest.Tick)
 	c.refuse.Store(false)
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-done)
-	in.Check(t)
-}
-
-// The batch commits, and its answer is lost: the visit is counted, without numbers, and is not sent
-// again.
-func TestCommitUnseen(t *testing.T) { everyWay(t, testCommitUnseen) }
-
-func testCommitUnseen(t *testing.T, w way) {
-	in, c := w.newCutInstance(t)
-	release := in.hold(t, "a")
-	answered := make(chan visit.Answer, 1)
-	go func() {
-		a, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.2", URI: "http://a/"})
-		assert.NoError(t, err)
-		answered <- a
-	}()
-	in.waiters(t, 1) // the whole batch is with the server, its commit included
-	c.cut()          // the server notices when it answers
-	in.waiters(t, 2) // the question after the batch waits for the batch
-	release()
-	require.True(t, (<-answered).NoNumbers)
-	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a/", IP: "192.0.2.2"})
-	require.NoError(t, err)
-	require.Equal(t, "2 2 2 2 | 2 2 2 2", row(a), "once")
-	in.Check(t)
-}
-
-// The server ends the batch's session before its commit: it is sent again, and counts once.
-func TestSessionEndedByServer(t *testing.T) { everyWay(t, testSessionEndedByServer) }
-
-func testSessionEndedByServer(t *testing.T, w way) {
-	in := w.newInstance(t, counter.Options{})
-	in.Count(t, "192.0.2.1", "http://a/")
-	release := in.hold(t, "a")
-	done := in.start("192.0.2.2", "http://a/")
-	in.endWaiters(t)
-	release()
-	require.Equal(t, "2 2 2 2 | 2 2 2 2", <-done)
 	in.Check(t)
 }
 
@@ -419,21 +363,3 @@ func TestWatcherBacksOff(t *testing.T) {
 // look once more whether the epoch is still the same.
 const watchersOfApps = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 	WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database() AND state = 'idle' AND query LIKE '-- name: AppsEpoch :%'`
-
-// With no database a visit is refused, and counts when the database is back.
-func TestDatabaseGone(t *testing.T) { everyWay(t, testDatabaseGone) }
-
-func testDatabaseGone(t *testing.T, w way) {
-	in, c := w.newCutInstance(t)
-	c.refuse.Store(true)
-	c.swallow.Store(true)
-	c.cut()
-	require.Error(t, in.Ready(t.Context()))
-	c.refuse.Store(false)
-	c.swallow.Store(false)
-	require.Eventually(t, func() bool {
-		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
-		return err == nil
-	}, dbtest.Patience, dbtest.Tick)
-	in.Check(t)
-}

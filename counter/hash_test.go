@@ -19,9 +19,9 @@ import (
 
 // addressed is an app that has counted addresses on four days, of which the rows of the first are
 // gone, and shows what its numbers are.
-func addressed(t *testing.T, w way) (in *instance, numbers func() []string) {
+func addressed(t *testing.T) (in *instance, numbers func() []string) {
 	t.Helper()
-	in = w.newInstance(t, counter.Options{})
+	in = both.newInstance(t, counter.Options{})
 	in.keepsAll(t)
 	for day := range 4 {
 		for n := range 12 {
@@ -49,70 +49,69 @@ const (
 // Addresses that an app has counted by are hashed later: all numbers and ranks stay, whoever comes again
 // is who they were, and no address is left, also of what was accepted while others were hashed.
 func TestAddressesAreHashedLater(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in, numbers := addressed(t, w)
-		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{PublicCounts: ptr("count")}))
-		_, err := in.Badge(t.Context(), counter.Request{App: "demo", URI: "http://b.example/badge"}, true)
-		require.NoError(t, err)
-		in.Exec(t, `INSERT INTO here (site_id, visitors) SELECT id, '{192.0.2.222}' FROM pages WHERE uri = 'a.example'`)
-		_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'hashed', secret_id = '\x0102030405060708'`)
-		require.ErrorContains(t, err, "has counted by its time zone, visitor mode", "and nobody has hashed what it counted")
-		hashed := app.Settings{Visitor: ptr("hashed")}
-		before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
-		const hotOf = `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/0'`
-		const read = `SELECT value FROM epochs WHERE name = 'imports'`
-		hot, readBefore := in.One(t, hotOf), in.One(t, read)
-		writes, err := in.Tables().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/0}', '{1}', '{20260702}', '{0}',
-			'{192.0.2.3}', NULL)`)
-		require.NoError(t, err)
-		done := make(chan error, 1)
-		go func() { done <- in.Admin.SetApp(context.Background(), "demo", hashed) }()
-		require.Eventually(t, func() bool {
-			return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295
-				AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
-		}, dbtest.Patience, dbtest.Tick)
-		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
-		var verr *visit.Error
-		require.ErrorAs(t, err, &verr)
-		assert.Equal(t, visit.Unavailable, verr.Kind)
-		assert.Positive(t, verr.RetryAfter)
-		told, err := in.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
-		require.NoError(t, err, "which counts nothing")
-		assert.Positive(t, told.Site.Rank)
-		in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
-		require.NoError(t, writes.Commit(t.Context()))
-		require.NoError(t, <-done)
-		assert.Equal(t, before, numbers())
-		in.Drained(t)
-		assert.Equal(t, hot+1, in.One(t, hotOf), "with the one that waited")
-		assert.Greater(t, in.One(t, read), readBefore, "instances read anew whom they know")
-		assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.222' = ANY (visitors)`))
-		assert.Equal(t, int64(2), in.One(t, `SELECT count(*) FROM visitors WHERE ip = $1`, app.BadgeVisitor), "of the page and its site")
-		assert.Empty(t, in.Table(t, ofAddresses))
-		in.verified(t)
-		assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))
-		_, err = in.Tables().Exec(t.Context(), fmt.Sprintf(severalPages, 20260629))
-		require.ErrorContains(t, err, "visitors of days before 20260630 were counted by their addresses")
-		a := in.Count(t, "192.0.2.3", "http://a.example/0")
-		assert.Equal(t, int64(2), a.Page.Rank, "who came before, and waited in the inbox")
-		shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.3")
-		require.NoError(t, err)
-		assert.Len(t, shown.Targets, 4)
-		in.Check(t)
+	t.Parallel()
+	in, numbers := addressed(t)
+	require.NoError(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{PublicCounts: ptr("count")}))
+	_, err := in.Badge(t.Context(), counter.Request{App: "demo", URI: "http://b.example/badge"}, true)
+	require.NoError(t, err)
+	in.Exec(t, `INSERT INTO here (site_id, visitors) SELECT id, '{192.0.2.222}' FROM pages WHERE uri = 'a.example'`)
+	_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'hashed', secret_id = '\x0102030405060708'`)
+	require.ErrorContains(t, err, "has counted by its time zone, visitor mode", "and nobody has hashed what it counted")
+	hashed := app.Settings{Visitor: ptr("hashed")}
+	before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
+	const hotOf = `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/0'`
+	const read = `SELECT value FROM epochs WHERE name = 'imports'`
+	hot, readBefore := in.One(t, hotOf), in.One(t, read)
+	writes, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/0}', '{1}', '{20260702}', '{0}',
+		'{192.0.2.3}', NULL)`)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- in.Admin.SetApp(context.Background(), "demo", hashed) }()
+	require.Eventually(t, func() bool {
+		return in.One(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295
+			AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
+	}, dbtest.Patience, dbtest.Tick)
+	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	assert.Equal(t, visit.Unavailable, verr.Kind)
+	assert.Positive(t, verr.RetryAfter)
+	told, err := in.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"})
+	require.NoError(t, err, "which counts nothing")
+	assert.Positive(t, told.Site.Rank)
+	in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
+	require.NoError(t, writes.Commit(t.Context()))
+	require.NoError(t, <-done)
+	assert.Equal(t, before, numbers())
+	in.Drained(t)
+	assert.Equal(t, hot+1, in.One(t, hotOf), "with the one that waited")
+	assert.Greater(t, in.One(t, read), readBefore, "instances read anew whom they know")
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.222' = ANY (visitors)`))
+	assert.Equal(t, int64(2), in.One(t, `SELECT count(*) FROM visitors WHERE ip = $1`, app.BadgeVisitor), "of the page and its site")
+	assert.Empty(t, in.Table(t, ofAddresses))
+	in.verified(t)
+	assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))
+	_, err = in.Tables().Exec(t.Context(), fmt.Sprintf(severalPages, 20260629))
+	require.ErrorContains(t, err, "visitors of days before 20260630 were counted by their addresses")
+	a := in.Count(t, "192.0.2.3", "http://a.example/0")
+	assert.Equal(t, int64(2), a.Page.Rank, "who came before, and waited in the inbox")
+	shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.3")
+	require.NoError(t, err)
+	assert.Len(t, shown.Targets, 4)
+	in.Check(t)
 
-		// It is fixed again, also for whoever types an UPDATE.
-		require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "told visitors apart by hashed")
-		_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'address', secret_id = NULL`)
-		require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
-	})
+	// It is fixed again, also for whoever types an UPDATE.
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "told visitors apart by hashed")
+	_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'address', secret_id = NULL`)
+	require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
 }
 
 // Where the command ends in its midst nothing has changed, and it can be given again.
 func TestHashingThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	in, numbers := addressed(t, plain)
+	in, numbers := addressed(t)
 	before, addresses := numbers(), in.Table(t, ofAddresses)
 	release := in.hold(t, "a.example")
 	done := make(chan error, 1)
@@ -180,7 +179,7 @@ func (in *instance) waitForTurn(t *testing.T, commands int64) {
 // Of two commands that hash at a time the second finds hashes, and leaves them as they are.
 func TestHashingTwiceAtATime(t *testing.T) {
 	t.Parallel()
-	in, numbers := addressed(t, plain)
+	in, numbers := addressed(t)
 	before := numbers()
 	erased := in.erasing(t)
 	done, cut, days := make(chan error, 2), make(chan error, 1), 100
@@ -212,7 +211,7 @@ func TestHashingTwiceAtATime(t *testing.T) {
 // is counted, once, and as who they were.
 func TestHashingBesideCounting(t *testing.T) {
 	t.Parallel()
-	in, _ := addressed(t, plain)
+	in, _ := addressed(t)
 	other := plain.startOn(t, in.URL, counter.Options{})
 	other.Clock.Set(in.Clock.Now())
 	require.NoError(t, in.Admin.AddApp(t.Context(), "other", app.Settings{Access: ptr("open")}))
@@ -255,5 +254,4 @@ func TestHashingBesideCounting(t *testing.T) {
 	assert.Equal(t, uv, in.One(t, uvOf))
 	assert.Empty(t, in.Table(t, `SELECT v.ip FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.app_id = 1 AND NOT v.ip << 'fd00::/8'`))
 	in.verified(t)
-	in.Check(t)
 }

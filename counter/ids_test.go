@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,67 +129,6 @@ func TestWhoMaySendIDs(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", strings.Repeat("é", 32)).Repeated)
-}
-
-// Visits are repeated at random, one by one and in chunks, at two instances at once: each id counts
-// once, and exactly one of those who sent it is told so.
-func TestIDsAtTwoInstances(t *testing.T) {
-	t.Parallel()
-	a := both.newInstance(t, counter.Options{})
-	b := both.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
-	const ids, clients, each, chunks, visits = 300, 12, 30, 4, 100
-	item := func(r *rand.Rand) counter.Item {
-		n := r.IntN(ids)
-		return counter.Item{URI: fmt.Sprintf("http://site%d.example/%d", n%3, n%7), IP: fmt.Sprintf("10.0.0.%d", n%90), ID: fmt.Sprint(n)}
-	}
-	var mu sync.Mutex
-	counted, sent := map[string]int{}, map[string]bool{}
-	note := func(id string, repeated bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if sent[id] = true; !repeated {
-			counted[id]++
-		}
-	}
-	var wg sync.WaitGroup
-	for n, in := range []*instance{a, b} {
-		g := in.counting(t)
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(n), 1))
-			for range chunks {
-				var items []counter.Item
-				for range visits {
-					items = append(items, item(r))
-				}
-				for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
-					repeated := errors.Is(got.Err, record.ErrRepeated)
-					assert.True(t, repeated || got.Err == nil, "%v", got.Err)
-					note(items[i].ID, repeated)
-				}
-			}
-		})
-		for client := range clients {
-			wg.Go(func() {
-				r := rand.New(rand.NewPCG(uint64(client), uint64(n)))
-				for range each {
-					one := item(r)
-					got, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: one.IP, URI: one.URI, ID: one.ID})
-					assert.NoError(t, err)
-					note(one.ID, got.Repeated)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	for id := range sent {
-		assert.Equal(t, 1, counted[id], "id %s", id)
-	}
-	require.Equal(t, []string{fmt.Sprint(len(sent), " ", len(sent), "\n")}, a.Table(t, `SELECT concat_ws(' ', (SELECT count(*) FROM visit_ids),
-		(SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL))`))
-	for _, in := range []*instance{a, b} {
-		require.Empty(t, in.Log.String())
-	}
-	a.Check(t)
 }
 
 // The connection is lost under a visit with an id, before its batch has counted or after: sent

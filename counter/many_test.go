@@ -2,14 +2,11 @@ package counter_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
@@ -105,46 +102,6 @@ func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 	require.Equal(t, "3 3 3 4 | 3 3 3 4", <-lane)
 	require.Zero(t, in.Metric(t, "footfall_filter_wrong_hints_total"))
 	in.Check(t)
-}
-
-// Chunks and single visits to the same sites, from two instances at once: nothing is lost, nothing
-// counted twice, and nobody is in anybody's way.
-func TestChunksBesideLiveVisits(t *testing.T) {
-	t.Parallel()
-	a := both.newInstance(t, counter.Options{})
-	b := both.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
-	var wg sync.WaitGroup
-	const chunks, visits, clients, each = 6, 300, 20, 40
-	for n, in := range []*instance{a, b} {
-		g := in.counting(t)
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(n), 7))
-			for range chunks {
-				for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, anyItems(r, visits)...)) {
-					assert.NoError(t, got.Err)
-				}
-			}
-		})
-		for client := range clients {
-			r := rand.New(rand.NewPCG(uint64(client), uint64(n)))
-			wg.Go(func() {
-				for range each {
-					item := anyItems(r, 1)[0]
-					_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: item.IP, URI: item.URI})
-					assert.NoError(t, err)
-				}
-			})
-		}
-	}
-	wg.Wait()
-	var hot int
-	require.NoError(t, a.Tables().QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(
-		&hot))
-	require.Equal(t, 2*(chunks*visits+clients*each), hot)
-	for _, in := range []*instance{a, b} {
-		require.Empty(t, in.Log.String())
-	}
-	a.Check(t)
 }
 
 // A chunk of visits from two sources moves both positions, or none: also where another chunk moves
@@ -248,14 +205,4 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.NotFound, verr.Kind)
 	require.ErrorIs(t, err, db.ErrAppGone)
-}
-
-// After Close, chunks are refused.
-func TestNoChunkAfterClose(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	g := in.counting(t)
-	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"})
-	in.Close()
-	require.ErrorContains(t, g.Recorder().RecordChunk(chunk)[0].Err, "shutting down")
 }

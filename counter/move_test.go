@@ -49,7 +49,7 @@ const ofApps = `
 // positions, logs. Nothing but its name stays.
 func TestAppMoves(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{app.ByAddress, app.ByHash, app.ByBrowser, app.ByID, app.ByDay} {
+	for _, mode := range []string{app.ByAddress, app.ByID, app.ByDay} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			from, to := lived(t, mode), elsewhere(t, counter.Options{})

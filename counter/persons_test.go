@@ -110,10 +110,9 @@ const page = "http://a/"
 
 // From its answer on a link holds at each instance, whatever that remembers of the id, and if it is
 // the app's first; nothing that was counted before moves.
-func TestLinksHoldAtOtherInstances(t *testing.T) { everyWay(t, testLinksHoldAtOtherInstances) }
-
-func testLinksHoldAtOtherInstances(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestLinksHoldAtOtherInstances(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", b.by(t, "cookie:1", page))
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", b.by(t, "cookie:1", page))
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", a.by(t, "user:1", page))
@@ -138,16 +137,14 @@ func testLinksHoldAtOtherInstances(t *testing.T, w way) {
 	for id, rank := range map[string]int{"cookie:1": 2, "user:1": 2, "cookie:2": 4, "cookie:3": 4, "user:2": 4, "user:3": 5} {
 		require.Equal(t, fmt.Sprintf("7 5 %d 15 | 7 5 %[1]d 15", rank), b.askBy(t, id, page))
 	}
-	a.Check(t)
 	a.verified(t)
 	b.warnsOfNoBatch(t)
 }
 
 // A person may become another's alias, again and again: whoever leads there goes along.
-func TestPersonsBecomeAliases(t *testing.T) { everyWay(t, testPersonsBecomeAliases) }
-
-func testPersonsBecomeAliases(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestPersonsBecomeAliases(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	ids := []string{"0", "1", "2", "3", "4"}
 	for i, id := range ids {
 		require.Equal(t, fmt.Sprintf("%[1]d %[1]d %[1]d %[1]d | 1 1 1 1", i+1), b.by(t, id, page+id))
@@ -169,10 +166,9 @@ func testPersonsBecomeAliases(t *testing.T, w way) {
 
 // Visits that were accepted before a link and are counted after it, those of past days, and those of
 // many in one call count as the person; so do they that come again.
-func TestEveryWayInResolves(t *testing.T) { everyWay(t, testEveryWayInResolves) }
-
-func testEveryWayInResolves(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestEveryWayInResolves(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	a.by(t, "user:1", page)
 	b.by(t, "cookie:1", page)
 	end := b.keepWaiting(t)
@@ -207,16 +203,14 @@ func testEveryWayInResolves(t *testing.T, w way) {
 	chunk(counter.Item{URI: page, Visitor: "cookie:3", At: now.AddDate(0, 0, -3)},
 		counter.Item{URI: page, Visitor: "user:3", At: now.AddDate(0, 0, -2)})
 	require.Equal(t, "8 3 3 12 | 8 3 3 12", b.askBy(t, "cookie:3", page))
-	a.Check(t)
 	a.verified(t)
 }
 
 // A batch that waits while its id is linked anew, or somebody is erased, and then has to be sent again,
 // is made of what is true then.
-func TestSentAgainResolvesAnew(t *testing.T) { everyWay(t, testSentAgainResolvesAnew) }
-
-func testSentAgainResolvesAnew(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestSentAgainResolvesAnew(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	for _, id := range []string{"user:1", "user:2", "cookie:1"} {
 		a.by(t, id, page)
 	}
@@ -258,12 +252,11 @@ func (in *instance) forget(t *testing.T, ids ...string) {
 }
 
 // The batch of an alias commits, and its answer is lost: it has counted once, as the person.
-func TestCommitUnseenOfAnAlias(t *testing.T) { everyWay(t, testCommitUnseenOfAnAlias) }
-
-func testCommitUnseenOfAnAlias(t *testing.T, w way) {
-	a, _ := w.newPeople(t, counter.Options{})
+func TestCommitUnseenOfAnAlias(t *testing.T) {
+	t.Parallel()
+	a, _ := both.newPeople(t, counter.Options{})
 	c, through := newCutter(t, a.URL)
-	in := w.startOn(t, through, counter.Options{})
+	in := both.startOn(t, through, counter.Options{})
 	a.by(t, "user:1", page)
 	in.by(t, "cookie:1", page)
 	a.link(t, "cookie:1", "user:1")
@@ -289,11 +282,10 @@ func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 
 // An alias that comes to an instance whose clock is behind counts as the person, on the day that has
 // begun.
-func TestMidnightOfAnAlias(t *testing.T) { everyWay(t, testMidnightOfAnAlias) }
-
-func testMidnightOfAnAlias(t *testing.T, w way) {
-	a, _ := w.newPeople(t, counter.Options{})
-	behind := w.startOn(t, a.URL, counter.Options{})
+func TestMidnightOfAnAlias(t *testing.T) {
+	t.Parallel()
+	a, _ := both.newPeople(t, counter.Options{})
+	behind := both.startOn(t, a.URL, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
 	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", behind.by(t, "cookie:1", page))
@@ -397,10 +389,9 @@ func TestWaysGetShorterBesideAUse(t *testing.T) {
 
 // What a person has counts at sites with the visit with which the person counts that day, unless the
 // visit brings another value of the name, or the app counts the name no longer.
-func TestTagsOfPersons(t *testing.T) { everyWay(t, testTagsOfPersons) }
-
-func testTagsOfPersons(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestTagsOfPersons(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	comes := func(id string, brought ...tag.Tag) {
 		t.Helper()
 		_, err := b.Visit(t.Context(), counter.Request{App: "demo", Visitor: id, URI: page, Tags: brought, Referrer: "https://news.example/"})
@@ -443,10 +434,9 @@ func testTagsOfPersons(t *testing.T, w way) {
 
 // What is used in a period is there in the next, with all through which it leads; what is not used
 // for two is forgotten, and then an id stands for itself.
-func TestUsedPeopleStay(t *testing.T) { everyWay(t, testUsedPeopleStay) }
-
-func testUsedPeopleStay(t *testing.T, w way) {
-	a, b := w.newPeople(t, counter.Options{})
+func TestUsedPeopleStay(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
 	a.by(t, "user:2", page)
 	a.link(t, "cookie:1", "user:1")
 	a.link(t, "cookie:2", "user:1")

@@ -13,8 +13,6 @@ import (
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db"
-	"footfall/db/dbtest"
-	"footfall/record"
 	"footfall/retention"
 )
 
@@ -45,137 +43,95 @@ func (in *instance) keeps(t *testing.T, name string, visits, visitors int) {
 
 // Pages are deleted after the rows of their first days.
 func TestDeletePageWhoseDaysAreGone(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
-		open, never := "open", 0
-		require.NoError(t, in.Admin.AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
-		in.keeps(t, "demo", 3, 0)
-		for day := range 8 {
-			in.Clock.Set(firstDay.AddDate(0, 0, day))
-			if day%2 == 0 { // every other day stays for another app
-				_, err := in.Visit(t.Context(), counter.Request{App: "keeper", IP: "192.0.2.1", URI: a})
-				require.NoError(t, err)
-			}
-			for visitor := 1; visitor <= 4; visitor++ {
-				ip := fmt.Sprintf("192.0.2.%d", visitor)
-				if day%visitor == 0 {
-					in.Count(t, ip, a)
-				}
-				if (day+1)%visitor == 0 {
-					in.Count(t, ip, b)
-				}
-			}
-			in.Count(t, "192.0.2.1", c)
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
+	open, never := "open", 0
+	require.NoError(t, in.Admin.AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
+	in.keeps(t, "demo", 3, 0)
+	for day := range 8 {
+		in.Clock.Set(firstDay.AddDate(0, 0, day))
+		if day%2 == 0 { // every other day stays for another app
+			_, err := in.Visit(t.Context(), counter.Request{App: "keeper", IP: "192.0.2.1", URI: a})
+			require.NoError(t, err)
 		}
-		_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
-		require.NoError(t, err)
-		in.Check(t)
-		sites := in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`)
-		done := in.retain(t)
-		require.NotEmpty(t, done.Dropped)
-		require.NotEmpty(t, done.Visits)
-		in.Check(t)
-
-		for _, uri := range []string{a, b} {
-			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
-			in.Check(t)
-			require.Empty(t, in.Table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id)
-				WHERE v.day_id < k.from_day`))
+		for visitor := 1; visitor <= 4; visitor++ {
+			ip := fmt.Sprintf("192.0.2.%d", visitor)
+			if day%visitor == 0 {
+				in.Count(t, ip, a)
+			}
+			if (day+1)%visitor == 0 {
+				in.Count(t, ip, b)
+			}
 		}
-		require.Equal(t, sites, in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
-		require.Empty(t, in.Table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
-		require.Empty(t, in.Table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
-		// Everybody came to one of the two pages on each of their days, so that their sketches
-		// together are those of the site.
-		const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
-			WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
-		require.Len(t, in.Table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
-		require.Equal(t, in.Table(t, fmt.Sprintf(sketches, "")), in.Table(t, fmt.Sprintf(sketches, "/(deleted)")))
-
-		in.Clock.Set(firstDay.AddDate(0, 0, 8))
 		in.Count(t, "192.0.2.1", c)
-		in.retain(t)
-		require.Equal(t, []string{"34\n"}, in.Table(t, `SELECT count(*) FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`),
-			"found again, for the site and for the app, by pv and hot on each of eight days, by uv on the first: it is not known of deleted pages")
-		require.Empty(t, in.Table(t, `SELECT id FROM tops CROSS JOIN LATERAL unnest(page_ids) AS id WHERE id NOT IN (SELECT id FROM pages)`))
-		in.Check(t)
+	}
+	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.3")
+	require.NoError(t, err)
+	in.Check(t)
+	sites := in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`)
+	done := in.retain(t)
+	require.NotEmpty(t, done.Dropped)
+	require.NotEmpty(t, done.Visits)
+	in.Check(t)
 
-		require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
-		require.Empty(t, in.Table(t, `
-			WITH ids AS (
-				SELECT page_id FROM days UNION ALL SELECT page_id FROM returns UNION ALL SELECT page_id FROM sketches
-				UNION ALL SELECT site_id FROM tops WHERE site_id > 0
-			)
-			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`))
-		require.Empty(t, in.Table(t, `SELECT app_id FROM visits_kept WHERE app_id NOT IN (SELECT id FROM apps)`))
+	for _, uri := range []string{a, b} {
+		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", uri))
 		in.Check(t)
-	})
+		require.Empty(t, in.Table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id)
+			WHERE v.day_id < k.from_day`))
+	}
+	require.Equal(t, sites, in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
+	require.Empty(t, in.Table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
+	require.Empty(t, in.Table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
+	// Everybody came to one of the two pages on each of their days, so that their sketches
+	// together are those of the site.
+	const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
+		WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
+	require.Len(t, in.Table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
+	require.Equal(t, in.Table(t, fmt.Sprintf(sketches, "")), in.Table(t, fmt.Sprintf(sketches, "/(deleted)")))
+
+	in.Clock.Set(firstDay.AddDate(0, 0, 8))
+	in.Count(t, "192.0.2.1", c)
+	in.retain(t)
+	require.Equal(t, []string{"34\n"}, in.Table(t, `SELECT count(*) FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`),
+		"found again, for the site and for the app, by pv and hot on each of eight days, by uv on the first: it is not known of deleted pages")
+	require.Empty(t, in.Table(t, `SELECT id FROM tops CROSS JOIN LATERAL unnest(page_ids) AS id WHERE id NOT IN (SELECT id FROM pages)`))
+	in.Check(t)
+
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+	require.Empty(t, in.Table(t, `
+		WITH ids AS (
+			SELECT page_id FROM days UNION ALL SELECT page_id FROM returns UNION ALL SELECT page_id FROM sketches
+			UNION ALL SELECT site_id FROM tops WHERE site_id > 0
+		)
+		SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`))
+	require.Empty(t, in.Table(t, `SELECT app_id FROM visits_kept WHERE app_id NOT IN (SELECT id FROM apps)`))
+	in.Check(t)
 }
 
 // Somebody who was forgotten came to two pages, and is taken for two; so there would be no room
 // left for a visitor who is known.
 func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		in.keeps(t, "demo", 3, 3)
-		in.Clock.Set(firstDay)
-		in.Count(t, "192.0.2.1", "http://a.example/a")
-		in.Count(t, "192.0.2.1", "http://a.example/b")
-		in.Count(t, "192.0.2.3", "http://a.example/c")
-		in.Clock.Set(firstDay.AddDate(0, 0, 1))
-		in.Count(t, "192.0.2.2", "http://a.example/d")
-		in.Clock.Set(firstDay.AddDate(0, 0, 8))
-		in.Count(t, "192.0.2.3", "http://a.example/d")
-		require.NotEmpty(t, in.retain(t).Forgotten)
-		for _, page := range []string{"a", "b", "c"} {
-			require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/"+page))
-			in.Check(t)
-		}
-		require.Equal(t, []string{"1 2\n"}, in.Table(t, `
-			SELECT count(v.ip), c.uv FROM counters c JOIN pages p ON p.id = c.page_id JOIN visitors v USING (page_id)
-			WHERE p.uri = 'a.example/(deleted)' GROUP BY c.uv`))
-	})
-}
-
-// While everybody counts on two instances, days pass and visitors are forgotten, some at the moment
-// in which they come back. Nobody fails, and the promises hold.
-func TestRetentionWhileCounting(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, counter.Options{})
-		other := w.startOn(t, in.URL, counter.Options{Options: record.Options{Clock: in.Clock.Now}})
-		in.keeps(t, "demo", 1, 1)
-		in.Clock.Set(firstDay)
-		disperse := dbtest.Crowd(t, 6, func(client, i int) {
-			at := []*instance{in, other}[client%2]
-			uri := fmt.Sprintf("http://s%d.example/%d", i%2, i%3)
-			for visitor := 1; visitor <= 20; visitor++ {
-				day := int(in.Clock.Now().Sub(firstDay).Hours() / 24)
-				if day%visitor != 0 {
-					continue
-				}
-				_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", visitor), URI: uri})
-				assert.NoError(t, err)
-			}
-		})
-		var forgotten, dropped int64
-		for day := range 8 {
-			in.Clock.Set(firstDay.AddDate(0, 0, day))
-			in.Count(t, "192.0.2.200", "http://s0.example/0")
-			done := in.retain(t)
-			for _, f := range done.Forgotten {
-				forgotten += f.Visitors
-			}
-			dropped += int64(len(done.Dropped))
-		}
-		disperse()
-		assert.Positive(t, forgotten)
-		assert.Positive(t, dropped)
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.keeps(t, "demo", 3, 3)
+	in.Clock.Set(firstDay)
+	in.Count(t, "192.0.2.1", "http://a.example/a")
+	in.Count(t, "192.0.2.1", "http://a.example/b")
+	in.Count(t, "192.0.2.3", "http://a.example/c")
+	in.Clock.Set(firstDay.AddDate(0, 0, 1))
+	in.Count(t, "192.0.2.2", "http://a.example/d")
+	in.Clock.Set(firstDay.AddDate(0, 0, 8))
+	in.Count(t, "192.0.2.3", "http://a.example/d")
+	require.NotEmpty(t, in.retain(t).Forgotten)
+	for _, page := range []string{"a", "b", "c"} {
+		require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/"+page))
 		in.Check(t)
-		require.Empty(t, in.Table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id
-			AND s.ip = v.ip
-			WHERE p.site_id IS NOT NULL AND s.last_day IS NULL OR s.last_day < v.last_day`), "a page's visitor whom its site does not know")
-	})
+	}
+	require.Equal(t, []string{"1 2\n"}, in.Table(t, `
+		SELECT count(v.ip), c.uv FROM counters c JOIN pages p ON p.id = c.page_id JOIN visitors v USING (page_id)
+		WHERE p.uri = 'a.example/(deleted)' GROUP BY c.uv`))
 }
 
 // A visitor who was found not to have come for long, but comes before they are forgotten, is not

@@ -162,11 +162,11 @@ func elsewhere(t *testing.T, o counter.Options) *instance {
 	return in
 }
 
-// What an app has is the same where it is loaded, with every way to tell visitors apart, and it counts on:
-// whoever came before is known, with their rank.
+// What an app has is the same where it is loaded, and it counts on: whoever came before is known, with their
+// rank. Hashes, those of browsers too, go the way of daily ones.
 func TestAppIsLoadedElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{app.ByAddress, app.ByHash, app.ByBrowser, app.ByID, app.ByDay} {
+	for _, mode := range []string{app.ByAddress, app.ByID, app.ByDay} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			from, to := lived(t, mode), elsewhere(t, counter.Options{})
