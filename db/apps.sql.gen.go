@@ -39,7 +39,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, cell_began, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -74,10 +74,10 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.LogKey,
 		&i.Filters,
 		&i.Goals,
-		&i.Titles,
 		&i.HeldUntil,
 		&i.HashedFrom,
 		&i.HashedAs,
+		&i.Titles,
 		&i.Cell,
 		&i.CellBegan,
 		&i.MovingTo,
@@ -207,7 +207,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, titles, held_until, hashed_from, hashed_as, cell, cell_began, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
 FROM apps
 ORDER BY name
 `
@@ -247,10 +247,10 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.LogKey,
 			&i.Filters,
 			&i.Goals,
-			&i.Titles,
 			&i.HeldUntil,
 			&i.HashedFrom,
 			&i.HashedAs,
+			&i.Titles,
 			&i.Cell,
 			&i.CellBegan,
 			&i.MovingTo,

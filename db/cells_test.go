@@ -249,10 +249,9 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
-		"00014_inbox_carried.sql", "00015_row_tags.sql", "00016_goals.sql", "00017_told_ranks.sql", "00018_here.sql", "00019_changes.sql",
-		"00020_public_counts.sql", "00021_admin_keys.sql", "00022_accounts.sql", "00023_browsers.sql",
-		"00024_titles.sql", "00025_hashed_later.sql", "00026_history.sql", "00027_hashed_as.sql", "00028_account_languages.sql",
-		"00029_apps_elsewhere.sql", "00030_apps_moving.sql", "functions and views"}, applied)
+		"00014_inbox_carried.sql", "00015_filters.sql", "00016_told_ranks.sql", "00017_here.sql", "00018_changes.sql",
+		"00019_public_counts.sql", "00020_admin_keys.sql", "00021_accounts.sql", "00022_visitors.sql", "00023_titles.sql",
+		"00024_history.sql", "00025_apps_elsewhere.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

@@ -56,14 +56,14 @@ type App struct {
 	Filters bool
 	// Goals, as conditions of filters: event:signup or page:/thanks.
 	Goals []string
-	// Titles of its pages are kept.
-	Titles bool
 	// Until then nothing is counted for the app, or until it is null: its addresses are hashed.
 	HeldUntil *time.Time
 	// Sketches of days before it are of addresses, those from it on of hashes. 0: all are of one kind.
 	HashedFrom int32
 	// The number of the app as which its visitors are hashed, where it was loaded from an export. Null: its own.
 	HashedAs *int32
+	// Titles of its pages are kept.
+	Titles bool
 	// The cell that has the app, and of which this row keeps the name and the rights of accounts. Null: the app is here.
 	Cell *string
 	// When the app in the cell was added, by which it is told from a later one of its name. Null: it was not seen there yet.

@@ -8,11 +8,13 @@ CREATE TABLE accounts (
     name       text,
     folded     text,
     password   text,
+    language   text,
 
     CONSTRAINT accounts_names_are_different UNIQUE (folded),
     CONSTRAINT accounts_name_length         CHECK (char_length(name) BETWEEN 1 AND 100),
     CONSTRAINT accounts_name_is_folded      CHECK ((name IS NULL) = (folded IS NULL)),
-    CONSTRAINT accounts_password_is_hashed  CHECK (password LIKE '$argon2id$%')
+    CONSTRAINT accounts_password_is_hashed  CHECK (password LIKE '$argon2id$%'),
+    CONSTRAINT accounts_language_is_a_tag   CHECK (language ~ '^[a-z]{2,3}(-[A-Za-z]{2,8})?$')
 );
 
 COMMENT ON TABLE  accounts            IS 'People who look at the dashboard, and change what they may.';
@@ -22,6 +24,7 @@ COMMENT ON COLUMN accounts.created_at IS 'When it was made.';
 COMMENT ON COLUMN accounts.name       IS 'What is typed to sign in. Null: whoever follows its link chooses one.';
 COMMENT ON COLUMN accounts.folded     IS 'The name as it is compared: without case, and what looks alike made alike.';
 COMMENT ON COLUMN accounts.password   IS 'argon2id of the password, with the parameters and the salt. Null: it signs in by a proxy''s header, or its link was not followed yet.';
+COMMENT ON COLUMN accounts.language   IS 'In which language it is shown pages, as a tag of BCP 47. Null: in that of the browser.';
 
 CREATE TABLE account_apps (
     account_id integer NOT NULL REFERENCES accounts ON DELETE CASCADE,
