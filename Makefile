@@ -173,20 +173,20 @@ sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (Cycl
 	$(LICENSED) bin/footfall.cdx.json
 
 .PHONY: bench
-bench: build-bench ## every contender on every workload, in one process; the figures in bin/bench.json, too
+bench: build-bench ## every contender on every workload, in one process
 	@scripts/install-deps postgres
-	bin/bench --json bin/bench.json
+	bin/bench
 
 .PHONY: bench-http
-bench-http: build-bench ## those of the service over HTTP; the figures in bin/bench-http.json, too
+bench-http: build-bench ## those of the service over HTTP
 	@scripts/install-deps postgres
-	bin/bench --http --json bin/bench-http.json
+	bin/bench --http
 
 .PHONY: bench-quick
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres
-	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
-	bin/bench --http --quick --workloads returning --old bin/footfall --contenders batched+both,inbox,calls,old
+	bin/bench --quick --workloads burst --contenders naive+filter,baseline,batched+filter,batched+memory,batched+both
+	bin/bench --http --quick --workloads returning --old bin/footfall --contenders batched+both,old
 	rm -rf /tmp/footfall-bench
 	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
 	bin/bench reports --quick --data /tmp/footfall-bench

@@ -37,7 +37,6 @@ type Options struct {
 	Seed        uint64 `default:"1" placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: ${default}."`
 	Quick       bool   `help:"Once, and little of everything: shows that all is counted right, measures little."`
 
-	Command  string       `kong:"-"` // that repeats the benchmark
 	Progress func(string) `kong:"-"` // is called with what is being done; may be nil
 }
 
@@ -66,9 +65,9 @@ func (f *Faults) Service(program string) {
 
 // Spread is a median between the least and the most.
 type Spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
+	Median float64
+	Min    float64
+	Max    float64
 }
 
 // SpreadOf is that of some values; zeros where there are none.

@@ -154,23 +154,6 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	return d, nil
 }
 
-// RowsWritten is how many rows have been written into the tables of a database since it was made.
-// It waits until nobody is connected to it any more: a session need not tell before it ends.
-func (s *Server) RowsWritten(ctx context.Context, address string) (rows int64, err error) {
-	err = WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
-		sessions, err := tables.New(s.admin).Sessions(ctx, nameOf(address))
-		return sessions == 0, err
-	})
-	if err != nil {
-		return 0, err
-	}
-	err = Ask(ctx, address, func(q *tables.Queries) error { rows, err = q.RowsWritten(ctx); return err })
-	return rows, err
-}
-
-// WAL is how many bytes the server has written into its log.
-func (s *Server) WAL(ctx context.Context) (int64, error) { return tables.New(s.admin).WALPosition(ctx) }
-
 // WaitUntil returns when done says so, or fails.
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // a filter of many millions is read for minutes
@@ -202,9 +185,6 @@ const (
 	MetricWaiting     = "footfall_visits_waiting"
 	MetricAsked       = "footfall_existence_queries_total"
 	MetricFilterReady = "footfall_filter_ready"
-	MetricFilterBytes = "footfall_filter_bytes"
-	MetricAccepted    = "footfall_inbox_accepted_total"
-	MetricDrained     = "footfall_inbox_drained_total"
 )
 
 // Start runs a program, and returns when it is ready. The arguments may depend on the addresses it
@@ -230,7 +210,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 		close(p.ended)
 	}()
 	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
-		_, err := Fetch(ctx, p.URL+"/readyz", nil)
+		_, err := Fetch(ctx, p.URL+"/readyz")
 		return err == nil, nil // until it listens there is an error
 	})
 	if err != nil {
@@ -252,17 +232,12 @@ func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	return addrs, nil
 }
 
-// Fetch returns the body of an answer that is well. Where there is JSON to send, it posts that.
-func Fetch(ctx context.Context, address string, send []byte) (string, error) {
-	method := http.MethodGet
-	if send != nil {
-		method = http.MethodPost
-	}
-	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(send))
+// Fetch returns the body of an answer that is well.
+func Fetch(ctx context.Context, address string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return "", fmt.Errorf("bench: %w", err)
 	}
-	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "", fmt.Errorf("bench: %w", err)
@@ -291,7 +266,7 @@ func (p *Process) Shows(metric string, value float64) error {
 
 // Figures are the sums of the process's metrics over their labels.
 func (p *Process) Figures(ctx context.Context) (Figures, error) {
-	text, err := Fetch(ctx, p.Admin+"/metrics", nil)
+	text, err := Fetch(ctx, p.Admin+"/metrics")
 	return readFigures(text), err
 }
 
@@ -311,16 +286,6 @@ func readFigures(text string) Figures {
 		}
 	}
 	return f
-}
-
-// PeakMemory is the most memory that the process ever had, in bytes; 0 where the system does not
-// say.
-func (p *Process) PeakMemory() float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kilobytes float64
-	_, _ = fmt.Sscan(rest, &kilobytes)
-	return kilobytes * 1024
 }
 
 // Stop asks the process to end, and waits until it has; every visit that it took is counted then.

@@ -13,14 +13,13 @@ import (
 
 	"footfall/bench"
 	"footfall/bench/load"
-	"footfall/visit"
 )
 
 // Options of a comparison, as flags.
 type Options struct {
 	bench.Options
-	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched, inbox and calls, and with --old old. Default: all."`
-	Workloads   []string      `enum:"first,mixed,returning,burst" default:"first,mixed,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
+	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched, and with --old old. Default: all."`
+	Workloads   []string      `enum:"first,returning,burst" default:"first,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
 	Rounds      int           `default:"5" quick:"1" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
 	Visits      int           `default:"100000" quick:"10000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
 	Clients     int           `default:"2000" placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: ${default}."`
@@ -71,8 +70,8 @@ type task struct {
 }
 
 // Run lets every contender count every workload once in each round, on a new database each time,
-// and checks the tables (and in this process all answers) afterwards. Only when all has been
-// measured does an error of an exact contender make it fail, with bench.ErrUntrue.
+// and checks the tables afterwards. Only when all has been measured does an error of an exact
+// contender make it fail, with bench.ErrUntrue.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	contenders, err := chosen(o)
 	if err != nil {
@@ -83,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
 	c := &comparison{Options: o, templates: map[string]string{}}
-	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
+	c.report = &Report{HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
 	}
@@ -96,7 +95,7 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	for _, w := range load.Workloads {
 		if slices.Contains(c.Workloads, w.Name) {
 			t := task{About{Name: w.Name, About: w.About}, w.Sequence(c.Seed, visitsOf(c.Options))}
-			tasks, c.report.Loads = append(tasks, t), append(c.report.Loads, t.About)
+			tasks, c.report.Workloads = append(tasks, t), append(c.report.Workloads, t.About)
 		}
 	}
 	for _, one := range contenders {
@@ -162,35 +161,18 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	if c.HTTP {
 		visit = c.visitProcess
 	}
-	judge, err := visit(ctx, of, t, address, &r)
+	m, asked, sent, err := visit(ctx, of, t, address)
 	if err != nil {
 		return r, err
 	}
-	rows, err1 := c.server.RowsWritten(ctx, address)
-	stored, err2 := of.read(ctx, address)
-	if err := errors.Join(err1, err2); err != nil {
+	stored, err := of.read(ctx, address)
+	if err != nil {
 		return r, fmt.Errorf("read what was counted: %w", err)
 	}
-	counted := float64(max(stored.sums[load.Site].Hot, 1))
-	r.Written, r.Asked, r.WAL = float64(rows)/counted, r.Asked/counted, r.WAL/counted
-	r.Errors = judge(stored)
-	return r, nil
-}
-
-// measured sets what f measures, and what the server writes into its log meanwhile.
-func (r *Turn) measured(ctx context.Context, server *bench.Server, f func() (load.Measure, bench.Figures, error)) error {
-	before, err := server.WAL(ctx)
-	if err != nil {
-		return err
-	}
-	m, figures, err := f()
-	if err != nil {
-		return err
-	}
-	after, err := server.WAL(ctx)
-	r.Visits, r.PerSecond, r.P50Ms, r.P99Ms = m.Requests, m.PerSecond, m.P50Ms, m.P99Ms
-	r.WAL, r.Asked = float64(after-before), figures[bench.MetricAsked]
-	return err
+	return Turn{
+		Visits: m.Requests, PerSecond: m.PerSecond, P50Ms: m.P50Ms, P99Ms: m.P99Ms,
+		Asked: asked / float64(max(stored.sums[load.Site].Hot, 1)), Errors: judge(sent, stored),
+	}, nil
 }
 
 // standing is what a contender's tables hold after a run.
@@ -212,34 +194,9 @@ func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// judge compares what was answered and what the tables hold with the truth.
-func judge(sequence []load.Arrival, answers []visit.Answer, s standing) Errors {
-	v := compared(load.Truth(sequence), s)
-	for n, a := range sequence {
-		visitor := load.Address(int(a.Visitor))
-		for _, rank := range [][2]int64{
-			{answers[n].Site.Rank, s.ranks[load.Site][visitor]}, {answers[n].Page.Rank, s.ranks[load.PageURI(int(a.Page))][visitor]},
-		} {
-			if rank[0] < 1 || rank[0] != rank[1] {
-				v.Ranks++
-			}
-		}
-	}
-	return v
-}
-
-// judgeSent compares what the tables hold with the truth of all visits that were answered. With which
-// numbers is not known.
-func judgeSent(sent []load.Arrival, s standing) Errors {
-	v := compared(load.Truth(sent), s)
-	for uri, got := range s.sums { // ranks that nobody has
-		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
-	}
-	return v
-}
-
-// compared compares sums and ranks with the truth.
-func compared(truth map[string]load.Sums, s standing) Errors {
+// judge compares what the tables hold with the truth of all visits that were answered.
+func judge(sent []load.Arrival, s standing) Errors {
+	truth := load.Truth(sent)
 	var off load.Sums
 	for uri, want := range truth {
 		off = off.Plus(want.Beyond(s.sums[uri]))
@@ -248,6 +205,9 @@ func compared(truth map[string]load.Sums, s standing) Errors {
 		off = off.Plus(got.Beyond(truth[uri]))
 	}
 	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
+	for uri, got := range s.sums { // ranks that nobody has
+		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
+	}
 	for uri, ranks := range s.ranks { // each must be in 1..uv, and no other row's
 		taken := make(map[int64]bool, len(ranks))
 		for _, rank := range ranks {

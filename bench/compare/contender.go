@@ -18,8 +18,8 @@ type contender struct {
 	About
 	literal bool // counts one visit a transaction, on tables of its own, and gets fewer visits
 
-	// open begins to count in a database, in this process; nil: the contender is compared over HTTP
-	// alone. What it returns must be closed; then read returns what the tables hold.
+	// open begins to count in a database, in this process. What it returns must be closed; then read
+	// returns what the tables hold.
 	open func(ctx context.Context, address string) (counting, error)
 	read func(ctx context.Context, address string) (standing, error)
 
@@ -30,12 +30,11 @@ type contender struct {
 
 // The contenders that others are compared with, and that are looked for by their names.
 const (
-	naive   = "naive"
-	batched = "batched"
-	both    = "batched+both"
-	old     = "old"
-	inbox   = "inbox"
-	calls   = "calls"
+	naive    = "naive"
+	baseline = "baseline"
+	batched  = "batched"
+	both     = "batched+both"
+	old      = "old"
 )
 
 // What the helpers of `footfall serve` may take by default.
@@ -52,15 +51,12 @@ var contenders = []contender{
 	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet",
 		literal.Naive),
 	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter),
-	literally("believed", "one visit a transaction, and what the filter seems to know counts as known: loses new visitors", literal.Believed),
-	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
+	literally(baseline, "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
 		literal.Baseline),
 	service(batched, "Footfall without helpers: visits that wait are counted in one transaction", false, 0),
 	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
 	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
-	likeBoth(inbox, "both, and every visit is accepted to be counted later (answer=later)", "--overload", "later"),
-	likeBoth(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls"),
 }
 
 // literally is a contender that counts one visit a transaction.
@@ -92,19 +88,11 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// likeBoth is the service with all helpers, over HTTP alone. The last of flags that are given twice
-// holds.
-func likeBoth(name, about string, flags ...string) contender {
-	c := service(name, about, true, memoryBytes)
-	c.open, c.arguments = nil, append(c.arguments, flags...)
-	return c
-}
-
 // chosen are the contenders that the options name: where they name none, all that can do what is
 // asked for.
 func chosen(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
-		return o.HTTP && c.arguments == nil || !o.HTTP && c.open == nil
+		return o.HTTP && c.literal
 	})
 	if o.Old != "" {
 		can = append(

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -25,49 +24,36 @@ import (
 )
 
 // visitHere opens the contender in this process, sends it the visits, as many at once as there are
-// clients, and closes it. It returns what judges the tables then.
-func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string, r *Turn) (func(standing) Errors, error) {
+// clients, and closes it. It returns how many keys were asked for, and the visits.
+func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string) (load.Measure, float64, []load.Arrival, error) {
 	sequence := t.sequence
 	if of.literal { // which is slower by a factor of ten and more
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
-	// Made before the memory is looked at: they are not the contender's.
-	requests, answers, waits := make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)),
-		make([]time.Duration, len(sequence))
-	for n, a := range sequence {
-		requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
-	}
-	empty := bench.LiveHeap()
 	open, err := of.open(ctx, address)
 	if err != nil {
-		return nil, err
+		return load.Measure{}, 0, nil, err
 	}
-	defer open.Close() // and with it the sessions, which only then say what they have written
-	return func(s standing) Errors { return judge(sequence, answers, s) },
-		r.measured(ctx, c.server, func() (m load.Measure, f bench.Figures, err error) {
-			began := time.Now()
-			err = load.Together(ctx, c.Clients, len(requests), func(ctx context.Context) func(int) error {
-				return func(n int) (err error) {
-					sent := time.Now()
-					if answers[n], err = open.Visit(ctx, requests[n]); err != nil {
-						return fmt.Errorf("visit %d: %w", n, err)
-					}
-					waits[n] = time.Since(sent)
-					return nil
-				}
-			})
-			if err != nil {
-				return m, f, err
+	defer open.Close()
+	waits, began := make([]time.Duration, len(sequence)), time.Now()
+	err = load.Together(ctx, c.Clients, len(sequence), func(ctx context.Context) func(int) error {
+		return func(n int) error {
+			r := counter.Request{App: load.App, URI: "http://" + load.PageURI(int(sequence[n].Page)),
+				IP: load.Address(int(sequence[n].Visitor)).String()}
+			sent := time.Now()
+			if _, err := open.Visit(ctx, r); err != nil {
+				return fmt.Errorf("visit %d: %w", n, err)
 			}
-			took := time.Since(began)
-			f, err = open.Figures()
-			r.Memory = float64(max(0, bench.LiveHeap()-empty))
-			runtime.KeepAlive(requests)
-			if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
-				r.Memory += f[bench.MetricFilterBytes]
-			}
-			return load.MeasureOf(waits, took), f, err
-		})
+			waits[n] = time.Since(sent)
+			return nil
+		}
+	})
+	took := time.Since(began)
+	if err != nil {
+		return load.Measure{}, 0, nil, err
+	}
+	f, err := open.Figures()
+	return load.MeasureOf(waits, took), f[bench.MetricAsked], sequence, err
 }
 
 // counting is a contender that counts in this process.

@@ -5,8 +5,7 @@
 // Each way is written as leanly as it allows: the page and the site share every statement. Baseline
 // is exact. The naive ways are wrong under concurrency: two first visits of one visitor at once
 // both find nobody, and both raise uv and pv. One of the two ranks then belongs to nobody, for
-// ever. Believed is wrong besides about every new visitor whom the filter takes for a known one:
-// they are lost.
+// ever.
 package literal
 
 import (
@@ -33,7 +32,6 @@ var schema string
 // Way is how a Store counts a visit.
 type Way struct {
 	filterError float64 // of a Bloom filter of all keys; 0: there is none
-	believed    bool    // the filter alone says who is new
 	conflicts   bool    // the conflicts of inserts say who is not
 }
 
@@ -43,10 +41,6 @@ var (
 	Naive = Way{}
 	// NaiveFilter is Naive, but what a Bloom filter calls surely new is not looked up.
 	NaiveFilter = Way{filterError: 0.001}
-	// Believed asks the filter alone who is new, and adds to it in the same moment. It looks up no
-	// more than the rank of those who are known, to be answered; whoever is taken for known has
-	// none. It is wrong so often that few visits show what is lost.
-	Believed = Way{filterError: 0.01, believed: true}
 	// Baseline inserts, and sees from the conflicts what was there. It sends its transaction in one
 	// round trip.
 	Baseline = Way{conflicts: true}
@@ -107,11 +101,7 @@ func (s *Store) Close() { s.pool.Close() }
 // Figures are what the visits took, by the names of the service's metrics. The conflict of an insert
 // with a row that is there is an existence query, an insert of a new key is not.
 func (s *Store) Figures() (bench.Figures, error) {
-	f := bench.Figures{bench.MetricAsked: float64(s.asked.Load()), bench.MetricFilterBytes: 0}
-	if s.known != nil {
-		f[bench.MetricFilterBytes] = float64(s.known.Stats().Bytes)
-	}
-	return f, nil
+	return bench.Figures{bench.MetricAsked: float64(s.asked.Load())}, nil
 }
 
 // Visit counts one visit to a page and its site.
@@ -206,7 +196,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 		s.asked.Add(int64(len(newcomers.Uris)) - added) // conflicts
 		return err
 	})
-	if err == nil && s.known != nil && !s.way.believed {
+	if err == nil && s.known != nil {
 		for _, uri := range v.uris { // not before: a visit that is taken back must stay unknown
 			s.known.Add(v.key(0, uri))
 			s.known.Add(v.key(v.day, uri))
@@ -215,38 +205,24 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 	return err
 }
 
-// find asks the tables about all keys, or about those that the filter is not sure to be new. Where
-// the filter is believed, it is asked alone, and the tables for the ranks of those whom it knows,
-// which decides nothing.
+// find asks the tables about all keys, or about those that the filter is not sure to be new.
 func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
-	found, believed := map[string]state{}, s.way.believed
+	found := map[string]state{}
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
 	for _, uri := range v.uris {
-		is := state{known: true, today: true}
-		switch {
-		case believed:
-			is = state{known: !s.known.Add(v.key(0, uri)), today: !s.known.Add(v.key(v.day, uri))}
-		case s.known != nil:
-			is = state{known: s.known.Has(v.key(0, uri)), today: s.known.Has(v.key(v.day, uri))}
-		}
-		found[uri] = is
-		ask.Visitors, ask.Days = append(ask.Visitors, is.known), append(ask.Days, is.today && !believed)
-		asked += numberOf(is.known) + numberOf(is.today && !believed)
+		known := s.known == nil || s.known.Has(v.key(0, uri))
+		today := s.known == nil || s.known.Has(v.key(v.day, uri))
+		ask.Visitors, ask.Days = append(ask.Visitors, known), append(ask.Days, today)
+		asked += numberOf(known) + numberOf(today)
 	}
 	if asked == 0 {
 		return found, nil
 	}
 	rows, err := q.KeysFind(ctx, ask)
 	for _, row := range rows {
-		is := state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
-		if believed {
-			is.known, is.today = found[row.Uri].known, found[row.Uri].today
-		}
-		found[row.Uri] = is
+		found[row.Uri] = state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
 	}
-	if !believed {
-		s.asked.Add(asked)
-	}
+	s.asked.Add(asked)
 	return found, err
 }
 

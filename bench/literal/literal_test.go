@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const today, tomorrow = 20190629, 20190630
 
-var ways = map[string]Way{"naive": Naive, "naive+filter": NaiveFilter, "believed": Believed, "baseline": Baseline}
+var ways = map[string]Way{"naive": Naive, "naive+filter": NaiveFilter, "baseline": Baseline}
 
 func open(t *testing.T, way Way) *Store {
 	t.Helper()
@@ -116,19 +116,6 @@ func TestFilterChangesNoAnswer(t *testing.T) {
 	}
 	if filtered.asked.Load() >= plain.asked.Load() {
 		t.Errorf("%d keys looked up with the filter, %d without", filtered.asked.Load(), plain.asked.Load())
-	}
-}
-
-// Whom the filter takes for known is in no sum but hot, and has no rank.
-func TestBelievedLosesVisitors(t *testing.T) {
-	t.Parallel()
-	s := open(t, Believed)
-	lost := one{visitor: netip.MustParseAddr(address(1)), day: today}
-	s.known.Add(lost.key(0, "hhui.top")) // as a false positive has it
-	got, err := s.Visit(t.Context(), asks("/home", address(1)))
-	want := visit.Answer{Site: visit.Counts{PV: 1, UV: 0, Rank: 0, Hot: 1}, Page: visit.Counts{PV: 1, UV: 1, Rank: 1, Hot: 1}}
-	if err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"footfall/bench"
 	"footfall/pause"
 )
 
@@ -136,7 +135,7 @@ func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, con
 	}
 	took := time.Since(began)
 	if took < d {
-		return Measure{}, nil, usedUp(len(sequence))
+		return Measure{}, nil, fmt.Errorf("the %d visits that were prepared are used up before the time is", len(sequence))
 	}
 	var sent []Arrival
 	var waits []time.Duration
@@ -154,47 +153,13 @@ type End struct {
 	Headers string // lines of them
 }
 
-// callVisits is how many visits one call has.
-const callVisits = 1000
-
-// Calls sends the visits of a sequence in calls of many each, one after the other, for as long as
-// d. Times are those of calls. It returns the visits that were sent.
-func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration) (Measure, []Arrival, error) {
-	var bodies [][]byte // made before
-	for call := range slices.Chunk(sequence, callVisits) {
-		body := []byte{'['}
-		for _, a := range call {
-			body = fmt.Appendf(body, `{"uri":"http://%s","ip":"%s"},`, PageURI(int(a.Page)), Address(int(a.Visitor)))
-		}
-		body[len(body)-1] = ']'
-		bodies = append(bodies, body)
-	}
-	var took []time.Duration
-	began := time.Now()
-	for n := 0; time.Since(began) < d; n++ {
-		if n == len(bodies) {
-			return Measure{}, nil, usedUp(len(sequence))
-		}
-		sent := time.Now()
-		// The tables say afterwards whether all of its visits were counted.
-		if _, err := bench.Fetch(ctx, url+"/visits?app="+App, bodies[n]); err != nil {
-			return Measure{}, nil, err
-		}
-		took = append(took, time.Since(sent))
-	}
-	visits := sequence[:min(len(took)*callVisits, len(sequence))]
-	m := MeasureOf(took, time.Since(began))
-	m.Requests, m.PerSecond = len(visits), m.PerSecond*float64(len(visits))/float64(m.Requests)
-	return m, visits, nil
-}
-
 // Measure is how quickly requests were answered.
 type Measure struct {
-	Requests  int     `json:"requests"`
-	PerSecond float64 `json:"perSecond,omitempty"`
-	P50Ms     float64 `json:"p50Ms"`
-	P99Ms     float64 `json:"p99Ms"`
-	MaxMs     float64 `json:"maxMs,omitempty"`
+	Requests  int
+	PerSecond float64
+	P50Ms     float64
+	P99Ms     float64
+	MaxMs     float64
 }
 
 // MeasureOf sums up requests that took so long together; it sorts how long their answers took.
@@ -211,8 +176,4 @@ func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 		m.PerSecond = float64(len(waits)) / took.Seconds()
 	}
 	return m
-}
-
-func usedUp(visits int) error {
-	return fmt.Errorf("the %d visits that were prepared are used up before the time is", visits)
 }

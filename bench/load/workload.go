@@ -43,8 +43,7 @@ func (w Workload) Sequence(seed uint64, visits int) []Arrival {
 const (
 	pageSkew = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
 
-	mixedNew     = 0.14 // share of the visits by visitors who never came to the site; half are the first to their page then
-	returningNew = 0.05
+	returningNew = 0.05 // share of the visits by visitors who never came before
 	burstVisits  = 20   // of each visitor, about
 	burstCrowd   = 2000 // visitors who are there at a time: as many as clients
 )
@@ -52,8 +51,6 @@ const (
 // Workloads in the order of the tables.
 var Workloads = []Workload{
 	{"first", "every visit is by a new visitor, to one of 1,000 pages of a site (zipf)", first},
-	{"mixed", "1,000 pages and visitors of whom few come often and most seldom (zipf): about half of the visits are a visitor's first to " +
-		"that page", mixed},
 	{"returning", "95 % are by visitors who come again to their page, about 20 times each, 5 % by new ones", returning},
 	{"burst", "a flash sale: one page, and a crowd of 2,000 at a time, each of whom refreshes it about 20 times and leaves", burst},
 }
@@ -64,20 +61,6 @@ func first(random *rand.Rand) func([]Arrival) Arrival {
 	return func([]Arrival) Arrival {
 		visitor++
 		return Arrival{Page: int32(page.Uint64()), Visitor: visitor} //nolint:gosec // below Pages
-	}
-}
-
-// mixed lets the visitor of any earlier visit come again: who came often comes more often still,
-// which makes the visits by visitor follow Zipf's law, and keeps the share of first visits the same
-// however long the sequence.
-func mixed(random *rand.Rand) func([]Arrival) Arrival {
-	stranger := first(random)
-	return func(before []Arrival) Arrival {
-		a := stranger(before)
-		if len(before) > 0 && random.Float64() >= mixedNew {
-			a.Visitor = before[random.IntN(len(before))].Visitor
-		}
-		return a
 	}
 }
 

@@ -21,7 +21,7 @@ func workloadNamed(t *testing.T, name string) Workload {
 func TestWorkloadsShareOfFirstVisits(t *testing.T) {
 	t.Parallel()
 	shares := map[string]struct{ least, most float64 }{
-		"first": {1, 1}, "mixed": {0.4, 0.6}, "returning": {0.045, 0.06}, "burst": {0.04, 0.06},
+		"first": {1, 1}, "returning": {0.045, 0.06}, "burst": {0.04, 0.06},
 	}
 	require.Len(t, Workloads, len(shares))
 	for _, w := range Workloads {
@@ -67,7 +67,7 @@ func TestBurst(t *testing.T) {
 
 func TestPagesOfWorkloads(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"first", "mixed", "returning"} {
+	for _, name := range []string{"first", "returning"} {
 		visited := map[int32]int{}
 		for _, a := range workloadNamed(t, name).Sequence(1, 100_000) {
 			visited[a.Page]++

@@ -1,5 +1,5 @@
-// Package reports measures how long reports and dashboards take while visits are counted, how visits
-// fare beside them and beside verify, and how many are counted at most.
+// Package reports measures how long reports and dashboards take while visits are counted, and how
+// visits fare beside them.
 package reports
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,7 @@ import (
 type Options struct {
 	bench.Options
 	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, with what bench generate made there. Either this or --database-url must be given; visits are added there."`
-	Parts []string `enum:"answers,dashboards,verify,rates" default:"answers,dashboards,verify,rates" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), rates (how many visits a second are counted at most, and what the database takes). Default: all."`
+	Parts []string `enum:"answers,dashboards" default:"answers,dashboards" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open). Default: all."`
 	Rate  int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
 	Runs  int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
 }
@@ -40,18 +39,16 @@ func (o Options) Check() (f bench.Faults) {
 
 // Report is what Run measured.
 type Report struct {
-	Machine string   `json:"machine"`
-	Command string   `json:"command"` // that repeats it
-	Rate    int      `json:"rate"`    // visits a second that were to be counted meanwhile
-	Notes   []string `json:"notes"`
-	Rows    []Row    `json:"rows"`
-	Wrong   []string `json:"wrong,omitempty"` // what makes the command fail
+	Machine string
+	Rate    int // visits a second that were to be counted meanwhile
+	Notes   []string
+	Rows    []Row
 }
 
 // Row is how long some answers took. Those of visits are from when they were due; none was refused,
 // which would have been an error.
 type Row struct {
-	What string `json:"what"`
+	What string
 	load.Measure
 }
 
@@ -68,31 +65,25 @@ type asking struct {
 	report       *Report
 }
 
-// Run measures reading on tables that package generate filled. An error that wraps bench.ErrUntrue
-// comes with a report.
+// Run measures reading on tables that package generate filled.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	r := &asking{Options: o, address: server.URL, report: &Report{Machine: server.Machine, Command: o.Command, Rate: o.Rate}}
+	r := &asking{Options: o, address: server.URL, report: &Report{Machine: server.Machine, Rate: o.Rate}}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	measures := map[string]func(context.Context) error{
-		"answers": r.measureAnswers, "dashboards": r.measureDashboards, "verify": r.measureVerify, "rates": r.measureRates,
-	}
-	for _, part := range []string{"answers", "dashboards", "verify", "rates"} {
-		if !slices.Contains(o.Parts, part) {
-			continue
-		}
+	measures := map[string]func(context.Context) error{"answers": r.measureAnswers, "dashboards": r.measureDashboards}
+	for _, part := range slices.Compact(slices.Sorted(slices.Values(o.Parts))) {
 		r.Doing("measuring %s", part)
 		if err := measures[part](ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", part, err)
 		}
 	}
-	return r.report, bench.Untrue(r.report.Wrong)
+	return r.report, nil
 }
 
 // prepare closes the days that are over, as the service does each night. It refuses tables of several
@@ -129,50 +120,7 @@ func (r *asking) prepare(ctx context.Context) error {
 // beside runs f on a service of its own while visits come at a steady rate, and reports how those
 // fared that came meanwhile. Half of them are by those who know the page, a quarter by those who know
 // another one, and a quarter by new visitors.
-func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) error {
-	return r.serving(ctx, func(p *bench.Process) error {
-		s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
-			// hardly any waits for another
-			Request: func(n int) []byte {
-				v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
-				ip := v.Ip.String()
-				switch rand.IntN(4) {
-				case 0:
-					ip = r.came[rand.IntN(len(r.came))].Ip.String()
-				case 1:
-					ip = load.Address(int(rand.Int32())).String()
-				}
-				return r.visit(p, ip, v.Uri, n)
-			}}
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
-		go func() { sent <- s.Send(ctx) }()
-		err := pause.For(ctx, warmUp)
-		began := time.Now()
-		if err == nil {
-			err = f(p)
-		}
-		took := time.Since(began)
-		cancel(errEnough)
-		if failed := <-sent; !errors.Is(failed, errEnough) {
-			return errors.Join(failed, err)
-		}
-		waits := slices.DeleteFunc(s.Waits[r.Rate*int(warmUp.Seconds()):], func(w time.Duration) bool { return w == 0 })
-		r.report.Rows = append(r.report.Rows, Row{"visits beside " + what, load.MeasureOf(waits, took)})
-		return err
-	})
-}
-
-const (
-	longestLoad = 30 * time.Minute // bounds a steady load
-	warmUp      = time.Second      // of visits, before they and what is asked beside them are measured
-)
-
-var errEnough = errors.New("enough")
-
-// serving runs f on a service in a process of its own.
-func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (err error) {
+func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
 	})
@@ -183,13 +131,45 @@ func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (e
 	if err := p.Shows(bench.MetricFilterReady, 1); err != nil {
 		return err
 	}
-	return f(p)
+	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
+		// hardly any waits for another
+		Request: func(n int) []byte {
+			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
+			ip := v.Ip.String()
+			switch rand.IntN(4) {
+			case 0:
+				ip = r.came[rand.IntN(len(r.came))].Ip.String()
+			case 1:
+				ip = load.Address(int(rand.Int32())).String()
+			}
+			query := fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100) // one of a hundred pages led to it
+			return load.VisitRequest(p.URL, r.app, v.Uri, query, "")
+		}}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
+	go func() { sent <- s.Send(ctx) }()
+	err = pause.For(ctx, warmUp)
+	began := time.Now()
+	if err == nil {
+		err = f(p)
+	}
+	took := time.Since(began)
+	cancel(errEnough)
+	if failed := <-sent; !errors.Is(failed, errEnough) {
+		return errors.Join(failed, err)
+	}
+	waits := slices.DeleteFunc(s.Waits[r.Rate*int(warmUp.Seconds()):], func(w time.Duration) bool { return w == 0 })
+	r.report.Rows = append(r.report.Rows, Row{"visits beside " + what, load.MeasureOf(waits, took)})
+	return err
 }
 
-// visit is the request of a visit, which one of a hundred pages led to.
-func (r *asking) visit(p *bench.Process, ip, uri string, n int) []byte {
-	return load.VisitRequest(p.URL, r.app, uri, fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100), "")
-}
+const (
+	longestLoad = 30 * time.Minute // bounds a steady load
+	warmUp      = time.Second      // of visits, before they and what is asked beside them are measured
+)
+
+var errEnough = errors.New("enough")
 
 // questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
 // braces: a page as often as it is visited, a visitor of it, its site, or any site.
@@ -229,7 +209,7 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 				drawn := strings.NewReplacer("{app}", r.app, "{any}", r.sites[random.IntN(len(r.sites))], "{page}", came.Uri,
 					"{site}", site, "{path}", path, "{visitor}", came.Ip.String()).Replace(q)
 				began := time.Now()
-				if _, err := bench.Fetch(ctx, p.URL+drawn, nil); err != nil {
+				if _, err := bench.Fetch(ctx, p.URL+drawn); err != nil {
 					return fmt.Errorf("%s: %w", q, err)
 				}
 				took[i] = append(took[i], time.Since(began))
@@ -241,48 +221,6 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 		r.report.Rows = append(r.report.Rows, Row{q, load.MeasureOf(took[i], 0)})
 	}
 	return err
-}
-
-// measureVerify proves all numbers beside visits.
-func (r *asking) measureVerify(ctx context.Context) error {
-	return r.beside(ctx, "verify", func(*bench.Process) error {
-		began := time.Now()
-		out, err := exec.CommandContext(ctx, r.Footfall, "verify", "--database-url",
-			r.address).CombinedOutput() //nolint:gosec // the program that is measured
-		if err != nil {
-			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("verify: %s: %s", err.Error(), out))
-		}
-		r.report.note("all was verified in %.0f s", time.Since(began).Seconds())
-		return ctx.Err()
-	})
-}
-
-// measureRates counts visits as fast as they are answered: by new visitors, and by the same once
-// more. It tells what the database took before.
-func (r *asking) measureRates(ctx context.Context) error {
-	err := bench.Ask(ctx, r.address, func(q *tables.Queries) error {
-		size, err := q.DatabaseBytes(ctx)
-		r.report.note("the whole database takes %s bytes", bench.Grouped(float64(size)))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return r.serving(ctx, func(p *bench.Process) error {
-		first, visits := rand.Int32(), 500*r.Runs
-		for _, who := range []string{"new visitors", "the same once more"} {
-			s := &load.Clients{URL: p.URL, Requests: visits, Connections: 64, Request: func(n int) []byte {
-				page := r.came[n*7919%len(r.came)] // as often as it is visited
-				return r.visit(p, load.Address(int(first)+n).String(), page.Uri, n)
-			}}
-			began := time.Now()
-			if err := s.Send(ctx); err != nil {
-				return err
-			}
-			r.report.note("%s visits a second by %s", bench.Grouped(float64(visits)/time.Since(began).Seconds()), who)
-		}
-		return nil
-	})
 }
 
 const (
@@ -308,7 +246,7 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil &&
 						pause.For(until, rest) == nil; rest = refreshAfter {
 						began := time.Now()
-						_, errs[i] = bench.Fetch(ctx, page, nil) // to its end
+						_, errs[i] = bench.Fetch(ctx, page) // to its end
 						took[i] = append(took[i], time.Since(began))
 					}
 				})
@@ -328,5 +266,5 @@ func (r *Report) Print(w io.Writer) {
 		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms),
 			bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
 	}
-	fmt.Fprintf(w, "\n%s\nRepeat it: %s\n", t, r.Command)
+	fmt.Fprintf(w, "\n%s", t)
 }

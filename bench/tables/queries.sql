@@ -54,20 +54,3 @@ JOIN pages AS p ON p.id = c.page_id;
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
 JOIN pages AS p ON p.id = v.page_id;
-
--- name: WALPosition :one
--- How many bytes of WAL the server has ever made.
-SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'::pg_lsn)::bigint AS bytes;
-
--- name: Sessions :one
--- How many clients are connected to a database.
-SELECT count(*)
-FROM pg_catalog.pg_stat_activity
-WHERE datname = @database::text
-  AND backend_type = 'client backend';
-
--- name: RowsWritten :one
--- How many rows have been inserted and updated in the tables of this database, catalogs apart. A
--- session that is still connected may not have told all of its own yet.
-SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
-FROM pg_catalog.pg_stat_user_tables;

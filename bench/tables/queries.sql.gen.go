@@ -59,20 +59,6 @@ func (q *Queries) CountersByURI(ctx context.Context) ([]CountersByURIRow, error)
 	return items, nil
 }
 
-const rowsWritten = `-- name: RowsWritten :one
-SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
-FROM pg_catalog.pg_stat_user_tables
-`
-
-// How many rows have been inserted and updated in the tables of this database, catalogs apart. A
-// session that is still connected may not have told all of its own yet.
-func (q *Queries) RowsWritten(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, rowsWritten)
-	var rows int64
-	err := row.Scan(&rows)
-	return rows, err
-}
-
 const serverVersion = `-- name: ServerVersion :one
 SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
@@ -91,21 +77,6 @@ func (q *Queries) ServerVersion(ctx context.Context) (ServerVersionRow, error) {
 	var i ServerVersionRow
 	err := row.Scan(&i.Version, &i.Fsync, &i.SynchronousCommit)
 	return i, err
-}
-
-const sessions = `-- name: Sessions :one
-SELECT count(*)
-FROM pg_catalog.pg_stat_activity
-WHERE datname = $1::text
-  AND backend_type = 'client backend'
-`
-
-// How many clients are connected to a database.
-func (q *Queries) Sessions(ctx context.Context, database string) (int64, error) {
-	row := q.db.QueryRow(ctx, sessions, database)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
 }
 
 const targetsAmiss = `-- name: TargetsAmiss :one
@@ -199,16 +170,4 @@ func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error)
 		return nil, err
 	}
 	return items, nil
-}
-
-const wALPosition = `-- name: WALPosition :one
-SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'::pg_lsn)::bigint AS bytes
-`
-
-// How many bytes of WAL the server has ever made.
-func (q *Queries) WALPosition(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, wALPosition)
-	var bytes int64
-	err := row.Scan(&bytes)
-	return bytes, err
 }

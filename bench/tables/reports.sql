@@ -25,7 +25,3 @@ FROM pages AS s
 JOIN apps AS a ON a.id = s.app_id AND a.name = @app
 WHERE s.site_id IS NULL
 ORDER BY s.id;
-
--- name: DatabaseBytes :one
--- What all tables take.
-SELECT pg_database_size(current_database())::bigint AS bytes;

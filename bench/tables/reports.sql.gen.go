@@ -37,18 +37,6 @@ func (q *Queries) AppsThatCounted(ctx context.Context) ([]string, error) {
 	return items, nil
 }
 
-const databaseBytes = `-- name: DatabaseBytes :one
-SELECT pg_database_size(current_database())::bigint AS bytes
-`
-
-// What all tables take.
-func (q *Queries) DatabaseBytes(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, databaseBytes)
-	var bytes int64
-	err := row.Scan(&bytes)
-	return bytes, err
-}
-
 const sitesOfApp = `-- name: SitesOfApp :many
 SELECT s.uri
 FROM pages AS s

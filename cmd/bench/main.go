@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	_ "time/tzdata" // apps have time zones
 
@@ -33,8 +30,8 @@ import (
 type commandLine struct {
 	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
 	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
-	Reports    reportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how reports, dashboards and verify fare beside visits."`
-	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, buckets, HyperLogLog."`
+	Reports    reportsCmd    `cmd:"" help:"Measure reading: how long reports and dashboards take beside visits, and visits beside them."`
+	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap."`
 }
 
 // command is what kong finds in the command line. A method Check may tell all that is wrong with
@@ -44,10 +41,7 @@ type command interface {
 }
 
 // program is what a command runs with.
-type program struct {
-	command        string // as it was typed
-	stdout, stderr io.Writer
-}
+type program struct{ stdout, stderr io.Writer }
 
 const exitWell, exitFailed, exitUsage = 0, 1, 2
 
@@ -57,12 +51,9 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// address is a URL, which may hold a password.
-var address = regexp.MustCompile(`\w+://\S*`)
-
 // run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{strings.TrimSpace("bin/bench " + address.ReplaceAllString(strings.Join(args, " "), "…")), stdout, stderr}
+	p := &program{stdout, stderr}
 	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
@@ -107,61 +98,40 @@ func (p *program) complain(code int, faults ...error) int {
 	return code
 }
 
-// with adds what the program knows to options.
-func (p *program) with(o bench.Options) bench.Options {
-	o.Command, o.Progress = p.command, func(line string) { fmt.Fprintln(p.stderr, line) }
-	return o
-}
-
-// output is where the figures go besides.
-type output struct {
-	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
-}
+func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
 // publish shows a report that is complete, and fails as the benchmark did: where it was that what
 // was counted is not true, after that.
-func (f output) publish(p *program, report interface{ Print(io.Writer) }, err error) error {
-	if err != nil && !errors.Is(err, bench.ErrUntrue) {
-		return err
+func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
+	if err == nil || errors.Is(err, bench.ErrUntrue) {
+		report.Print(p.stdout)
 	}
-	report.Print(p.stdout)
-	if f.JSON == "" {
-		return err
-	}
-	text, failed := json.MarshalIndent(report, "", "  ")
-	return errors.Join(failed, os.WriteFile(f.JSON, text, 0o644), err) //nolint:gosec // figures, for everybody
+	return err
 }
 
-type compareCmd struct {
-	compare.Options
-	output
-}
+type compareCmd struct{ compare.Options }
 
 func (c *compareCmd) run(ctx context.Context, p *program) error {
-	c.Options.Options = p.with(c.Options.Options)
+	c.Progress = p.progress
 	report, err := compare.Run(ctx, c.Options)
-	return c.publish(p, report, err)
+	return p.publish(report, err)
 }
 
-type reportsCmd struct {
-	reports.Options
-	output
-}
+type reportsCmd struct{ reports.Options }
 
 func (c *reportsCmd) run(ctx context.Context, p *program) error {
-	c.Options.Options = p.with(c.Options.Options)
+	c.Progress = p.progress
 	report, err := reports.Run(ctx, c.Options)
-	return c.publish(p, report, err)
+	return p.publish(report, err)
 }
 
 type structuresCmd struct {
-	output
 	Keys int `default:"10000000" range:"1000..100000000" help:"Keys to add, from ip_0 on. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
 
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
-	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}).Doing)
-	return c.publish(p, report, err)
+	report, err := structures.Run(ctx, c.Keys, bench.Options{Progress: p.progress}.Doing)
+	return p.publish(report, err)
 }
 
 type generateCmd struct {
@@ -191,7 +161,7 @@ func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if err := generate.Run(ctx, p.with(bench.Options{DatabaseURL: server.URL}), c.Set); err != nil {
+	if err := generate.Run(ctx, bench.Options{DatabaseURL: server.URL, Progress: p.progress}, c.Set); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stdout, c.Completed())
