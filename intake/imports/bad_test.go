@@ -90,7 +90,7 @@ func TestBadFiles(t *testing.T) {
 	require.Equal(t, "this user may not read it", openProblem(&fs.PathError{Err: fs.ErrPermission}))
 	require.Empty(t, d.numbers(), "nothing counts where a file is wrong")
 
-	clean := newDesk(t)
+	clean := d.of(t, "other")
 	clean.imported(clean.file("good.log", log))
 	for i, packed := range [][]byte{packGzip(t, log), packZstd(t, log)} {
 		s, err := d.run(d.options(d.file(fmt.Sprintf("cut%d", i), packed[:len(packed)/2])))
@@ -177,7 +177,7 @@ func TestFollow(t *testing.T) {
 	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40),
 		logOf(10, firstTime.AddDate(0, 0, 3), 30),
 		logOf(11, firstTime.AddDate(0, 0, 4), 20)}
-	clean := newDesk(t)
+	clean := d.of(t, "other")
 	clean.imported(clean.file("all", bytes.Join(parts, nil)))
 	path := d.file("access.log", parts[0][:len(parts[0])/2])
 	o := d.options(path + "*")

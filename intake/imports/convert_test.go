@@ -82,9 +82,8 @@ func TestLogsOf010(t *testing.T) {
 // not.
 func TestOldLogsAreHashedByWhoHasTheKey(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, folder: t.TempDir()}
 	secret, hashed := app.Secret("thirty-two bytes that are secret"), app.ByHash
-	d.url = madeWith(t, "hashed", secret, app.Settings{Sites: []string{"blog.example"}, Visitor: &hashed})
+	d := newDeskOf(t, secret, app.Settings{Visitor: &hashed}, "blog")
 	all := text(written(1, 0, 1800))
 	d.hadIn010(all, len(all), int32(firstTime.Unix()/3600)) //nolint:gosec // some hundred thousand
 	old := func() int64 {

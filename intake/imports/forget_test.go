@@ -32,9 +32,8 @@ func TestLinesGoWithTheirDays(t *testing.T) {
 	for name, visitor := range map[string]*string{"hashed": &hashed, "daily": &daily} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &desk{t: t, folder: t.TempDir()}
 			days := 2 // right after midnight yesterday counts as today still
-			d.url = madeWith(t, "forget"+name, secret, app.Settings{Sites: []string{"blog.example"}, Visitor: visitor})
+			d := newDeskOf(t, secret, app.Settings{Visitor: visitor}, "blog")
 			tables := d.openWith(secret)
 			now := time.Now().UTC()
 			lines := asked("192.0.2.1", "/", int(now.Sub(firstTime).Seconds())-1)
@@ -70,10 +69,8 @@ func TestLinesGoWithTheirDays(t *testing.T) {
 func TestHashesAreKeyed(t *testing.T) {
 	t.Parallel()
 	for _, visitor := range []string{app.ByAddress, app.ByHash, app.ByDay} {
-		d := &desk{t: t, folder: t.TempDir()}
 		secret := app.Secret("thirty-two bytes that are secret")
-		d.url = madeWith(t, "keyed"+visitor, secret, app.Settings{Sites: []string{"blog.example"}, Visitor: &visitor})
-		d.openWith(secret)
+		d := newDeskOf(t, secret, app.Settings{Visitor: &visitor}, "blog")
 		line := asked("192.0.2.1", "/", int(time.Since(firstTime).Seconds())-1)
 		d.imported(d.file("access.log", []byte(line+line)))
 		require.Equal(t, 2, d.total())

@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,25 +34,38 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// desk is where a test imports: a counter on a database of its own, with a folder of logs. The app
-// blog counts blog.example.
+// desk is where a test imports for an app, which counts blog.example: a counter on a database, with a
+// folder of logs.
 type desk struct {
 	t       *testing.T
 	url     string
 	folder  string
+	app     string
 	counter *counter.Counter
 }
 
-func newDesk(t *testing.T) *desk {
+// newDesk is one on a database of its own, with the app blog, and the app other.
+func newDesk(t *testing.T) *desk { return newDeskOf(t, nil, app.Settings{}, "blog", "other") }
+
+// newDeskOf is one on a database that has apps, for the first of them.
+func newDeskOf(t *testing.T, secret app.Secret, settings app.Settings, apps ...string) *desk {
 	t.Helper()
-	d := &desk{t: t, folder: t.TempDir()}
-	d.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		for _, name := range []string{"blog", "other"} {
-			require.NoError(t, admin.NewAdmin(tables, nil).AddApp(t.Context(), name, app.Settings{Sites: []string{"blog.example"}}))
+	d := &desk{t: t, folder: t.TempDir(), app: apps[0]}
+	settings.Sites = []string{"blog.example"}
+	d.url = dbtest.Made(t, fmt.Sprint(apps, *cmp.Or(settings.Visitor, new(string))), time.Now(), func(tables *db.DB) {
+		for _, name := range apps {
+			require.NoError(t, admin.NewAdmin(tables, secret).AddApp(t.Context(), name, settings))
 		}
 	})
-	d.open()
+	d.openWith(secret)
 	return d
+}
+
+// of is one for another app of the same database.
+func (d *desk) of(t *testing.T, app string) *desk {
+	other := *d
+	other.t, other.folder, other.app = t, t.TempDir(), app
+	return &other
 }
 
 func (d *desk) open() *db.DB { return d.openWith(nil) }
@@ -75,7 +89,7 @@ func (d *desk) file(name string, content []byte) string {
 }
 
 func (d *desk) options(files ...string) Options {
-	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"},
+	return Options{App: d.app, Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"},
 		Notice: func(string, error) {},
 		pauses: time.Nanosecond} // a counting is for one goroutine, though two are at work
 }
@@ -106,11 +120,12 @@ func (d *desk) numbers() string {
 	conn := dbtest.Connect(d.t, d.url)
 	defer conn.Close(context.Background()) // some ask again and again
 	lines := dbtest.Column[string](d.t, conn, `
-		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM footfall.pages JOIN footfall.counters ON page_id = id
-		UNION ALL SELECT concat_ws(' ', 'days', uri, day_id, hot, pv, new_visitors) FROM footfall.pages JOIN footfall.days ON page_id = id
-		UNION ALL SELECT concat_ws(' ', 'visitors', uri, ip, first_day, last_day) FROM footfall.pages JOIN footfall.visitors ON page_id = id
-		UNION ALL SELECT concat_ws(' ', 'visits', uri, ip, day_id, previous_day) FROM footfall.pages JOIN footfall.visits ON page_id = id
-		ORDER BY 1`)
+		WITH pages AS (SELECT p.id AS page_id, p.uri FROM footfall.pages AS p JOIN footfall.apps AS a ON a.id = p.app_id WHERE a.name = $1)
+		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM pages JOIN footfall.counters USING (page_id)
+		UNION ALL SELECT concat_ws(' ', 'days', uri, day_id, hot, pv, new_visitors) FROM pages JOIN footfall.days USING (page_id)
+		UNION ALL SELECT concat_ws(' ', 'visitors', uri, ip, first_day, last_day) FROM pages JOIN footfall.visitors USING (page_id)
+		UNION ALL SELECT concat_ws(' ', 'visits', uri, ip, day_id, previous_day) FROM pages JOIN footfall.visits USING (page_id)
+		ORDER BY 1`, d.app)
 	return strings.Join(lines, "\n")
 }
 
@@ -299,11 +314,9 @@ func TestOneLogCountsOnce(t *testing.T) {
 func TestImportGoesOn(t *testing.T) {
 	t.Parallel()
 	log := append(logOf(2, firstTime, 2000), logOf(3, firstTime.AddDate(0, 0, 3), 1000)...)
-	clean := newDesk(t)
-	clean.imported(clean.file("access.log", log))
-	clean.prove()
-
 	d := newDesk(t)
+	clean := d.of(t, "other")
+	clean.imported(clean.file("access.log", log))
 	r := rand.New(rand.NewPCG(4, 4))
 	for n := 1; n < len(log); n += 1 + r.IntN(1+n) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -364,7 +377,8 @@ func TestImportGoesOnBelowHeaders(t *testing.T) {
 		}
 		ends = append(ends, w3c.Len())
 	}
-	clean, d := newDesk(t), newDesk(t)
+	d := newDesk(t)
+	clean := d.of(t, "other")
 	clean.imported(clean.file("access.log", log))
 	for i, end := range []int{ends[100], ends[300], ends[301], ends[749], ends[751], w3c.Len()} {
 		content := w3c.Bytes()[:end]
@@ -384,9 +398,9 @@ func TestImportGoesOnBelowHeaders(t *testing.T) {
 func TestTwoImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	log := logOf(8, firstTime, 4000)
-	clean := newDesk(t)
-	clean.imported(clean.file("access.log", log))
 	d := newDesk(t)
+	clean := d.of(t, "other")
+	clean.imported(clean.file("access.log", log))
 	first, second := d.file("access.log", log), d.file("access.log.gz", packGzip(t, log))
 	ended := make(chan error, 2)
 	for _, file := range []string{first, second} {
@@ -403,64 +417,61 @@ func TestTwoImportsAtOnce(t *testing.T) {
 // killed: those that end before it end no pause but their own.
 func TestImportsPauseRetentionEachForItself(t *testing.T) {
 	t.Parallel()
-	for _, imports := range []int{2, 10} {
-		t.Run(fmt.Sprint(imports), func(t *testing.T) {
-			t.Parallel()
-			d, clean := newDesk(t), newDesk(t)
-			tables, conn := d.open(), dbtest.Connect(t, d.url)
-			keep := func(days int) {
-				require.NoError(t, admin.NewAdmin(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
-			}
-			var files []string
-			for i := range imports { // the first log begins eight days ago
-				from := time.Now().UTC().AddDate(0, 0, -8)
-				if i > 0 {
-					from = time.Now().UTC().Add(-time.Hour)
-				}
-				files = append(files, d.file(fmt.Sprint("access.log.", i), logOf(uint64(i), from, 20))) //nolint:gosec // few
-			}
-			d.imported(d.file("before", logOf(99, time.Now().UTC().Add(-time.Hour), 20)))
-			clean.imported(append(files, d.folder+"/before")...)
-
-			keep(10)
-			held, err := conn.Begin(t.Context())
-			require.NoError(t, err)
-			_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
-			require.NoError(t, err)
-			ctx, kill := context.WithCancel(t.Context())
-			killed := make(chan error, 1)
-			go func() { _, err := Run(ctx, d.counter, d.options(files[0]), &Progress{}); killed <- err }()
-			dbtest.AwaitWaiting(t, conn, 1)
-			kill()
-			require.NoError(t, held.Rollback(t.Context()))
-			require.ErrorIs(t, <-killed, context.Canceled)
-
-			keep(3) // as if nights had passed
-			ended := make(chan error, imports)
-			for _, file := range files[1:] {
-				own := *d // as a process of its own has
-				own.open()
-				go func() { _, err := own.run(own.options(file)); ended <- err }()
-			}
-			for range files[1:] {
-				require.NoError(t, <-ended)
-			}
-			retain := func() *retention.Done {
-				done, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
-				require.NoError(t, err)
-				return done
-			}
-			assert.Empty(t, retain().Visits)
-			d.imported(files[0])
-			d.counts(clean.numbers())
-			d.prove()
-
-			d.exec(`UPDATE footfall.retention_pauses SET until = now() - interval '1 second'`) // as if a day had passed
-			assert.NotEmpty(t, retain().Visits)
-			assert.Empty(t, dbtest.Column[int64](t, conn, `SELECT run FROM retention_pauses`))
-			d.prove()
-		})
+	const imports = 4
+	d := newDesk(t)
+	clean := d.of(t, "other")
+	tables, conn := d.open(), dbtest.Connect(t, d.url)
+	keep := func(days int) {
+		require.NoError(t, admin.NewAdmin(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 	}
+	var files []string
+	for i := range imports { // the first log begins eight days ago
+		from := time.Now().UTC().AddDate(0, 0, -8)
+		if i > 0 {
+			from = time.Now().UTC().Add(-time.Hour)
+		}
+		files = append(files, d.file(fmt.Sprint("access.log.", i), logOf(uint64(i), from, 20))) //nolint:gosec // few
+	}
+	d.imported(d.file("before", logOf(99, time.Now().UTC().Add(-time.Hour), 20)))
+	clean.imported(append(files, d.folder+"/before")...)
+
+	keep(10)
+	held, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
+	require.NoError(t, err)
+	ctx, kill := context.WithCancel(t.Context())
+	killed := make(chan error, 1)
+	go func() { _, err := Run(ctx, d.counter, d.options(files[0]), &Progress{}); killed <- err }()
+	dbtest.AwaitWaiting(t, conn, 1)
+	kill()
+	require.NoError(t, held.Rollback(t.Context()))
+	require.ErrorIs(t, <-killed, context.Canceled)
+
+	keep(3) // as if nights had passed
+	ended := make(chan error, imports)
+	for _, file := range files[1:] {
+		own := *d // as a process of its own has
+		own.open()
+		go func() { _, err := own.run(own.options(file)); ended <- err }()
+	}
+	for range files[1:] {
+		require.NoError(t, <-ended)
+	}
+	retain := func() *retention.Done {
+		done, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
+		require.NoError(t, err)
+		return done
+	}
+	assert.Empty(t, retain().Visits)
+	d.imported(files[0])
+	d.counts(clean.numbers())
+	d.prove()
+
+	d.exec(`UPDATE footfall.retention_pauses SET until = now() - interval '1 second'`) // as if a day had passed
+	assert.NotEmpty(t, retain().Visits)
+	assert.Empty(t, dbtest.Column[int64](t, conn, `SELECT run FROM retention_pauses`))
+	d.prove()
 }
 
 // Visits of several logs are counted in the order of their times: ranks tell.

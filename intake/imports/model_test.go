@@ -63,7 +63,7 @@ func (w *world) importSome() {
 			p.path, p.written = standardInputName, 0
 			i.stdin, i.options = &p, w.options(&p)
 		}
-		if w.one(w.kill) {
+		if w.one(25) {
 			i.killAt = w.pick(1, 30)
 		}
 		all = append(all, i)
@@ -102,7 +102,7 @@ func (w *world) run(all ...*imported) {
 	for _, l := range w.logs {
 		l.served = l.Server
 	}
-	w.runAll(all)
+	w.memory.runAll(all)
 	dry := true
 	for _, i := range all {
 		o := i.options
@@ -258,7 +258,6 @@ func (w *world) decided(i *imported, l Log, was *Log) {
 	}
 	n := w.alias(i, p, mine, claimed)
 	mine.content, mine.lines = p.content[:claimed], append(slices.Clone(mine.lines[:n]), p.lines[n:p.upTo(claimed)]...)
-	before := mine.claims
 	mine.claims, mine.ids = map[int]bool{}, map[int]bool{}
 	for _, line := range w.leftOf(mine, append(slices.Clone(mine.before), mine.lines...)) {
 		mine.claims[w.lines[line]], mine.ids[line] = true, true
@@ -267,7 +266,7 @@ func (w *world) decided(i *imported, l Log, was *Log) {
 	mine.inodes = append(mine.inodes, l.Inode)
 	mine.ever = append(mine.ever, mine.claims)
 	maps.DeleteFunc(w.twice, func(of [2]int, _ bool) bool { return of[0] == int(l.ID) && !mine.ids[of[1]] })
-	w.begins(&fresh{mine, w.leftOf(mine, mine.lines[p.upTo(start):]), i.options.Server, start > 0 || l.After != nil, before})
+	w.holdAgainstAll(&fresh{mine, w.leftOf(mine, mine.lines[p.upTo(start):]), i.options.Server, start > 0 || l.After != nil})
 }
 
 // paths are its files.
@@ -371,24 +370,16 @@ type fresh struct {
 	lines  []int
 	server string // as the import says
 	goesOn bool
-	before map[int]bool // what its log was claimed for
 }
 
-// begins holds lines that are to be counted against all other logs.
-func (w *world) begins(f *fresh) {
-	if w.late != nil {
-		w.late = append(w.late, f)
-		return
-	}
-	w.holdAgainstAll(f)
-}
-
+// holdAgainstAll holds lines that are to be counted against all other logs.
 func (w *world) holdAgainstAll(f *fresh) {
 	for _, other := range w.logs {
 		if other == f.of {
 			continue
 		}
-		if f.of.Told != toldAnother && other.Told != toldAnother && w.isSeen(f, other) {
+		if f.of.Told != toldAnother && other.Told != toldAnother &&
+			w.judge(f.lines, other.claims, other.Server, f.server, f.goesOn) == certainly {
 			w.wrong("%d lines of log %d are counted, which are in log %d", len(f.lines), f.of.ID, other.ID)
 		}
 		for _, l := range f.lines {
@@ -397,20 +388,6 @@ func (w *world) holdAgainstAll(f *fresh) {
 			}
 		}
 	}
-}
-
-// isSeen reports whether the rule sees that lines are in another log. Of two that have begun side by
-// side, either may have been first.
-func (w *world) isSeen(f *fresh, other *modelLog) bool {
-	sees := func(f, other *fresh, in map[int]bool) bool {
-		return w.judge(f.lines, in, other.of.Server, f.server, f.goesOn) == certainly
-	}
-	o := &fresh{of: other}
-	if at := slices.IndexFunc(w.late, func(o *fresh) bool { return o.of == other }); at >= 0 {
-		o = w.late[at]
-		return (sees(f, o, o.before) || sees(o, f, f.of.claims)) && (sees(o, f, f.before) || sees(f, o, other.claims))
-	}
-	return sees(f, o, other.claims)
 }
 
 // verdict is what the rule says of lines that two logs have.

@@ -2,23 +2,18 @@ package imports
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db"
 	"footfall/db/dbtest"
 )
 
 // No log has the ids of an app that tells visitors apart by them.
 func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, folder: t.TempDir()}
-	secret, byID := app.Secret("thirty-two bytes that are secret"), app.ByID
-	d.url = madeWith(t, "ids", secret, app.Settings{Sites: []string{"blog.example"}, Visitor: &byID})
-	d.openWith(secret)
+	byID := app.ByID
+	d := newDeskOf(t, app.Secret("thirty-two bytes that are secret"), app.Settings{Visitor: &byID}, "blog")
 	_, err := d.run(d.options(d.file("access.log", nil)))
 	require.ErrorContains(t, err, "app: blog tells visitors apart by ids, which no log has")
 }
@@ -26,10 +21,8 @@ func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 // Nor has every log the agents of an app that tells visitors apart by them, too.
 func TestAppWhoseVisitorsHaveBrowsers(t *testing.T) {
 	t.Parallel()
-	d := &desk{t: t, folder: t.TempDir()}
-	secret, byBrowser := app.Secret("thirty-two bytes that are secret"), app.ByBrowser
-	d.url = madeWith(t, "browsers", secret, app.Settings{Sites: []string{"blog.example"}, Visitor: &byBrowser})
-	d.openWith(secret)
+	byBrowser := app.ByBrowser
+	d := newDeskOf(t, app.Secret("thirty-two bytes that are secret"), app.Settings{Visitor: &byBrowser}, "blog")
 	line := `192.0.2.1 - - [` + firstTime.Format("02/Jan/2006:15:04:05 -0700") + `] "GET / HTTP/1.1" 200 1`
 	_, err := d.run(d.options(d.file("common.log", []byte(line+"\n"))))
 	require.ErrorContains(t, err, "app: blog tells visitors apart by address and browser, and line 1 of ")
@@ -40,11 +33,4 @@ func TestAppWhoseVisitorsHaveBrowsers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 2, dbtest.Column[int64](t, conn, `SELECT max(rank) FROM visitors`)[0])
-}
-
-// madeWith makes a database of a name, with an app blog that has a secret.
-func madeWith(t *testing.T, name string, secret app.Secret, settings app.Settings) string {
-	return dbtest.Made(t, name, time.Now(), func(tables *db.DB) {
-		require.NoError(t, admin.NewAdmin(tables, secret).AddApp(t.Context(), "blog", settings))
-	})
 }

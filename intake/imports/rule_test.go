@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -47,8 +49,8 @@ func (d *desk) total() int {
 	d.t.Helper()
 	conn := dbtest.Connect(d.t, d.url)
 	defer conn.Close(context.Background())
-	return int(dbtest.Column[int64](d.t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM footfall.counters JOIN footfall.pages ON id = page_id
-		WHERE site_id IS NOT NULL`)[0])
+	return int(dbtest.Column[int64](d.t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM footfall.counters JOIN footfall.pages AS p
+		ON p.id = page_id JOIN footfall.apps AS a ON a.id = p.app_id WHERE site_id IS NOT NULL AND a.name = $1`, d.app)[0])
 }
 
 // step imports files, and says how many visits are counted then, and what is told of files that are
@@ -92,7 +94,7 @@ func server(name string) func(o *Options) {
 func TestRule(t *testing.T) {
 	t.Parallel()
 	a, b := written(1, 0, 1200), written(2, 3600, 4800)
-	for name, of := range map[string]func(d *desk) []step{
+	cases := map[string]func(d *desk) []step{
 		"cat of two, then the files": func(d *desk) []step {
 			d.file("ab", text(a, b))
 			d.file("a", text(a))
@@ -300,14 +302,22 @@ func TestRule(t *testing.T) {
 				{"it was read, and is this log", []string{"a"}, nil, 0, ""},
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDesk(t)
-			d.follow(of(d)...)
-			d.prove()
-		})
 	}
+	var apps []string // one for each case
+	for n := range len(cases) {
+		apps = append(apps, fmt.Sprint("case", n))
+	}
+	all := newDeskOf(t, nil, app.Settings{}, apps...)
+	t.Run("cases", func(t *testing.T) {
+		for n, name := range slices.Sorted(maps.Keys(cases)) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				d := all.of(t, apps[n])
+				d.follow(cases[name](d)...)
+			})
+		}
+	})
+	all.prove()
 }
 
 // Lines that lie ahead wait until their time has come, and nothing behind them is counted before.
@@ -495,7 +505,7 @@ func TestLogThatIsBegunIsTakenOverAloud(t *testing.T) {
 	for _, file := range files {
 		own := *d // as a process of its own has
 		own.open()
-		s := &staged{&database{counter: own.counter, name: "blog", pause: counter.NewPause()}, make(chan struct{}, 10), make(chan struct{})}
+		s := &staged{&database{counter: own.counter, name: d.app, pause: counter.NewPause()}, make(chan struct{}, 10), make(chan struct{})}
 		end := make(chan ending, 1)
 		imports, ended = append(imports, s), append(ended, end)
 		go func() { got, err := runOn(t.Context(), s, own.options(file), &Progress{}); end <- ending{got, err} }()

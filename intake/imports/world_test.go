@@ -20,14 +20,11 @@ import (
 type world struct {
 	random   *rand.Rand
 	dir      string
-	runAll   func(all []*imported)
-	hashes   *hashes  // by which the logs are known
-	paths    bool     // each text has its own
-	late     []*fresh // what imports have begun is held against the rule when all have ended; nil: at once
-	start    int64    // of time
-	now      int64    // of the servers
-	clock    int64    // of whoever counts
-	behind   int64    // by which that is behind the servers'
+	memory   *memory
+	hashes   *hashes // by which the logs are known
+	now      int64   // of the servers
+	clock    int64   // of whoever counts
+	behind   int64   // by which that is behind the servers'
 	firstDay int32
 
 	texts   []wording
@@ -39,7 +36,6 @@ type world struct {
 	monitor int               // of 100 lines, how many are a monitor's, who asks all servers at once
 	step    int               // seconds between lines, at most
 	named   int               // of 100 imports, how many tell the server
-	kill    int               // of 100 imports, how many are killed
 	many    int               // lines written at once
 	derived int               // files that somebody made of logs
 
@@ -112,16 +108,16 @@ func (w *world) pick(least, most int) int { return least + w.random.IntN(most-le
 
 func newWorld(seed uint64, dir string) *world {
 	w := &world{
-		random: rand.New(rand.NewPCG(seed, 46)), dir: dir, start: time.Date(2026, 1, 5, 10, 40, 0, 0, time.UTC).Unix(), firstDay: 20260101,
+		random: rand.New(rand.NewPCG(seed, 46)), dir: dir, now: time.Date(2026, 1, 5, 10, 40, 0, 0, time.UTC).Unix(), firstDay: 20260101,
 		byText: map[string]int{}, papers: map[string]*paper{}, logs: map[int64]*modelLog{}, due: map[int]bool{},
 		twice: map[[2]int]bool{}, kills: map[stage]int{},
 	}
-	w.now, w.clock = w.start, w.start
+	w.clock = w.now
 	if w.one(15) {
 		w.behind = int64(w.pick(300, 900))
 	}
 	w.hashes = newHashes(bytes.Repeat([]byte{byte(seed)}, 32), nil)
-	w.runAll = (&memory{world: w, random: w.random, logs: map[int64]kept{}, locked: map[int64]bool{}}).runAll
+	w.memory = &memory{world: w, random: w.random, logs: map[int64]kept{}, locked: map[int64]bool{}}
 	for n := range w.pick(1, 3) {
 		s := &writer{name: fmt.Sprintf("web%d", n+1)}
 		s.folder = filepath.Join(dir, s.name)
@@ -129,7 +125,6 @@ func newWorld(seed uint64, dir string) *world {
 		w.servers = append(w.servers, s)
 	}
 	w.pool = []int{1, 3, 8, 30, 60}[w.random.IntN(5)]
-	w.kill = 25
 	w.monitor = []int{0, 0, 10, 50, 100}[w.random.IntN(5)]
 	w.step = []int{0, 1, 5, 60}[w.random.IntN(4)]
 	w.named = []int{0, 0, 50, 100, 100}[w.random.IntN(5)]
@@ -146,11 +141,7 @@ func (w *world) line(second int64, visitor int) int {
 	if visitor%4 == 3 { // several addresses are one visitor
 		address = fmt.Sprintf("2001:db8:0:%x::%x", visitor, w.random.IntN(9)+1)
 	}
-	path := fmt.Sprint(w.random.IntN(4))
-	if w.paths { // which tell how often each is counted
-		path = fmt.Sprintf("t%d", len(w.texts))
-	}
-	line := fmt.Sprintf(`%s - - [%s] "GET /%s HTTP/1.1" 200 7`, address, dayOfModel(second), path)
+	line := fmt.Sprintf(`%s - - [%s] "GET /%d HTTP/1.1" 200 7`, address, dayOfModel(second), w.random.IntN(4))
 	t, there := w.byText[line]
 	if !there {
 		t = len(w.texts)
