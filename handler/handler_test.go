@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -142,9 +141,11 @@ func expect(t *testing.T, site, page visit.Counts, a answer) {
 	assert.Equal(t, string(want), a.body)
 }
 
+// The six steps of the contract, by GET and POST in turns.
 func TestSixSteps(t *testing.T) {
 	t.Parallel()
-	steps := []struct {
+	e := newEdge(t)
+	for i, step := range []struct {
 		day        int
 		ip, path   string
 		site, page visit.Counts
@@ -155,31 +156,31 @@ func TestSixSteps(t *testing.T) {
 		{0, "192.168.0.2", "/index", counts(2, 2, 2, 4), counts(2, 2, 2, 2)},
 		{0, "192.168.0.2", "/home", counts(2, 2, 2, 5), counts(2, 2, 2, 3)},
 		{1, "192.168.0.2", "/home", counts(3, 2, 2, 6), counts(3, 2, 2, 4)},
-	}
-	for method, send := range map[string]func(e *edge, ip, uri string) answer{
-		"GET": func(e *edge, ip, uri string) answer {
-			return e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {ip}, "uri": {uri}}.Encode())
-		},
-		"POST": func(e *edge, ip, uri string) answer {
-			return e.post(`{"app":"demo","ip":"` + ip + `","uri":"` + uri + `"}`)
-		},
 	} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			e := newEdge(t)
-			for _, step := range steps {
-				now := noon.AddDate(0, 0, step.day)
-				e.Clock.Set(now)
-				a := send(e, step.ip, "http://hhui.top"+step.path)
-				expect(t, step.site, step.page, a)
-				assert.Equal(t, "application/json", a.header.Get("Content-Type"))
-				assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
-				assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
-			}
-			expect(t, counts(3, 2, 0, 6), counts(3, 2, 0, 4), e.get("/counts?app=demo&uri=http://hhui.top/home"))
-			expect(t, counts(3, 2, 1, 6), counts(3, 2, 1, 4), e.get("/counts?app=demo&uri=http://hhui.top/home&ip=192.168.0.1"))
-		})
+		e.Clock.Set(noon.AddDate(0, 0, step.day))
+		uri, a := "http://hhui.top"+step.path, answer{}
+		if i%2 == 0 {
+			a = e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {step.ip}, "uri": {uri}}.Encode())
+		} else {
+			a = e.post(`{"app":"demo","ip":"` + step.ip + `","uri":"` + uri + `"}`)
+		}
+		expect(t, step.site, step.page, a)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+		assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
+		assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
 	}
+	expect(t, counts(3, 2, 0, 6), counts(3, 2, 0, 4), e.get("/counts?app=demo&uri=http://hhui.top/home"))
+	expect(t, counts(3, 2, 1, 6), counts(3, 2, 1, 4), e.get("/counts?app=demo&uri=http://hhui.top/home&ip=192.168.0.1"))
+	zero := counts(0, 0, 0, 0)
+	expect(t, counts(3, 2, 1, 6), zero, e.get("/counts?app=demo&uri=http://hhui.top/never&ip=192.168.0.1"))
+	expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/&ip=192.0.2.1"))
+
+	// Where no ip is asserted the peer is the visitor, also of an open app.
+	one := counts(1, 1, 1, 1)
+	expect(t, one, one, e.get("/visit?app=shop&uri=http://example.com/"))
+	expect(t, one, one, e.get("/visit?app=demo&uri=http://example.com/"))
+	expect(t, one, one, e.get("/counts?app=demo&uri=http://example.com/&ip=127.0.0.1"))
+	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://example.com/&ip=203.0.113.99"))
 }
 
 func tags(n int) (query string) {
@@ -192,7 +193,6 @@ func tags(n int) (query string) {
 func TestBadInputStoresNothing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	long := strings.Repeat("a", 2048)
 	for _, c := range []struct {
 		query  string
 		status int
@@ -214,21 +214,17 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=demo&uri=http://a/&" + tags(21), 400, "tags: there are more than 20"},
 		{"app=demo&uri=http://a/%zz", 400, "uri: it has a %"},
 		{"app=demo&ip=1.1.1&uri=http://a/", 400, "ip: it is not"},
-		{"app=demo&ip=1.1.1.1:80&uri=http://a/", 400, "ip: it has a port"},
-		{"app=demo&ip=fe80::1%25eth0&uri=http://a/", 400, "ip: it has a zone"},
 		{"app=demo&uri=javascript:alert(1)", 400, "uri: "},
-		{"app=demo&uri=//a/", 400, "uri: "},
-		{"app=demo&uri=http:///a", 400, "uri: "},
-		{"app=demo&uri=http://a/%00", 400, "uri: "},
-		{"app=demo&uri=http://a/%2500", 400, "uri: "},
-		{"app=demo&uri=http://a/%ff", 400, "uri: "},
-		{"app=demo&uri=http://a/%25ff", 400, "uri: "},
-		{"app=demo&uri=http://a/" + long, 400, "uri: "},
 		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
-		{"app=%00&uri=http://a/", 404, "app: there is no app"},
-		{"app=%ff&uri=http://a/", 404, "app: there is no app"},
 		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it only with a key of the scope assert"},
 		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
+		// Of several faults the first is told.
+		{"app=nobody&ip=x&uri=x", 404, "app: "},
+		{"app=nobody&ip=&uri=%zz", 404, "app: "},
+		{"app=shop&ip=192.0.2.1&uri=a&uri=b", 403, "ip: "},
+		{"app=shop&uri=http://other.example/&uri=b", 400, "uri: it is given twice"},
+		{"app=shop&ip=x&uri=x", 403, "ip: "},
+		{"app=demo&ip=x&uri=x", 400, "ip: "},
 	} {
 		a := e.get("/visit?" + c.query)
 		assert.Equal(t, c.status, a.status, c.query)
@@ -244,16 +240,10 @@ func TestBadInputStoresNothing(t *testing.T) {
 		says       string
 	}{
 		{"application/json", ``, 400, "body: it is empty"},
-		{"application/json", ` `, 400, "body: it is empty"},
 		{"application/json", `[]`, 400, "body: it is not a JSON object"},
-		{"application/json", `"a"`, 400, "body: it is not a JSON object"},
 		{"application/json", valid, 400, "body: it is not valid JSON"},
-		{"application/json", valid + `,`, 400, "body: it is not valid JSON"},
 		{"application/json", valid + `,"IP":"1.1.1.1"}`, 400, `body: "IP" is not a field`},
-		{"application/json", valid + `,"page":"x"}`, 400, `body: "page" is not a field`},
 		{"application/json", valid + `,"ip":null}`, 400, "ip: it is not a string"},
-		{"application/json", valid + `,"ip":1}`, 400, "ip: it is not a string"},
-		{"application/json", valid + `,"ip":["1.1.1.1"]}`, 400, "ip: it is not a string"},
 		{"application/json", valid + `,"ip":""}`, 400, "ip: it is empty"},
 		{"application/json", valid + `,"uri":"http://b/"}`, 400, "uri: it is given twice"},
 		{"application/json", valid + `,"tags":["plan"]}`, 400, "tags: they are not an object of strings"},
@@ -262,12 +252,9 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"application/json", valid + `,"tags":{"plan":"a","plan":"b"}}`, 400, `tags: "plan" is given twice`},
 		{"application/json", valid + `,"tag.plan":"a"}`, 400, `body: "tag.plan" is not a field`},
 		{"application/json", valid + `}{}`, 400, "body: something follows"},
-		{"application/json", valid + `} x`, 400, "body: something follows"},
 		{"application/json", "{\"app\":\"demo\",\"uri\":\"http://a/\xff\"}", 400, "body: it is not valid UTF-8"},
-		{"application/json", `{"app":"demo","uri":"http://a/\u0000"}`, 400, "uri: "},
 		{"application/json", valid + `,"ip":"` + strings.Repeat(" ", int(oneVisit.most)) + `"}`, 413, "body: it is larger"},
 		{"", valid + `}`, 415, "body: send JSON"},
-		{"text/plain", valid + `}`, 415, "body: send JSON"},
 		{"application/x-www-form-urlencoded", "app=demo&uri=http://a/", 415, "body: send JSON"},
 	} {
 		a := e.do(http.MethodPost, e.public+"/visit", c.kind, c.body)
@@ -278,50 +265,6 @@ func TestBadInputStoresNothing(t *testing.T) {
 
 	assert.Equal(t, http.StatusOK, e.do(http.MethodPost, e.public+"/visit", "application/json; charset=utf-8", valid+"} \n").status)
 	assert.NotZero(t, e.rows(), "what is counted does leave rows")
-}
-
-// The first of several faults is the one that is told.
-func TestOrderOfChecks(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	for _, c := range []struct {
-		query  string
-		status int
-	}{
-		{"app=nobody&ip=x&uri=x", 404},
-		{"app=nobody&ip=&uri=%zz", 404},
-		{"app=shop&ip=192.0.2.1&uri=a&uri=b", 403},
-		{"app=shop&uri=http://other.example/&uri=b", 400},
-		{"app=shop&ip=x&uri=x", 403},
-		{"app=demo&ip=x&uri=x", 400},
-		{"app=shop&uri=x", 400},
-		{"app=shop&uri=http://other.example/", 403},
-	} {
-		assert.Equal(t, c.status, e.get("/visit?"+c.query).status, c.query)
-	}
-}
-
-func TestPeerIsTheVisitor(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=shop&uri=http://example.com/"))
-	// An open app takes the peer as well, where no ip is asserted.
-	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=demo&uri=http://example.com/"))
-	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/counts?app=demo&uri=http://example.com/&ip=127.0.0.1"))
-	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://example.com/&ip=203.0.113.99"))
-}
-
-func TestCountsOfNothing(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	zero := counts(0, 0, 0, 0)
-	for range 2 {
-		expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/"))
-		expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/&ip=192.0.2.1"))
-	}
-	e.get("/visit?app=demo&uri=http://a.example/one&ip=192.0.2.1")
-	expect(t, counts(1, 1, 1, 1), zero, e.get("/counts?app=demo&uri=http://a.example/two&ip=192.0.2.1"))
-	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://a.example/one&ip=192.0.2.2"))
 }
 
 // One call answers for many pages what many calls would, and for a URI that is no page why.
@@ -370,44 +313,6 @@ func TestCountsOfMany(t *testing.T) {
 	assert.Equal(t, rows, e.rows(), "nothing was counted")
 }
 
-func TestOtherMethodsCountNothing(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	const query = "?app=demo&uri=http://a.example/"
-	for _, c := range []struct{ method, path, allow string }{
-		{"PUT", "/visit", "GET, POST, HEAD, OPTIONS"}, {"DELETE", "/visit", "GET, POST, HEAD, OPTIONS"},
-		{"BREW", "/visit", "GET, POST, HEAD, OPTIONS"},
-		{"BREW", "/counts", "GET, POST, HEAD, OPTIONS"}, {"POST", "/livez", "GET, HEAD"},
-		{"GET", "/visits", "POST"}, {"OPTIONS", "/visits", "POST"},
-	} {
-		a := e.do(c.method, e.public+c.path+query, "", "")
-		assert.Equal(t, http.StatusMethodNotAllowed, a.status, c)
-		assert.Equal(t, c.allow, a.header.Get("Allow"), c)
-		assert.Equal(t, "use "+c.allow, a.error(t), c)
-	}
-	for _, path := range []string{"/visit", "/counts"} {
-		assert.Equal(t, http.StatusOK, e.do(http.MethodHead, e.public+path+query, "", "").status, path)
-		assert.Equal(t, http.StatusNoContent, e.do(http.MethodOptions, e.public+path+query, "", "").status, path)
-	}
-	assert.Equal(t, http.StatusNotFound, e.get("/nothing"+query).status)
-	assert.NotEmpty(t, e.get("/nothing"+query).error(t))
-	assert.Equal(t, http.StatusNotFound, e.get("/metrics").status, "on the admin listener only")
-	assert.Equal(t, http.StatusNotFound, e.get("/debug/pprof/").status, "on the admin listener only")
-	assert.Zero(t, e.rows())
-}
-
-func TestLargeRequests(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	a := e.get("/visit?app=demo&uri=http://a.example/" + strings.Repeat("a", maxHeader+8<<10))
-	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.status)
-	// What a proxy with larger limits may let through.
-	query := strings.Repeat("a=b&", 1_000_000) + "app=demo&ip=192.0.2.1&uri=http://a.example/"
-	recorder := httptest.NewRecorder()
-	publicHandler(Options{Cells: e.options.Cells}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
-	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), answer{recorder.Code, recorder.Header(), recorder.Body.String()})
-}
-
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -437,31 +342,6 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Without its database the service answers 503, and has counted nothing.
-func TestDatabaseGone(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"))
-	config, err := pgx.ParseConfig(e.URL)
-	require.NoError(t, err)
-	name := config.Database
-	config.Database = "postgres"
-	conn, err := pgx.ConnectConfig(context.Background(), config)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
-	require.NoError(t, err)
-	for _, path := range []string{
-		"/visit?app=demo&ip=192.0.2.1&uri=http://a.example/", "/counts?app=demo&uri=http://a.example/", "/readyz",
-	} {
-		a := e.get(path)
-		assert.Equal(t, http.StatusServiceUnavailable, a.status, path)
-		assert.NotEmpty(t, a.header.Get("Retry-After"), path)
-		assert.NotRegexp(t, `(?i)sqlstate|select|insert|`+name, a.error(t), path)
-	}
-	assert.Equal(t, http.StatusOK, e.get("/livez").status)
-}
-
 func TestMetricsNameNobody(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -483,14 +363,10 @@ func TestMetricsNameNobody(t *testing.T) {
 	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
 		assert.Equal(t, http.StatusOK, e.do(http.MethodGet, e.admin+path, "", "").status, path)
 	}
-}
 
-// A page in the operator's browser, whose name leads here, reads no profiles.
-func TestProfilesAreOfThisMachine(t *testing.T) {
-	t.Parallel()
+	// A page in the operator's browser, whose name leads here, reads no profiles.
 	own, err := os.Hostname()
 	require.NoError(t, err)
-	e := newEdge(t)
 	ask := func(host string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.admin+"/debug/pprof/cmdline", nil)
 		require.NoError(t, err)

@@ -668,12 +668,8 @@ func TestDocumentedDays(t *testing.T) {
 			assert.Equal(t, pattern.MatchString(text), status == http.StatusOK, "%s=%s: %d", name, text, status)
 		}
 	}
-}
 
-// The description may be read, and no page of another site gets it, or is put into it.
-func TestDescriptionIsClosed(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
+	// The description may be read, and no page of another site gets it, or is put into it.
 	a := e.get("/openapi.json")
 	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 	assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))

@@ -84,11 +84,22 @@ func TestPeople(t *testing.T) {
 	assert.Equal(t, []string{"ok"}, e.put(`[{"id":"cookie:abc","tags":{}}]`, append(inArray, headers...)...))
 	assert.JSONEq(t, `{"id":"user:42","person":"`+person.(string)+`","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=user:42",
 		headers...).body)
+
+	// The same id is another one in another app, and nobody is told of it there.
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "other", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"age"}})
+	})
+	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`, append(inLines, headers...)...)
+	assert.JSONEq(t, `{"id":"a","tags":{}}`, e.ask(http.MethodGet, "/people?app=other&id=a").body)
+	assert.JSONEq(t, `{"people":[{"ok":true}]}`, e.askWith(`{"id":"b","is":"a"}`, http.MethodPut, "/people?app=other", inLines...).body,
+		"which is a circle in neither")
+	assert.Equal(t, "1", e.whom("a", headers...))
 }
 
 // Each rule on links, with what is said and answered call by call: a>b is a link, a:t a tag.
 func TestLinks(t *testing.T) {
 	t.Parallel()
+	e, headers := peopleEdge(t)
 	const ok, itself, circle, long = "ok", "it is the id itself", "this person stands for the id already",
 		"ids would lead to the person over more than 4 steps"
 	for name, calls := range map[string][][2]string{
@@ -109,26 +120,23 @@ func TestLinks(t *testing.T) {
 		"what fails changes nothing": {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long},
 			{"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e, headers := peopleEdge(t)
-			for _, call := range calls {
-				var items []string
-				for link := range strings.FieldsSeq(call[0]) {
-					id, is, _ := strings.Cut(link, ">")
-					items = append(items, `{"id":"`+id+`","is":"`+is+`"}`)
-				}
-				said := strings.Join(e.put("["+strings.Join(items, ",")+"]", append(inArray, headers...)...), " ")
-				for _, rest := range []string{": give the id of the person that it stands for",
-					", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
-					said = strings.ReplaceAll(said, rest, "")
-				}
-				assert.Equal(t, call[1], said, call[0])
+		of := strings.ReplaceAll(name, " ", "-") + "." // of the ids of a case
+		for _, call := range calls {
+			var items []string
+			for link := range strings.FieldsSeq(call[0]) {
+				id, is, _ := strings.Cut(link, ">")
+				items = append(items, `{"id":"`+of+id+`","is":"`+of+is+`"}`)
 			}
-			assert.Empty(t, e.texts(`SELECT 'a height too low' FROM footfall.people AS p JOIN footfall.people AS q ON q.id = p.person
-				WHERE q.height <= p.height`))
-		})
+			said := strings.Join(e.put("["+strings.Join(items, ",")+"]", append(inArray, headers...)...), " ")
+			for _, rest := range []string{": give the id of the person that it stands for",
+				", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
+				said = strings.ReplaceAll(said, rest, "")
+			}
+			assert.Equal(t, call[1], said, "%s: %s", name, call[0])
+		}
 	}
+	assert.Empty(t, e.texts(`SELECT 'a height too low' FROM footfall.people AS p JOIN footfall.people AS q ON q.id = p.person
+		WHERE q.height <= p.height`))
 }
 
 // texts is what a query with one text in each row returns.
@@ -234,20 +242,6 @@ func TestLinksThatMeet(t *testing.T) {
 	release()
 	assert.ElementsMatch(t, []string{"ok ok",
 		"ok this person stands for the id already, which would stand for itself: leave one of the two out"}, []string{<-said, <-said})
-}
-
-// The same id is another one in another app, and nobody is told of it there.
-func TestPeopleOfAnotherApp(t *testing.T) {
-	t.Parallel()
-	e, headers := peopleEdge(t)
-	e.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.AddApp(ctx, "other", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"age"}})
-	})
-	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`, append(inLines, headers...)...)
-	assert.JSONEq(t, `{"id":"a","tags":{}}`, e.ask(http.MethodGet, "/people?app=other&id=a").body)
-	assert.JSONEq(t, `{"people":[{"ok":true}]}`, e.askWith(`{"id":"b","is":"a"}`, http.MethodPut, "/people?app=other", inLines...).body,
-		"which is a circle in neither")
-	assert.Equal(t, "1", e.whom("a", headers...))
 }
 
 // Whole calls that are refused write nothing, in the order of checks.
@@ -382,15 +376,10 @@ func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	}
 	assert.Equal(t, []string{"12 of 24"}, e.texts(
 		`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
-}
 
-// Where an id has rows of both periods that of the present one holds, as on the ways of others.
-func TestPeopleLinkedAnewInTheNextPeriod(t *testing.T) {
-	t.Parallel()
-	e, headers := peopleEdge(t)
-	inLines := append(inLines, headers...)
-	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`+"\n"+`{"id":"x","is":"a"}`+"\n"+`{"id":"c","tags":{"age":"2"}}`, inLines...)
+	// Where an id has rows of both periods that of the present one holds, as on the ways of others.
+	e.put(`{"id":"A","is":"B","tags":{"age":"1"}}`+"\n"+`{"id":"X","is":"A"}`+"\n"+`{"id":"C","tags":{"age":"2"}}`, inLines...)
 	e.turnPeople()
-	assert.Equal(t, []string{"ok"}, e.put(`{"id":"a","is":"c"}`, inLines...))
-	assert.Equal(t, []string{"2", "2", "1"}, []string{e.whom("a", headers...), e.whom("x", headers...), e.whom("b", headers...)})
+	assert.Equal(t, []string{"ok"}, e.put(`{"id":"A","is":"C"}`, inLines...))
+	assert.Equal(t, []string{"2", "2", "1"}, []string{e.whom("A", headers...), e.whom("X", headers...), e.whom("B", headers...)})
 }

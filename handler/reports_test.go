@@ -332,12 +332,8 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 		}
 	}
 	assert.Equal(t, http.StatusUnauthorized, e.get("/api/apps/shop/sites?access_token="+read).status, "a key is no parameter")
-}
 
-// What a page of another site could learn of an open app through somebody's browser.
-func TestReportsAreForNoOtherSitesPages(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
+	// What a page of another site could learn of an open app through somebody's browser.
 	for _, origin := range []string{"https://hhui.top", "https://example.com", "null"} {
 		a := e.ask(http.MethodGet, "/api/apps/demo/sites", "Origin", origin)
 		for name := range a.header {
@@ -349,18 +345,6 @@ func TestReportsAreForNoOtherSitesPages(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, preflight.status)
 		assert.Empty(t, preflight.header.Get("Access-Control-Allow-Origin"))
 	}
-}
-
-func TestReportsOfADeletedAppAreGone(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	e.counting(0, "192.0.2.1", "http://hhui.top/")
-	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "demo") })
-	assert.Equal(t, http.StatusNotFound, e.get("/api/apps/demo/sites").status)
-	e.administer(func(ctx context.Context, a *admin.Admin) error {
-		return a.AddApp(ctx, "demo", app.Settings{Access: ptr("open")})
-	})
-	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
 }
 
 // Who came to deleted pages before their addresses were hashed and after is told by nobody: lists have a

@@ -69,35 +69,33 @@ func packed(text string) string {
 // written.
 func TestManyVisits(t *testing.T) {
 	t.Parallel()
-	item := func(ip, path string) string { return `{"uri":"http://hhui.top` + path + `","ip":"` + ip + `"}` }
+	e := newEdge(t)
+	item := func(ip, path string) string { return `{"uri":"http://SITE` + path + `","ip":"` + ip + `"}` }
 	steps := []string{item("192.168.0.1", "/home"), item("192.168.0.1", "/home"), item("192.168.0.1", "/index"),
 		item("192.168.0.2", "/index"), item("192.168.0.2", "/home")}
 	array, lines := "["+strings.Join(steps, ",")+"]", strings.Join(steps, "\n")
-	for name, send := range map[string]struct {
+	plain := func(text string) string { return text }
+	for n, send := range []struct {
 		body    string
+		as      func(string) string
 		headers []string
 	}{
-		"array":        {array, inArray},
-		"lines":        {lines, inLines},
-		"array, gzip":  {packed(array), append([]string{"Content-Encoding", "gzip"}, inArray...)},
-		"lines, gzip":  {packed(lines), append([]string{"Content-Encoding", "gzip"}, inLines...)},
-		"with charset": {array, []string{"Content-Type", "application/json; charset=utf-8", "Content-Encoding", "identity"}},
+		{array, plain, inArray}, {lines, plain, inLines},
+		{array, packed, append([]string{"Content-Encoding", "gzip"}, inArray...)},
+		{lines, packed, append([]string{"Content-Encoding", "gzip"}, inLines...)},
+		{array, plain, []string{"Content-Type", "application/json; charset=utf-8", "Content-Encoding", "identity"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEdge(t)
-			got := manyResults(t, e.visits("app=demo", send.body, send.headers...))
-			var answers []visit.Answer
-			for _, one := range got {
-				require.NotNil(t, one.Counted)
-				answers = append(answers, *one.Counted)
-			}
-			assert.Equal(t, []visit.Answer{
-				{Site: counts(1, 1, 1, 1), Page: counts(1, 1, 1, 1)}, {Site: counts(1, 1, 1, 2), Page: counts(1, 1, 1, 2)},
-				{Site: counts(1, 1, 1, 3), Page: counts(1, 1, 1, 1)}, {Site: counts(2, 2, 2, 4), Page: counts(2, 2, 2, 2)},
-				{Site: counts(2, 2, 2, 5), Page: counts(2, 2, 2, 3)},
-			}, answers)
-		})
+		body := strings.ReplaceAll(send.body, "SITE", fmt.Sprintf("s%d.example", n))
+		var answers []visit.Answer
+		for _, one := range manyResults(t, e.visits("app=demo", send.as(body), send.headers...)) {
+			require.NotNil(t, one.Counted)
+			answers = append(answers, *one.Counted)
+		}
+		assert.Equal(t, []visit.Answer{
+			{Site: counts(1, 1, 1, 1), Page: counts(1, 1, 1, 1)}, {Site: counts(1, 1, 1, 2), Page: counts(1, 1, 1, 2)},
+			{Site: counts(1, 1, 1, 3), Page: counts(1, 1, 1, 1)}, {Site: counts(2, 2, 2, 4), Page: counts(2, 2, 2, 2)},
+			{Site: counts(2, 2, 2, 5), Page: counts(2, 2, 2, 3)},
+		}, answers, send.headers)
 	}
 }
 
@@ -266,10 +264,11 @@ func TestIdempotencyKey(t *testing.T) {
 	require.Equal(t, visits-1, e.hotOf())
 	for n, headers := range [][]string{ // each is a call of its own
 		append([]string{"Idempotency-Key", "One"}, inArray...),
+		one, // with another body, where no key of the app is shown
 		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
 		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
 	} {
-		app := map[bool]string{true: "demo", false: "shop"}[n == 0]
+		app := map[bool]string{true: "demo", false: "shop"}[n < 2]
 		got := manyResults(t, e.visits("app="+app, `[{"uri":"http://example.com/","ip":"192.0.2.1"}]`, headers...))
 		assert.NotNil(t, got[0].Counted)
 	}
