@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
+	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/visit"
 )
@@ -103,6 +107,36 @@ func (w *internet) hear(t *testing.T, into any) {
 	case <-time.After(dbtest.Patience):
 		require.Fail(t, "the page does not tell what became of it")
 	}
+}
+
+// proxy passes on what somebody asks the service.
+func (w *internet) proxy() *httputil.ReverseProxy {
+	w.t.Helper()
+	service, err := url.Parse(w.public)
+	require.NoError(w.t, err)
+	return httputil.NewSingleHostReverseProxy(service)
+}
+
+// dash is where pages of the service are.
+const dash = "http://dash.example"
+
+// driveOwner browses with one page, of an owner who has signed in at dash.
+func (w *internet) driveOwner(t *testing.T) *devtools {
+	t.Helper()
+	w.rest = w.proxy()
+	b := w.drive(t)
+	b.open(dash + "/enter")
+	session := w.SignIn(t, desk.Owner, account.Rights{})
+	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": dash}, nil)
+	return b
+}
+
+// text is what a page below dash says.
+func (d *devtools) text(path string) (is string) {
+	d.t.Helper()
+	d.open(dash + path)
+	d.ask(`document.querySelector('main').innerText`, &is)
+	return is
 }
 
 // counted is hot of a page of example.com.

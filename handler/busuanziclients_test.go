@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -26,9 +24,7 @@ import (
 func newBusuanziInternet(t *testing.T, files map[string]string) *internet {
 	t.Helper()
 	w := newInternet(newEdge(t))
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(service)
+	proxy := w.proxy()
 	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		file, found := files[r.URL.Path]
 		switch {

@@ -33,15 +33,9 @@ const (
 	lookedAt = 64 // elements of a header
 )
 
-// forgeable are headers in which some proxy or other names a client. Anybody may send them.
-var forgeable = []string{
-	"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6", "CF-Pseudo-IPv4", "Forwarded", "X-Client-IP",
-	"X-Cluster-Client-IP", "X-Original-Forwarded-For", "Via", "Client-IP", "X-Forwarded", "Forwarded-For", "Fastly-Client-IP", "Fly-Client-IP",
-	"X-Appengine-User-IP", "X-Azure-ClientIP", "X-Azure-SocketIP", "X-Envoy-External-Address", "X-Remote-IP", "X-Remote-Addr",
-	"X-Originating-IP",
-	"X-ProxyUser-IP", "WL-Proxy-Client-IP", "Proxy-Client-IP", "X-Host", "X_Forwarded_For", "Remote-Addr", "From", "DO-Connecting-IP",
-	"X-Nf-Client-Connection-IP", "X-Vercel-Forwarded-For", "X-Coming-From", "X-Forwarded-Client-IP",
-}
+// forgeable are headers in which some proxy or other names a client. Anybody may send them; the attacks
+// send more.
+var forgeable = []string{"X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "Forwarded"}
 
 // unasked: a peer that is not a trusted proxy says nothing.
 func unasked() (cases []forwardedCase) {
@@ -74,36 +68,18 @@ func behindProxy() (cases []forwardedCase) {
 	}{
 		{"no header", nil, "10.0.0.1"},
 		{"an empty header", []string{""}, "10.0.0.1"},
-		{"blanks", []string{" \t "}, "10.0.0.1"},
 		{"the client", []string{real}, real},
 		{"an IPv6 client", []string{realIPv6}, realIPv6},
-		{"IPv6 in capitals, not shortened", []string{"2001:0DB8:0000:0000:0000:0000:0000:0007"}, realIPv6},
 		{"a mapped client is IPv4", []string{"::ffff:198.51.100.7"}, real},
-		{"a mapped client in hexadecimal", []string{"::FFFF:c633:6407"}, real},
-		{"an IPv4-compatible address is IPv6", []string{"::198.51.100.7"}, "::c633:6407"},
-		{"loopback is a client like others", []string{"127.0.0.1"}, "127.0.0.1"},
 
 		// What a client wrote stands left of what the proxy appended.
 		{"a forged address before the client", []string{"203.0.113.66, " + real}, real},
-		{"many forged addresses", []string{"203.0.113.66, 203.0.113.67,203.0.113.68 , " + real}, real},
-		{"a forged trusted address", []string{"10.0.0.9, " + real}, real},
 		{"the client forges the whole chain", []string{"203.0.113.66, 10.0.0.9, 10.0.0.8, " + real + ", 10.0.0.2"}, real},
 		{"garbage before the client", []string{"<script>, " + real}, real},
-		{"unknown before the client", []string{"unknown, " + real}, real},
-		{"an empty element before the client", []string{", " + real}, real},
-		{"only commas before the client", []string{",,,,,,,, " + real}, real},
-		{"quotes before the client", []string{`"203.0.113.66, ` + real}, real},
-		{"a zone before the client", []string{"fe80::1%eth0, " + real}, real},
-		{"NUL before the client", []string{"\x00, " + real}, real},
-		{"a line break before the client", []string{"203.0.113.66\r\n , " + real}, real},
-		{"bytes that are no text before the client", []string{"\xff\xfe, " + real}, real},
 		{"a chain too long, before the client", []string{"10.9.8.7" + hops(1000) + ", " + real}, real},
 
 		// All lines are one list.
 		{"a forged line before the proxy's", []string{"203.0.113.66", real}, real},
-		{"a forged trusted line before the proxy's", []string{"10.0.0.9", real}, real},
-		{"an empty line before the proxy's", []string{"", real}, real},
-		{"a line of garbage before the proxy's", []string{"unknown", real}, real},
 		{"the second proxy in a line of its own", []string{"203.0.113.66, " + real, "10.0.0.2"}, real},
 		{"each in a line of its own", []string{"203.0.113.66", real, "10.0.0.3", "10.0.0.2"}, real},
 		{"an empty line of the proxy's", []string{"203.0.113.66", ""}, ""},
@@ -112,7 +88,6 @@ func behindProxy() (cases []forwardedCase) {
 
 		// Trusted hops.
 		{"one hop", []string{real + ", 10.0.0.2"}, real},
-		{"three hops", []string{real + ", 10.0.0.4, 10.0.0.3, 10.0.0.2"}, real},
 		{"hops over IPv4 and IPv6", []string{realIPv6 + ", 2001:db8:ff::2, 10.0.0.2"}, realIPv6},
 		{"a mapped hop", []string{real + ", ::ffff:10.0.0.2"}, real},
 		{"a hop with a port", []string{real + ", 10.0.0.2:8080"}, real},
@@ -120,83 +95,38 @@ func behindProxy() (cases []forwardedCase) {
 		{"an untrusted hop is the client", []string{real + ", 203.0.113.80, 10.0.0.2"}, "203.0.113.80"},
 		{"just outside the trusted network", []string{real + ", 11.0.0.0"}, "11.0.0.0"},
 		{"just inside the trusted network", []string{real + ", 10.255.255.255"}, real},
-		{"just outside the trusted IPv6 network", []string{realIPv6 + ", 2001:db8:100::"}, "2001:db8:100::"},
-		{"the proxy itself", []string{real + ", 10.0.0.1"}, real},
 		{"nobody but proxies: the first of them", []string{"10.0.0.4, 10.0.0.3, 10.0.0.2"}, "10.0.0.4"},
-		{"nobody but proxies, in two lines", []string{"10.0.0.4, 10.0.0.3", "10.0.0.2"}, "10.0.0.4"},
-		{"one proxy and nobody else", []string{"10.0.0.4"}, "10.0.0.4"},
 		{"as many hops as are looked at", []string{"10.0.0.4" + hops(lookedAt-1)}, "10.0.0.4"},
 		{"the client behind as many hops", []string{real + hops(lookedAt-1)}, real},
 		{"one hop more", []string{real + hops(lookedAt)}, ""},
 		{"as many hops in lines of their own, and one more", slices.Repeat([]string{"10.9.8.7"}, lookedAt+1), ""},
-		{"100,000 trusted hops", []string{"10.9.8.7" + hops(100_000)}, ""},
 		{"100,000 elements before the client", []string{strings.Repeat(",", 100_000) + real}, real},
 
 		// What some balancers write.
-		{"a port", []string{"198.51.100.7:5678"}, real},
-		{"brackets", []string{"[2001:db8::7]"}, realIPv6},
 		{"brackets and a port", []string{"[2001:db8::7]:443"}, realIPv6},
 		{"a mapped address in brackets with a port", []string{"[::ffff:198.51.100.7]:443"}, real},
 		{"what may be IPv6 and a port is IPv6", []string{"2001:db8::1:443"}, "2001:db8::1:443"},
-		{"no blank after the comma", []string{"203.0.113.66," + real}, real},
 		{"blanks and tabs around", []string{"203.0.113.66,\t " + real + " \t"}, real},
-		{"a tab for the blank after the comma", []string{real + ",\t10.0.0.2"}, real},
-		{"a folded line", []string{"203.0.113.66,\r\n " + real}, ""},
 
 		// What is no address, where one is looked for.
 		{"a port that is none", []string{"198.51.100.7:http"}, ""},
-		{"a port too great", []string{"198.51.100.7:65536"}, ""},
 		{"a colon without a port", []string{"198.51.100.7:"}, ""},
 		{"two ports", []string{"198.51.100.7:80:80"}, ""},
-		{"a port alone", []string{":80"}, ""},
 		{"IPv4 in brackets", []string{"[198.51.100.7]"}, ""},
 		{"IPv4 in brackets with a port", []string{"[198.51.100.7]:80"}, ""},
 		{"a bracket that is not closed", []string{"[2001:db8::7"}, ""},
 		{"a bracket that is not opened", []string{"2001:db8::7]"}, ""},
-		{"brackets twice", []string{"[[2001:db8::7]]"}, ""},
-		{"brackets around nothing", []string{"[]"}, ""},
 		{"a zone", []string{"fe80::1%eth0"}, ""},
 		{"a zone in brackets", []string{"[fe80::1%eth0]:443"}, ""},
-		{"a zone on a mapped address", []string{"::ffff:198.51.100.7%eth0"}, ""},
 		{"an empty zone", []string{"2001:db8::7%"}, ""},
 		{"unknown", []string{"unknown"}, ""},
-		{"unknown after a forged address", []string{"203.0.113.66, unknown"}, ""},
-		{"an obfuscated name", []string{"203.0.113.66, _hidden"}, ""},
-		{"a host name", []string{"203.0.113.66, localhost"}, ""},
-		{"garbage", []string{"203.0.113.66, ' OR 1=1 --"}, ""},
 		{"garbage between hops", []string{real + ", x, 10.0.0.2"}, ""},
 		{"an empty element at the end", []string{real + ","}, ""},
 		{"an empty element between hops", []string{real + ", , 10.0.0.2"}, ""},
-		{"an empty element before the hops", []string{", 10.0.0.2"}, ""},
 		{"a comma alone", []string{","}, ""},
 		{"quotes", []string{`"198.51.100.7"`}, ""},
-		{"quotes around brackets", []string{`"[2001:db8::7]:443"`}, ""},
-		{"a pair of the header Forwarded", []string{"for=198.51.100.7"}, ""},
-		{"semicolons between addresses", []string{"203.0.113.66; " + real}, ""},
-		{"blanks between addresses", []string{"203.0.113.66 " + real}, ""},
 		{"a network", []string{"198.51.100.0/24"}, ""},
 		{"leading zeros", []string{"198.051.100.007"}, ""},
-		{"leading zeros that hide a trusted hop", []string{real + ", 012.0.0.2"}, ""},
-		{"three parts", []string{"198.51.7"}, ""},
-		{"one number", []string{"3325256711"}, ""},
-		{"hexadecimal", []string{"0xc6.0x33.0x64.0x07"}, ""},
-		{"a part too great", []string{"198.51.100.256"}, ""},
-		{"a minus", []string{"-198.51.100.7"}, ""},
-		{"full-width digits", []string{"１９８.51.100.7"}, ""},
-		{"Arabic digits", []string{"١٩٨.51.100.7"}, ""},
-		{"ideographic full stops", []string{"198。51。100。7"}, ""},
-		{"a no-break space", []string{real + "\u00a0"}, ""},
-		{"a zero-width space", []string{"\u200b" + real}, ""},
-		{"NUL behind the address", []string{real + "\x00"}, ""},
-		{"NUL between forged and real", []string{"203.0.113.66\x00" + real}, ""},
-		{"a tab within the address", []string{"198.51.\t100.7"}, ""},
-		{"a vertical tab", []string{real + "\v"}, ""},
-		{"a carriage return", []string{real + "\rX"}, ""},
-		{"a line break", []string{"203.0.113.66\r\n " + real}, ""},
-		{"a name of 20,000 letters", []string{strings.Repeat("a", 20_000)}, ""},
-		{"an address of 20,000 digits", []string{strings.Repeat("1", 20_000)}, ""},
-		{"20,000 colons", []string{strings.Repeat(":", 20_000)}, ""},
-		{"20,000 brackets", []string{strings.Repeat("[", 20_000)}, ""},
 	} {
 		full := forwardedCase{name: c.name, peer: proxy, trust: networks, client: c.client}
 		for _, value := range c.lines {
@@ -213,7 +143,6 @@ func setUp() []forwardedCase {
 		{name: "an IPv6 peer", peer: "[2001:db8::7]:4711", client: "2001:db8::7"},
 		{name: "a mapped peer is IPv4", peer: "[::ffff:203.0.113.7]:4711", client: "203.0.113.7"},
 		{name: "a peer's zone is left out", peer: "[fe80::7%eth0]:4711", client: "fe80::7"},
-		{name: "a mapped peer's zone is left out", peer: "[::ffff:203.0.113.7%eth0]:4711", client: "203.0.113.7"},
 		{name: "a peer on a Unix socket", peer: "@", lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: ""},
 		{name: "no peer", peer: "", lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: ""},
 		{name: "a peer without a port", peer: "203.0.113.7", client: ""},
@@ -226,18 +155,10 @@ func setUp() []forwardedCase {
 			lines: []string{"X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "the neighbour of a trusted IPv6 network", peer: "[2001:db8:fe::1]:4711", trust: networks,
 			lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: "2001:db8:fe::1"},
-		{name: "IPv6 that ends like a trusted IPv4 address", peer: "[::10.0.0.1]:4711", trust: networks,
-			lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: "::a00:1"},
 		{name: "one trusted address", peer: proxy, trust: "10.0.0.1",
 			lines: []string{"X-Forwarded-For: 203.0.113.66, 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "the neighbour of one trusted address", peer: "10.0.0.2:4711", trust: "10.0.0.1",
 			lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: "10.0.0.2"},
-		{name: "the neighbour of one trusted address as a hop", peer: proxy, trust: "10.0.0.1",
-			lines: []string{"X-Forwarded-For: 198.51.100.66, 10.0.0.2"}, client: "10.0.0.2"},
-		{name: "one trusted IPv6 address", peer: "[2001:db8::1]:4711", trust: "2001:db8::1",
-			lines: []string{"X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
-		{name: "the neighbour of one trusted IPv6 address", peer: "[2001:db8::2]:4711", trust: "2001:db8::1",
-			lines: []string{"X-Forwarded-For: 198.51.100.66"}, client: "2001:db8::2"},
 		{name: "a trusted address written as mapped", peer: proxy, trust: "::ffff:10.0.0.1",
 			lines: []string{"X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "the widest networks", peer: "[2001:ffff::1]:4711", trust: "10.0.0.0/8 2001::/16",
@@ -247,19 +168,11 @@ func setUp() []forwardedCase {
 
 		{name: "the header's name in lower case", peer: proxy, trust: networks,
 			lines: []string{"x-forwarded-for: 198.51.100.7"}, client: "198.51.100.7"},
-		{name: "the header's name in capitals", peer: proxy, trust: networks,
-			lines: []string{"X-FORWARDED-FOR: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "the name in two ways is one header", peer: proxy, trust: networks,
 			lines: []string{"x-forwarded-for: 203.0.113.66", "X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
-		{name: "a name with _ is another header", peer: proxy, trust: networks,
-			lines: []string{"X-Forwarded-For: 198.51.100.7", "X_Forwarded_For: 203.0.113.66"}, client: "198.51.100.7"},
-		{name: "a blank behind the name", peer: proxy, trust: networks,
-			lines: []string{"X-Forwarded-For: 198.51.100.7", "X-Forwarded-For : 203.0.113.66"}, client: "198.51.100.7"},
 
 		{name: "another header", peer: proxy, trust: networks, header: "X-Real-IP",
 			lines: []string{"X-Real-IP: 198.51.100.7"}, client: "198.51.100.7"},
-		{name: "another header, set up in lower case", peer: proxy, trust: networks, header: "x-real-ip",
-			lines: []string{"X-REAL-IP: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "another header, and X-Forwarded-For forged", peer: proxy, trust: networks, header: "X-Real-IP",
 			lines: []string{"X-Forwarded-For: 203.0.113.66", "X-Real-IP: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "another header is missing, and X-Forwarded-For forged", peer: proxy, trust: networks, header: "X-Real-IP",
@@ -387,48 +300,24 @@ func TestNewProxiesRefuses(t *testing.T) {
 		says     []string // one for each fault
 	}{
 		{"everybody", []string{"0.0.0.0/0"}, "", []string{`--trust-proxy: "0.0.0.0/0" ` + tooWide}},
-		{"everybody over IPv6", []string{"::/0"}, "", []string{`--trust-proxy: "::/0" ` + tooWide}},
 		{"everybody in two halves", []string{"0.0.0.0/1", "128.0.0.0/1"}, "", []string{tooWide, tooWide}},
-		{"everybody over IPv6 in two halves", []string{"::/1", "8000::/1"}, "", []string{tooWide, tooWide}},
-		{"the public Internet over IPv6", []string{"2000::/3"}, "", []string{"each /16 or narrower"}},
 		{"a bit too wide", []string{"10.0.0.0/7"}, "", []string{"each /8 or narrower"}},
 		{"a bit too wide over IPv6", []string{"2001::/15"}, "", []string{"each /16 or narrower"}},
-		{"everybody, written with an address", []string{"10.0.0.1/0"}, "", []string{tooWide}},
 		{"everybody's IPv4, mapped", []string{"::ffff:0:0/96"}, "", []string{"IPv4 addresses written as IPv6: write it like 10.0.0.0/8"}},
 		{"a mapped network", []string{"::ffff:10.0.0.0/104"}, "", []string{"IPv4 addresses written as IPv6"}},
 		{"nobody's address", []string{"0.0.0.0"}, "", []string{`"0.0.0.0" is nobody's address: write the addresses of your proxies`}},
-		{"nobody's IPv6 address", []string{"::"}, "", []string{"is nobody's address"}},
-		{"nobody's address, mapped", []string{"::ffff:0.0.0.0"}, "", []string{"is nobody's address"}},
 		{"an address within a network", []string{"10.0.0.1/8"}, "", []string{"write the network, 10.0.0.0/8, or the address alone, 10.0.0.1"}},
 		{"an IPv6 address within a network", []string{"2001:db8::1/32"}, "",
 			[]string{"write the network, 2001:db8::/32, or the address alone, 2001:db8::1"}},
 		{"a zone", []string{"fe80::1%eth0"}, "", []string{"has a zone (what follows %), which no proxy is known by: leave the zone out"}},
-		{"a network with a zone", []string{"fe80::%eth0/64"}, "", []string{"has a zone"}},
 		{"nothing", []string{""}, "", []string{`--trust-proxy: "" is neither a network nor an address: write one like 10.0.0.0/8`}},
-		{"a name", []string{"proxy.example"}, "", []string{"neither a network nor an address"}},
-		{"a port", []string{"10.0.0.1:80"}, "", []string{"neither a network nor an address"}},
-		{"brackets", []string{"[2001:db8::1]"}, "", []string{"neither a network nor an address"}},
-		{"a mask", []string{"10.0.0.0/255.0.0.0"}, "", []string{"neither a network nor an address"}},
-		{"a range", []string{"10.0.0.1-10.0.0.9"}, "", []string{"neither a network nor an address"}},
-		{"a star", []string{"*"}, "", []string{"neither a network nor an address"}},
-		{"two in one", []string{"10.0.0.1 10.0.0.2"}, "", []string{"neither a network nor an address"}},
-		{"a prefix too long", []string{"10.0.0.0/33"}, "", []string{"neither a network nor an address"}},
-		{"a prefix below nothing", []string{"10.0.0.0/-1"}, "", []string{"neither a network nor an address"}},
-		{"no prefix", []string{"10.0.0.0/"}, "", []string{"neither a network nor an address"}},
 		{"leading zeros", []string{"010.0.0.0/8"}, "", []string{"neither a network nor an address"}},
 		{"one bad among good", []string{"10.0.0.0/8", "x", "192.0.2.1"}, "", []string{`--trust-proxy: "x"`}},
 		{"something long", []string{strings.Repeat("x", 1000)}, "", []string{`--trust-proxy: "` + strings.Repeat("x", 64) + `" is`}},
 
 		{"a header that nobody may set", nil, "X-Real-IP", []string{"--proxy-header: without --trust-proxy it does nothing"}},
-		{"the default header that nobody may set", nil, "X-Forwarded-For", []string{"without --trust-proxy"}},
 		{"Forwarded", on, "Forwarded", []string{`--proxy-header: "Forwarded" is not read: have the proxy send X-Forwarded-For`}},
-		{"Forwarded in lower case", on, "forwarded", []string{"have the proxy send X-Forwarded-For"}},
 		{"a header with a blank", on, "X Real IP", []string{"cannot be the name of a header: write the name alone, like X-Real-IP"}},
-		{"a header with its colon", on, "X-Real-IP:", []string{"cannot be the name of a header"}},
-		{"a header with a line break", on, "X-Real-IP\r\n", []string{"cannot be the name of a header"}},
-		{"a header in no ASCII", on, "X-Réal-IP", []string{"cannot be the name of a header"}},
-		{"two headers", on, "X-Real-IP,X-Forwarded-For", []string{"cannot be the name of a header"}},
-		{"blanks", on, " ", []string{"cannot be the name of a header"}},
 
 		{"everything", []string{"x", "0.0.0.0/0"}, "Cookie", []string{`"x" is neither`, tooWide, "--proxy-header"}},
 		{"a bad header without networks", nil, "Host", []string{"without --trust-proxy", "not a header that names a client"}},
@@ -478,18 +367,6 @@ func measuredCases() []forwardedCase {
 		{name: "one hop", peer: proxy, trust: networks, lines: []string{"X-Forwarded-For: 203.0.113.66, 198.51.100.7, 10.0.0.2"}},
 		{name: "100,000 elements before the client", peer: proxy, trust: networks,
 			lines: []string{"X-Forwarded-For: " + strings.Repeat("10.9.8.7, ", 100_000) + "198.51.100.7"}},
-	}
-}
-
-func BenchmarkClient(b *testing.B) {
-	for _, c := range measuredCases() {
-		b.Run(c.name, func(b *testing.B) {
-			p, r := c.proxies(b), c.request()
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = p.client(r)
-			}
-		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -73,9 +72,7 @@ func TestDashboardInChromium(t *testing.T) {
 	require.NoError(t, err)
 	w.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, CASE id % 3 WHEN 0 THEN '<b onmouseover=hacked=1>שלום'
 		WHEN 1 THEN 'Title' ELSE repeat('w', 200) END, now() FROM pages WHERE site_id IS NOT NULL`)
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(service)
+	proxy := w.proxy()
 	var asked sync.Map
 	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		asked.Store(r.Host+r.URL.Path, true)
@@ -83,7 +80,6 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 	b, script := w.drive(t), axe(t)
 	b.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
-	const base = "http://dash.example"
 	paths := []string{
 		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525",
 		"/dash/demo/never.example",
@@ -106,7 +102,7 @@ func TestDashboardInChromium(t *testing.T) {
 	for i, look := range looks[:dbtest.LongOrShort(4, 2)] {
 		b.look(look.wide, look.scheme)
 		for j, path := range paths {
-			b.open(base + path)
+			b.open(dash + path)
 			var wide int
 			b.ask(`document.documentElement.scrollWidth`, &wide)
 			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
@@ -123,7 +119,7 @@ func TestDashboardInChromium(t *testing.T) {
 	}
 
 	t.Run("what was stored is text", func(t *testing.T) {
-		b.open(base + "/dash/demo/hhui.top?range=all")
+		b.open(dash + "/dash/demo/hhui.top?range=all")
 		var alien int
 		b.ask(`document.querySelectorAll('script:not([src="/dash/dash.js"]), img, iframe, b b, [onerror], [onmouseover], [style], `+
 			`style').length + (typeof hacked === 'undefined' ? 0 : 100)`, &alien)
@@ -138,7 +134,7 @@ func TestDashboardInChromium(t *testing.T) {
 		b.ask(`[...document.querySelectorAll('.pages tbody a')].map(e => e.href)`, &links)
 		require.Len(t, links, len(hostilePages))
 		for _, link := range links {
-			assert.True(t, strings.HasPrefix(link, base+"/dash/demo/hhui.top?"), link)
+			assert.True(t, strings.HasPrefix(link, dash+"/dash/demo/hhui.top?"), link)
 			b.open(link)
 			var page struct{ Number, Stored string }
 			b.ask(`({Number: document.querySelector('.big')?.textContent, Stored: document.querySelector('h1').title})`, &page)
@@ -157,7 +153,7 @@ func TestDashboardInChromium(t *testing.T) {
 		for i := range 3 * len(queries) {
 			query, wide := queries[i/3], []int{320, 360, 390}[i%3]
 			b.look(wide, "light")
-			b.open(base + "/dash/demo/hhui.top" + query)
+			b.open(dash + "/dash/demo/hhui.top" + query)
 			var at struct {
 				Number, Chart, Ranges, Out float64
 				Keyboard                   bool
@@ -177,32 +173,32 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		b.do("Emulation.setTouchEmulationEnabled", map[string]any{"enabled": false}, nil)
 		b.look(1440, "light")
-		b.open(base + "/dash/demo/hhui.top")
+		b.open(dash + "/dash/demo/hhui.top")
 		var keyboard bool
 		b.ask(`[...document.querySelectorAll('footer button')].some(e => e.checkVisibility())`, &keyboard)
 		assert.True(t, keyboard)
 	})
 
 	t.Run("in each language", func(t *testing.T) {
-		fitsInEachLanguage(t, b, script, base, []string{"/dash/demo", "/dash/demo/hhui.top?columns=more&range=all&one", "/embed?app=demo",
+		fitsInEachLanguage(t, b, script, dash, []string{"/dash/demo", "/dash/demo/hhui.top?columns=more&range=all&one", "/embed?app=demo",
 			"/proof", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?funnel&range=all&step=page:/*", "/enter", "/dash/demo/hhui.top?find=h"})
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
 		w.SignIn(t, "Ann", desk.Looks("shop", "demo"))
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-		b.open(base + "/dash/shop")
+		b.open(dash + "/dash/shop")
 		b.await(`document.activeElement.name === 'name'`) // autofocus may come after the page
 		b.do("Input.insertText", map[string]any{"text": "ann"}, nil)
 		b.press("Tab", 9)
 		b.do("Input.insertText", map[string]any{"text": desk.Password}, nil)
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Equal(t, "shop", b.title())
-		b.open(base + "/dash/demo/hhui.top")
+		b.open(dash + "/dash/demo/hhui.top")
 		b.press("Tab", 9) // to the link past the navigation
 		b.press("Enter", 13)
 		b.await(`location.hash === '#main' && document.activeElement === document.body`) // the focus leaves the link last
-		assert.Equal(t, base+"/dash/demo/hhui.top#main", b.where())
+		assert.Equal(t, dash+"/dash/demo/hhui.top#main", b.where())
 		b.press("Tab", 9) // to the site itself
 		b.press("Tab", 9)
 		b.leads(func() { b.press("Enter", 13) })
@@ -210,7 +206,7 @@ func TestDashboardInChromium(t *testing.T) {
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
 		for _, wide := range []int{1440, 360} {
 			b.look(wide, "light")
-			b.open(base + "/dash/demo/hhui.top?range=all&who")
+			b.open(dash + "/dash/demo/hhui.top?range=all&who")
 			var shown struct{ Rows, Wide int }
 			b.ask(`({Rows: document.querySelectorAll('.who th[scope=row]').length, Wide: document.documentElement.scrollWidth})`, &shown)
 			assert.Positive(t, shown.Rows)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -20,16 +18,12 @@ import (
 // happens when the test says so.
 type scripted struct {
 	*devtools
-	base             string
 	asked, unchanged atomic.Int64 // how often the page was asked for, and the browser had it already
 }
 
 func (w *internet) driveScript(t *testing.T) *scripted {
 	t.Helper()
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	s := &scripted{base: "http://dash.example"}
-	proxy := httputil.NewSingleHostReverseProxy(service)
+	s, proxy := &scripted{}, w.proxy()
 	proxy.ModifyResponse = func(r *http.Response) error {
 		if r.Request.URL.Path != "/dash/dash.js" && r.Request.URL.Path != "/dash/style.css" && r.Request.URL.Path != "/dash/icon.svg" {
 			s.asked.Add(1)
@@ -50,8 +44,8 @@ func (w *internet) driveScript(t *testing.T) *scripted {
 	return s
 }
 
-// text is that of the first element that a selector finds.
-func (s *scripted) text(selector string) (text string) {
+// first is the text of the first element that a selector finds.
+func (s *scripted) first(selector string) (text string) {
 	s.t.Helper()
 	s.ask(`document.querySelector('`+selector+`')?.textContent ?? ''`, &text)
 	return text
@@ -64,19 +58,6 @@ func (s *scripted) texts(selector string) (texts []string) {
 	return texts
 }
 
-// hasNoFaults looks with axe-core, where it is here.
-func (s *scripted) hasNoFaults(script, what string) {
-	s.t.Helper()
-	if script == "" {
-		return
-	}
-	s.ask(script+`;0`, nil)
-	var faults []string
-	s.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => `+
-		`n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
-	assert.Empty(s.t, faults, what)
-}
-
 // TestDashboardScript tries what a browser does that runs the script: one Chromium, one page.
 func TestDashboardScript(t *testing.T) {
 	t.Parallel()
@@ -85,7 +66,7 @@ func TestDashboardScript(t *testing.T) {
 		w.counting([]int{0, 25, 26, 27, 28, 29}[i], "192.0.2."+string(rune('1'+i)), "http://hhui.top"+path)
 	}
 	s, script := w.driveScript(t), axe(t)
-	site := s.base + "/dash/demo/hhui.top"
+	site := dash + "/dash/demo/hhui.top"
 
 	t.Run("keys", func(t *testing.T) {
 		s.open(site)
@@ -99,7 +80,7 @@ func TestDashboardScript(t *testing.T) {
 		}
 		s.press("?", 0)
 		assert.Contains(t, s.texts("dialog dd"), "Today")
-		s.hasNoFaults(script, "help")
+		assertAccessible(t, s.devtools, script)
 		s.ask(`document.querySelector('dialog[open] input').click()`, nil)
 		s.ask(`document.querySelector('dialog[open] button').click()`, nil)
 		s.press("d", 0)
@@ -117,7 +98,7 @@ func TestDashboardScript(t *testing.T) {
 		s.leads(func() { s.press("Enter", 13) })
 		assert.Contains(t, s.where(), "find=%2FONC")
 		assert.Equal(t, []string{"/once"}, s.texts(".pages tbody a"))
-		assert.Equal(t, "Pages with “/ONC”", s.text("#pages"))
+		assert.Equal(t, "Pages with “/ONC”", s.first("#pages"))
 	})
 
 	t.Run("a cursor on the chart", func(t *testing.T) {
@@ -130,11 +111,11 @@ func TestDashboardScript(t *testing.T) {
 			to  int
 		}{{"ArrowLeft", 29}, {"ArrowRight", 29}, {"ArrowLeft", 28}, {"Home", 0}, {"ArrowLeft", 0}, {"ArrowRight", 1}, {"End", 29}} {
 			s.press(move.key, 0)
-			assert.Equal(t, titles[move.to], s.text(".cursor[aria-live=polite]"), move.key)
+			assert.Equal(t, titles[move.to], s.first(".cursor[aria-live=polite]"), move.key)
 		}
 		assert.Contains(t, s.where(), "range=30d", "arrows that move the cursor lead nowhere")
 		s.press("Escape", 0)
-		assert.Empty(t, s.text(".cursor"))
+		assert.Empty(t, s.first(".cursor"))
 	})
 
 	t.Run("tables", func(t *testing.T) {
@@ -157,30 +138,30 @@ func TestDashboardScript(t *testing.T) {
 		var way string
 		s.ask(`[...document.querySelectorAll('.sortable th[aria-sort]')].map(e => e.textContent + ' ' + e.ariaSort).join()`, &way)
 		assert.Equal(t, "Visitors ascending", way)
-		s.hasNoFaults(script, "a sorted table")
+		assertAccessible(t, s.devtools, script)
 	})
 
 	t.Run("numbers stay new", func(t *testing.T) {
 		s.ask(`document.querySelector('.plot-room').focus()`, nil)
 		s.press("End", 0)
-		cursor := s.text(".cursor")
+		cursor := s.first(".cursor")
 		s.ask(`later()`, nil) // nothing is new
 		s.ask(`later()`, nil)
 		assert.Positive(t, s.unchanged.Load())
 		s.ask(`window.kept = document.querySelector('.big'), window.link = document.querySelectorAll('.pages tbody a')[1], 0`, nil)
-		assert.Equal(t, "6", s.text(".big"))
+		assert.Equal(t, "6", s.first(".big"))
 		for i := range 4 {
 			w.counting(29, "198.51.100."+string(rune('1'+i)), "http://hhui.top/once")
 		}
 		s.ask(`later()`, nil)
-		assert.Equal(t, "10", s.text(".big"))
+		assert.Equal(t, "10", s.first(".big"))
 		assert.Equal(t, []string{"/once", "/often", "/sometimes"}, s.texts(".pages tbody a"))
 		assert.Equal(t, "0", s.texts(".sortable tbody td:nth-child(2)")[0], "as the reader sorted them")
 		var same []bool
 		s.ask(`[kept === document.querySelector('.big'), link === document.querySelectorAll('.pages tbody a')[1], `+
 			`document.activeElement.matches('.plot-room'), document.querySelector('.chart ~ .feet details').open]`, &same)
 		assert.Equal(t, []bool{true, true, true, true}, same, "nothing flickers, nothing folds, the focus stays")
-		assert.NotEqual(t, cursor, s.text(".cursor"), "the bar of today has grown")
+		assert.NotEqual(t, cursor, s.first(".cursor"), "the bar of today has grown")
 		assert.Len(t, s.texts(".bar.at"), 1)
 
 		before := s.asked.Load()
@@ -215,7 +196,7 @@ func TestDashboardScriptCopies(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
 	s := w.driveScript(t)
-	s.open(s.base + "/embed?app=demo")
+	s.open(dash + "/embed?app=demo")
 	texts := s.texts("pre[data-copy]")
 	require.Len(t, texts, 5)
 	for i, text := range texts {
@@ -228,7 +209,7 @@ func TestDashboardScriptCopies(t *testing.T) {
 		s.ask(fmt.Sprintf(`document.querySelectorAll('button.copy')[%d].textContent`, i), &says)
 		assert.Equal(t, "Copied", says)
 	}
-	s.hasNoFaults(axe(t), "/embed")
+	assertAccessible(t, s.devtools, axe(t))
 	assert.Empty(t, s.console)
 }
 
@@ -237,10 +218,10 @@ func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {
 	w := newInternet(newEdge(t))
 	w.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
 	s := w.driveScript(t)
-	s.open(s.base + "/")
-	assert.Equal(t, "It runs.", s.text("h1"))
+	s.open(dash + "/")
+	assert.Equal(t, "It runs.", s.first("h1"))
 	w.counting(0, "192.0.2.1", "http://hhui.top/home")
 	s.ask(`later()`, nil)
-	assert.Equal(t, "hhui.top", s.text("h1"))
+	assert.Equal(t, "hhui.top", s.first("h1"))
 	assert.Empty(t, s.console)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"regexp"
@@ -59,9 +58,7 @@ func TestFirstRun(t *testing.T) {
 			t.Parallel()
 			w := newInternet(newEdge(t))
 			w.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
-			service, err := url.Parse(w.public)
-			require.NoError(t, err)
-			w.rest = httputil.NewSingleHostReverseProxy(service)
+			w.rest = w.proxy()
 			start, err := account.Open(w.DB).NewStart(t.Context())
 			require.NoError(t, err)
 			b, script := w.drive(t), axe(t)

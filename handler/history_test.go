@@ -6,16 +6,11 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"footfall/account"
-	"footfall/counter/desk"
 )
 
 // history gives an app what GoatCounter has counted of hhui.top on the 40 days up to the second that was
@@ -38,19 +33,8 @@ func TestHistoryBeforeVisits(t *testing.T) {
 	e := newEdge(t)
 	e.history("demo", "4")
 	w := newInternet(e)
-	session := e.SignIn(t, desk.Owner, account.Rights{})
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	w.rest = httputil.NewSingleHostReverseProxy(service)
-	b, script := w.drive(t), axe(t)
-	const base = "http://dash.example"
-	b.open(base + "/enter")
-	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
-	text := func(path string) (is string) {
-		b.open(base + path)
-		b.ask(`document.querySelector('main').innerText`, &is)
-		return is
-	}
+	b, script := w.driveOwner(t), axe(t)
+	text := b.text
 	const never = "Nothing has been counted here."
 	for _, at := range []string{"/dash/demo/hhui.top?", "/dash/demo/hhui.top?page=/home&"} {
 		for _, in := range []string{"range=30d", "range=90d&period=week", "range=all", "range=all&chart=views"} {
@@ -179,19 +163,8 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	e.sixSteps()
 	e.history("demo", "4")
 	w := newInternet(e)
-	session := e.SignIn(t, desk.Owner, account.Rights{})
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	w.rest = httputil.NewSingleHostReverseProxy(service)
-	b, script := w.drive(t), axe(t)
-	const base = "http://dash.example"
-	b.open(base + "/enter")
-	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
-	text := func(path string) (is string) {
-		b.open(base + path)
-		b.ask(`document.querySelector('main').innerText`, &is)
-		return is
-	}
+	b, script := w.driveOwner(t), axe(t)
+	text := b.text
 	const until = "Counted by GoatCounter until 28 June 2019."
 	drawn := func() (n int) { b.ask(`document.querySelectorAll('.plot .others').length`, &n); return n }
 	for _, path := range []string{"/dash/demo/hhui.top", "/dash/demo/hhui.top?path=/home"} {
@@ -209,7 +182,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	}{{1280, "light"}, {390, "dark"}} {
 		b.look(look.wide, look.scheme)
 		for name, query := range map[string]string{"30d": "?range=30d", "all": "?range=all", "week": "?range=all&period=week"} {
-			b.open(base + "/dash/demo/hhui.top" + query)
+			b.open(dash + "/dash/demo/hhui.top" + query)
 			var wide int
 			b.ask(`document.documentElement.scrollWidth`, &wide)
 			assert.LessOrEqual(t, wide, look.wide)

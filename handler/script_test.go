@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -92,9 +90,7 @@ func TestScriptInChromium(t *testing.T) {
 	w := newInternet(newEdge(t))
 	docs := ofDocs(t, w.public)
 	const listener = `<script src="/listening.js"></script>`
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	proxy := http.StripPrefix("/numbers", httputil.NewSingleHostReverseProxy(service))
+	proxy := http.StripPrefix("/numbers", w.proxy())
 	arrives := make(chan struct{}) // what jquery-pjax asks for
 	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch {

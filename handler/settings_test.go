@@ -2,15 +2,12 @@ package handler
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -63,30 +60,14 @@ var helpOfShell = sync.OnceValue(func() map[string]string {
 })
 
 // TestSettingsInChromium sets up an app by hand, without scripts and with them, and looks at each page,
-// wide and on a phone, in the light and in the dark. FOOTFALL_SHOTS names a folder for pictures.
+// wide and on a phone, in the light and in the dark. FOOTFALL_TEST_SHOTS names a folder for pictures.
 func TestSettingsInChromium(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	w := newInternet(e)
-	session := e.SignIn(t, desk.Owner, account.Rights{})
+	b, script := w.driveOwner(t), axe(t)
 	e.SignIn(t, "Max", desk.Looks("shop"))
-	service, err := url.Parse(w.public)
-	require.NoError(t, err)
-	w.rest = httputil.NewSingleHostReverseProxy(service)
-	b, script := w.drive(t), axe(t)
-	const base = "http://dash.example"
-	b.open(base + "/enter")
-	b.do("Network.setCookie", map[string]any{"name": sessionCookie, "value": session, "url": base}, nil)
-	shot := func(name string) {
-		if folder := os.Getenv("FOOTFALL_SHOTS"); folder != "" {
-			var picture struct{ Data string }
-			b.do("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
-			data, err := base64.StdEncoding.DecodeString(picture.Data)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), data, 0o600))
-		}
-	}
 	looks := []struct {
 		wide   int
 		scheme string
@@ -95,19 +76,14 @@ func TestSettingsInChromium(t *testing.T) {
 		b.look(look.wide, look.scheme)
 		for name, path := range map[string]string{"service": "/settings", "app": "/settings/shop", "open": "/settings/demo",
 			"account": "/settings?account=2", "new": "/new"} {
-			b.open(base + path)
+			b.open(dash + path)
 			b.ask(`document.querySelectorAll('details').forEach(d => d.open = true)`, nil)
-			var wide int
-			b.ask(`document.documentElement.scrollWidth`, &wide)
-			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
-			var title string
-			b.ask(`document.title`, &title)
-			assert.Regexp(t, "ettings|Your site", title)
-			assertAccessible(t, b, script)
-			shot(name + "-" + look.scheme)
+			assert.Regexp(t, "ettings|Your site", b.title())
+			b.fits(script, look.wide)
+			b.shot(name + "-" + look.scheme)
 		}
 	}
-	fitsInEachLanguage(t, b, script, base,
+	fitsInEachLanguage(t, b, script, dash,
 		[]string{"/settings", "/settings/shop", "/settings/demo", "/new", "/new/shop", "/settings?account=2", "/leave"})
 	b.look(390, "light")
 	for _, scripts := range []bool{false, true} {
@@ -125,7 +101,7 @@ func TestSettingsInChromium(t *testing.T) {
 			assert.Contains(t, is, text)
 		}
 		days := map[bool]string{false: "60", true: "50"}[scripts]
-		b.open(base + "/settings/shop")
+		b.open(dash + "/settings/shop")
 		fill("kept", "retain-days", "x")
 		send("kept")
 		says(`"x" is not a number`)
@@ -133,13 +109,13 @@ func TestSettingsInChromium(t *testing.T) {
 			b.ask(`(at => at.top >= 0 && at.bottom <= innerHeight)(document.querySelector('.problem').getBoundingClientRect())`, &seen)
 			return seen
 		}, dbtest.Patience, dbtest.Tick, "a fault stands where nobody looks")
-		shot("fault")
+		b.shot("fault")
 		fill("kept", "retain-days", days)
 		send("kept")
 		if scripts { // fewer days than before
 			says("This cannot be undone")
 			says("all but the last 50 days are deleted")
-			shot("sure")
+			b.shot("sure")
 			send("yes")
 		}
 		says("Saved.")
