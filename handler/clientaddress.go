@@ -119,11 +119,10 @@ func checkProxyHeader(header string) error {
 // client returns the address that a request comes from, without a zone, and as IPv4 if it is mapped
 // into IPv6. That is the peer's, unless the peer is a trusted proxy, which then names the client.
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
-	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	peer, err := peerOf(r)
 	if err != nil {
 		return netip.Addr{}, visit.Errorf(visit.Invalid, "ip", "the connection has no IP address: connect over TCP")
 	}
-	peer := connection.Addr().WithZone("").Unmap()
 	if !p.trusts(peer) {
 		return peer, nil
 	}
@@ -183,8 +182,14 @@ func (p *Proxies) names(r *http.Request, header string) string {
 
 // sent reports whether a request comes from a trusted proxy.
 func (p *Proxies) sent(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && p.trusts(peer.Addr().WithZone("").Unmap())
+	peer, err := peerOf(r)
+	return err == nil && p.trusts(peer)
+}
+
+// peerOf is the other end of the connection.
+func peerOf(r *http.Request) (netip.Addr, error) {
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	return connection.Addr().WithZone("").Unmap(), err
 }
 
 // overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy says.

@@ -155,11 +155,8 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	for _, some := range today {
 		rows.SQL, rows.Rows = cmp.Or(some.SQL, rows.SQL), append(rows.Rows, some.Rows...)
 	}
-	p, err := web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request()))
-	if err != nil {
-		return err
-	}
-	return writePage(c, http.StatusOK, "private, no-cache", p)
+	return writePage(c, http.StatusOK, "private, no-cache",
+		web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request())))
 }
 
 // proof answers /proof: of several databases that have apps with the one whose proof is longest ago.
@@ -185,11 +182,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	if len(away)+len(failed) == 0 && len(here) > 0 {
 		first = slices.MinFunc(proved, time.Time.Compare)
 	}
-	p, err := web.Proof(d.place(c), first)
-	if err != nil {
-		return err
-	}
-	return writePage(c, http.StatusOK, "private, no-cache", p)
+	return writePage(c, http.StatusOK, "private, no-cache", web.Proof(d.place(c), first))
 }
 
 func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Account) web.App {

@@ -31,8 +31,8 @@ func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if !slices.ContainsFunc(clientHeaders, func(name string) bool { return r.Header[name] != nil }) {
 		return false
 	}
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().WithZone("").Unmap() == client // and not whom a trusted proxy has named
+	peer, err := peerOf(r)
+	return err == nil && peer == client // and not whom a trusted proxy has named
 }
 
 const warnEvery = time.Minute

@@ -23,11 +23,6 @@ func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	})
 }
 
-func readEvents(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	events, err := from.Events(ctx, l)
-	return &Rows{Look: l, Name: "events", List: events.Rows}, err
-}
-
 // OnePage is how many visitors of a site saw one page alone, each on each of their days.
 type OnePage = PanelOnePageRow
 
@@ -69,11 +64,6 @@ type Goal = PanelGoalsRow
 // Goals reads the goals of an app, or one, as visitors of a site reached them.
 func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
 	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
-}
-
-func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	goals, err := from.Goals(ctx, l)
-	return &Rows{Look: l, Name: "goals", List: goals.Rows}, err
 }
 
 // Step of a funnel: how many visitors of a site did it and all before it, by the end of a range of days or

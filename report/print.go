@@ -63,7 +63,8 @@ func encode(w io.Writer, a Answer, f Format) error {
 		if !drawn {
 			return errors.New("only days can be drawn")
 		}
-		return draw.WriteSVG(w, days.title(), days.plot())
+		_, err := io.WriteString(w, days.plot().SVG(days.title()))
+		return err
 	}
 	if a, is := a.(*Rows); is {
 		a.Next = "" // which nobody can ask a command for

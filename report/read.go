@@ -74,15 +74,12 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 }
 
 // FirstPage is the page of an app that was counted first, and when; nil: none was.
-func (r *Reader) FirstPage(ctx context.Context, app string) (first *PageFirstRow, err error) {
-	err = r.db.Report(ctx, func(tx db.Tx) error {
-		rows, err := New(tx).PageFirst(ctx, app)
-		if len(rows) > 0 {
-			first = &rows[0]
-		}
-		return err
-	})
-	return first, err
+func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, error) {
+	rows, err := ask(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
+	if len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], err
 }
 
 // ProvedLast is when all that was counted was proved last; zero: it is not known.

@@ -32,7 +32,7 @@ func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
 // Home makes the first page, of the apps that a reader may look at. away are the cells whose apps are not
 // known now.
-func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string, origin string) (Page, error) {
+func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string, origin string) Page {
 	page := homePage{frame: frame{Place: p, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
 	today := map[string]int32{}
 	for _, app := range apps {
@@ -50,5 +50,5 @@ func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string
 		page.Line = embed.Line(origin, page.Try)
 		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })
 	}
-	return render("home", page), nil
+	return render("home", page)
 }

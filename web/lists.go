@@ -60,31 +60,25 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 	switch look.N = end; {
 	case v.value != "":
 		pages, err = d.brought(ctx, v)
-		all = len(pages.Rows)
 	case v.find != "":
 		pages, err = d.reader.FindPages(ctx, look)
-		all = len(pages.Rows)
-	case len(v.where) > 0:
+	case len(v.where) > 0, v.by == byChange:
 		look.N = report.DeepestTop
-		pages, err = d.reader.TopPages(ctx, look)
-		all = len(pages.Rows)
-	case v.by == byChange:
-		look.N = report.DeepestTop
-		pages, err = d.reader.TopPages(ctx, look)
-		all = len(pages.Rows)
-		grown := v.stretch().changes()
-		slices.SortStableFunc(pages.Rows, func(a, b report.Page) int {
-			return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, grown), growth(a.UniquesCompared, a.UniquesBefore, grown))
-		})
+		if pages, err = d.reader.TopPages(ctx, look); v.by == byChange {
+			grown := v.stretch().changes()
+			slices.SortStableFunc(pages.Rows, func(a, b report.Page) int {
+				return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, grown), growth(a.UniquesCompared, a.UniquesBefore, grown))
+			})
+		}
 	default:
-		pages, err = d.reader.TopPages(ctx, look)
-		if all = len(pages.Rows); err == nil && all == end {
+		if pages, err = d.reader.TopPages(ctx, look); err == nil && len(pages.Rows) == end {
 			var visited int64
 			look.N = report.DeepestTop + 1
 			visited, err = d.reader.PagesVisited(ctx, look)
 			all = int(visited)
 		}
 	}
+	all = max(all, len(pages.Rows))
 	pages.Rows = pages.Rows[min(v.skip, len(pages.Rows)):min(end, len(pages.Rows))]
 	return pages, all, err
 }

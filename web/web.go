@@ -188,7 +188,7 @@ type proofPage struct {
 }
 
 // Proof makes the page that says how numbers are proved, and when that was done last; zero: it is not known when.
-func Proof(p Place, at time.Time) (Page, error) {
+func Proof(p Place, at time.Time) Page {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	if !at.IsZero() {
 		text := p.say("days.moment", "day", p.words().LongDay(visit.DayOf(at, time.UTC)), "time", at.UTC().Format("15:04"))
@@ -196,7 +196,7 @@ func Proof(p Place, at time.Time) (Page, error) {
 		moment := at.UTC().Format("2006-01-02T15:04:05Z")
 		page.Last = template.HTML(`<time datetime="` + moment + `">` + text + `</time>`) //nolint:gosec // of numbers
 	}
-	return render("proof", page), nil
+	return render("proof", page)
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).

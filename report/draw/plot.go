@@ -2,7 +2,6 @@ package draw
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -41,11 +40,8 @@ const (
 	plotAxis                      = 48   // how wide its axis is
 )
 
-// WritePlot writes a chart: its axis, and beside it the plot, which is as wide as there is room.
-func WritePlot(w io.Writer, p Plot) error {
-	_, err := fmt.Fprintf(w, `%s<div class="plot-room">%s</div>`, p.axis(), p.plot())
-	return err
-}
+// HTML draws a chart: its axis, and beside it the plot, which is as wide as there is room.
+func (p Plot) HTML() string { return p.axis() + `<div class="plot-room">` + p.plot() + "</div>" }
 
 func (p Plot) axis() string {
 	var out strings.Builder

@@ -54,38 +54,34 @@ func measures(t *testing.T, parts []xml.StartElement, class, name string) (all [
 
 func TestPlot(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
-	require.NoError(t, WritePlot(&out, Plot{Summary: hostile, Bars: []PlotBar{
+	out := Plot{Summary: hostile, Bars: []PlotBar{
 		{Name: hostile, Label: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Compared: true, Before: 500},
 		{Name: "b", Label: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, Beside: true},
 		{Name: "d", Visitors: 5, New: 0, Noted: true, Compared: true},
-	}}))
-	assert.NotContains(t, out.String(), "NaN")
-	parts, texts := partsOf(t, out.String())
+	}}.HTML()
+	assert.NotContains(t, out, "NaN")
+	parts, texts := partsOf(t, out)
 	assert.Contains(t, texts, "1\u202f000 ", "the space in a number")
 	assert.Contains(t, texts, "1,000", "the end of the axis")
 	const high = plotRoom
 	assert.InDeltaSlice(t, []float64{high * .75, high * .005}, measures(t, parts, "back", "height"), .06, "those who return")
 	assert.InDeltaSlice(t, []float64{high * .25, high * .01}, measures(t, parts, "new", "height"), .06)
 	assert.Equal(t, []float64{0, 25, 50, 75}, measures(t, parts, "room", "x"))
-	assert.Equal(t, 1, strings.Count(out.String(), `class="bar beside"`))
+	assert.Equal(t, 1, strings.Count(out, `class="bar beside"`))
 	assert.Equal(t, []float64{87.5}, measures(t, parts, "noted", "cx"), "the mark of a note, above the middle of its bar")
-	_, line, _ := strings.Cut(out.String(), `class="before"`)
+	_, line, _ := strings.Cut(out, `class="before"`)
 	assert.Equal(t, 4, strings.Count(line, "<line"), "three steps, one between two of them, and a gap")
 
 	for _, few := range [][]PlotBar{nil, {{Name: "a"}}, make([]PlotBar, 400)} {
-		var out strings.Builder
-		require.NoError(t, WritePlot(&out, Plot{Bars: few}))
-		parts, _ := partsOf(t, out.String())
+		out := Plot{Bars: few}.HTML()
+		parts, _ := partsOf(t, out)
 		assert.LessOrEqual(t, len(measures(t, parts, "name", "x"))+len(measures(t, parts, "name spare", "x")), plotNames)
-		assert.NotContains(t, out.String(), "NaN")
+		assert.NotContains(t, out, "NaN")
 	}
-	require.ErrorIs(t, WritePlot(full{}, Plot{}), errFull)
 
-	out.Reset()
-	require.NoError(t, WritePlot(&out, Plot{Bars: []PlotBar{{Label: "a day", Link: `/?a="&b`}, {}}}))
-	assert.Contains(t, out.String(), `role="group"`)
-	assert.Equal(t, 1, strings.Count(out.String(), `<a href="/?a=&#34;&amp;b" tabindex="-1"><title>a day`))
+	out = Plot{Bars: []PlotBar{{Label: "a day", Link: `/?a="&b`}, {}}}.HTML()
+	assert.Contains(t, out, `role="group"`)
+	assert.Equal(t, 1, strings.Count(out, `<a href="/?a=&#34;&amp;b" tabindex="-1"><title>a day`))
 }
 
 func TestPlotsEndAboveTheirBars(t *testing.T) {

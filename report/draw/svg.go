@@ -1,10 +1,8 @@
 package draw
 
 import (
-	"bufio"
 	"encoding/xml"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -44,14 +42,12 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 <text x="%[4]d" y="26" font-size="15" font-weight="600">%[5]s</text>
 `
 
-// WriteSVG writes a plot as an SVG that refers to nothing outside itself.
-func WriteSVG(w io.Writer, title string, p Plot) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, svgHead, svgWide, svgHigh, escaped(title), svgLeft, escaped(Style{}.cut(Text(title), svgTitleLength)))
-	fmt.Fprintf(out, `<text x="%d" y="46">%s</text>`+"\n", svgLeft, safe(p.Summary))
-	fmt.Fprintf(out, `<svg x="%d" y="%d">%s</svg><svg x="%d" y="%d" width="%d">%s</svg></svg>`+"\n",
-		svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, coloured.Replace(p.plot()))
-	return out.Flush() // returns the first error of all that was written
+// SVG draws a plot as a picture that refers to nothing outside itself.
+func (p Plot) SVG(title string) string {
+	return fmt.Sprintf(svgHead, svgWide, svgHigh, escaped(title), svgLeft, escaped(Style{}.cut(Text(title), svgTitleLength))) +
+		fmt.Sprintf(`<text x="%d" y="46">%s</text>`+"\n", svgLeft, safe(p.Summary)) +
+		fmt.Sprintf(`<svg x="%d" y="%d">%s</svg><svg x="%d" y="%d" width="%d">%s</svg></svg>`+"\n",
+			svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, coloured.Replace(p.plot()))
 }
 
 // escaped makes a text safe in XML, on one line.

@@ -4,22 +4,17 @@ import (
 	"strconv"
 	"strings"
 
+	"footfall/report/draw"
 	"footfall/visit"
 )
 
 // Number writes a number: 1,234,567.
 func (l *Language) Number(n int64) string {
-	digits, sign := strconv.FormatInt(n, 10), ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
+	group := l.group
+	if len(strconv.FormatInt(max(n, -n), 10)) <= l.few {
+		group = ""
 	}
-	if len(digits) <= l.few {
-		return sign + digits
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + l.group + digits[i:]
-	}
-	return sign + digits
+	return strings.ReplaceAll(draw.Number(n), ",", group)
 }
 
 // Percent writes a number of percent with so many digits behind the point.
