@@ -54,7 +54,7 @@ func (m *manage) routes() []route {
 	}
 	table = append(table, route{"/api/accounts", getOrPostAlone, m.by(m.accounts)},
 		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.by(m.account)},
-		route{"/api/accounts/:one/link", postOnly, m.by(m.accountLink)})
+		route{"/api/accounts/:one/link", postOnly, m.byKey(m.accountLink)})
 	for i := range table {
 		handle := table[i].handle
 		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }
@@ -67,17 +67,31 @@ type changer struct {
 	*admin.Admin
 	app   string // "": all
 	ofAll bool   // they may change all
+	given admin.Given
 }
 
-// by has a request answered if it shows a key by which somebody may change what it is about.
+// by has a request answered if it shows a key by which somebody may change what it is about, with what it
+// gives.
 func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
+	return m.byKey(func(c echo.Context, by changer) (err error) {
+		if slices.Contains([]string{http.MethodPost, http.MethodPatch}, c.Request().Method) {
+			if by.given, err = readGiven(c); err != nil {
+				return err
+			}
+		}
+		return handle(c, by)
+	})
+}
+
+// byKey is by for what needs nothing to be given.
+func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name := named(c, "app")
 		a, ofAll, err := m.changer(c, name)
 		if err != nil {
 			return err
 		}
-		return handle(c, changer{a, name, ofAll})
+		return handle(c, changer{a, name, ofAll, nil})
 	}
 }
 
@@ -116,15 +130,11 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 func (m *manage) apps(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	if c.Request().Method == http.MethodPost {
-		given, err := readGiven(c)
-		if err != nil {
-			return err
-		}
-		name := strings.Join(given["name"], "\n")
-		in := strings.Join(given["cell"], "\n")
-		delete(given, "name")
-		delete(given, "cell")
-		settings, err := settingsOf(given)
+		name := strings.Join(by.given["name"], "\n")
+		in := strings.Join(by.given["cell"], "\n")
+		delete(by.given, "name")
+		delete(by.given, "cell")
+		settings, err := settingsOf(by.given)
 		if err == nil && settings.TZ == nil {
 			err = visit.Errorf(visit.Invalid, "tz",
 				"it is missing: name the time zone whose days are counted, like Europe/Berlin; the first visit fixes it")
@@ -160,11 +170,7 @@ func (m *manage) app(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	switch c.Request().Method {
 	case http.MethodPatch:
-		given, err := readGiven(c)
-		if err != nil {
-			return err
-		}
-		settings, err := settingsOf(given)
+		settings, err := settingsOf(by.given)
 		if err != nil {
 			return err
 		}
@@ -207,11 +213,7 @@ func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
 		if c.Request().Method == http.MethodPost {
-			given, err := readGiven(c)
-			if err != nil {
-				return err
-			}
-			made, err := addThing(ctx, by.Admin, thing, by.app, by.ofAll, given)
+			made, err := addThing(ctx, by.Admin, thing, by.app, by.ofAll, by.given)
 			if token, is := made["secret"].(string); is && thing.Name == "links" {
 				made["url"] = m.origin(c.Request()) + "/share/" + token
 			}
@@ -260,14 +262,10 @@ func (m *manage) lose(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
-		given, err := readGiven(c)
-		if err == nil && (len(given) != 1 || len(given[field]) != 1) {
-			err = invalid(field, "give it, as one text, and nothing else")
+		if len(by.given) != 1 || len(by.given[field]) != 1 {
+			return invalid(field, "give it, as one text, and nothing else")
 		}
-		if err != nil {
-			return err
-		}
-		return m.tell(c, http.StatusOK, lose(atLength(c), by.Admin, by.app, given[field][0]), func() (any, error) { return object{}, nil })
+		return m.tell(c, http.StatusOK, lose(atLength(c), by.Admin, by.app, by.given[field][0]), func() (any, error) { return object{}, nil })
 	}
 }
 

@@ -17,13 +17,9 @@ import (
 func (m *manage) accounts(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	if c.Request().Method == http.MethodPost {
-		given, err := readGiven(c)
-		if err != nil {
-			return err
-		}
-		name := strings.Join(given["name"], " ")
-		delete(given, "name")
-		rights, err := rightsOf(given, nil)
+		name := strings.Join(by.given["name"], " ")
+		delete(by.given, "name")
+		rights, err := rightsOf(by.given, nil)
 		if err != nil {
 			return err
 		}
@@ -50,11 +46,7 @@ func (m *manage) account(c echo.Context, by changer) error {
 	if c.Request().Method == http.MethodDelete {
 		return m.tell(c, http.StatusOK, accounts.Remove(ctx, of.ID), func() (any, error) { return object{"removed": of.ID}, nil })
 	}
-	given, err := readGiven(c)
-	if err != nil {
-		return err
-	}
-	rights, err := rightsOf(given, of.Apps)
+	rights, err := rightsOf(by.given, of.Apps)
 	if err != nil {
 		return err
 	}
