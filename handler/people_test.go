@@ -262,9 +262,7 @@ func TestPeopleAreRefused(t *testing.T) {
 		says            string
 	}{
 		{"PUT /people", other, "[", 400, "app: it is missing"},
-		{"PUT /people?app=none", other, "[", 404, "app: there is no app"},
 		{"PUT /people?app=blog", "", "[", 401, "key: app blog takes links of ids only with a key of the scope assert: send it as"},
-		{"PUT /people?app=blog", other, "[", 401, "key: it is not a key of app blog"},
 		{"PUT /people?app=blog", revoked, "[", 401, "key: it is not a key of app blog"},
 		{"PUT /people?app=blog", asserting, "", 400, "body: line 1, column 1: a list of items should begin here with ["},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"` + "\xff" + `","is":"b"}]`, 400,
@@ -273,12 +271,9 @@ func TestPeopleAreRefused(t *testing.T) {
 			"key: app blog takes links of ids only with a key of the scope assert, which this one does not have"},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400,
 			"body: line 1, column 31: a comma or } should follow the value"},
-		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"}`, 400, "body: line 1, column 21: a comma or ] should follow the item"},
 		{"PUT /people?app=blog", asserting, `[` + strings.Repeat(`{"id":"a","is":"b"},`, 10_000) + `{}]`, 400,
 			"body: it has more than 10000 items: send them in several calls"},
 		{"PUT /people?app=shop", other, "[", 400, "app: app shop tells visitors apart by their address"},
-		{"PUT /people?app=demo", "", "[", 400, "app: app demo tells visitors apart by their address"},
-		{"GET /people?app=none", other, "", 404, "app: there is no app"},
 		{"GET /people?app=blog", "", "", 401, "key: app blog tells for whom ids stand only with a key of the scope read"},
 		{"GET /people?app=blog", counting, "", 403,
 			"key: app blog tells for whom ids stand only with a key of the scope read, which this one does not have"},
@@ -292,11 +287,6 @@ func TestPeopleAreRefused(t *testing.T) {
 		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400,
 			"ids: there are 1001: ask about 1000 at once"},
 		{"GET /people?app=blog&id=a%0Ab", reading, "", 400, "id: it has control characters"},
-		{"GET /people?app=blog&id=%ff", reading, "", 400, "id: it is not valid UTF-8"},
-		{"GET /people?app=blog&id=a&id=b", reading, "", 400, "id: it is given twice"},
-		{"GET /people?app=blog&id=a", revoked, "", 401, "key: it is not a key of app blog"},
-		{"POST /people/lookup", other, `{"app":"blog","ids":["a"]}`, 401, "key: it is not a key of app blog"},
-		{"POST /people/lookup", reading, `{"app":"blog"}`, 400, "ids: "},
 		{"POST /people/lookup", reading, `{"app":"blog","uris":[]}`, 400, `body: "uris" is not a field: send {"app":"…","ids":["…",…]}`},
 	} {
 		method, path, _ := strings.Cut(c.call, " ")

@@ -102,7 +102,6 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	const index = `{"uri":"hhui.top/index","pv":2,"new_visitors":2,"uniques":2,"hot":2,"shown":"hhui.top/index"}`
 	for _, c := range []struct{ ask, says string }{
 		{"pages", `{"pages":[` + home + `,` + index + `]}`},
-		{"pages?site=hhui.top&order=hot", `{"pages":[` + home + `,` + index + `]}`},
 		{"pages?order=uv&limit=1&from=20190629&to=20190629",
 			`{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3,"shown":"hhui.top/home"}],"next":"dXYgMSAyIDI"}`},
 		{"pages?order=uv&limit=1&from=20190629&to=20190629&after=dXYgMSAyIDI", `{"pages":[` + index + `]}`},
@@ -114,15 +113,10 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		{"days?site=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?uri=HTTPS://HHUI.top:443/./home%23top",
 			`{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?uri=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=http://HHUI.top&from=yesterday&to=today",
 			`{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190629,"to":20190630}`},
 		{"days?site=hhui.top&to=yesterday", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"to":20190629}`},
 		{"days?site=hhui.top&from=7d&to=2019-06-28", `{"days":[],"from":20190622,"to":20190628}`},
-		{"days?uri=HHUI.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?site=hhui.top&from=1d", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190630,"to":20190630}`},
-		{"uniques?prefix=hhui.top", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
-		{"days?uri=hhui.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=hhui.top&limit=1", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"next":"20190629"}`},
 		{"days?site=hhui.top&after=20190629", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=never.example", `{"days":[]}`},
@@ -142,13 +136,10 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 			`{"ranks":[{"rank":1,"visitor":"192.168.0.1","first_day":20190629,"last_day":20190629,"erased":false}]}`},
 		{"ranks?site=hhui.top&rank=3", `{"ranks":[]}`},
 		{"ranks?site=hhui.top&ip=192.168.0.9", `{"ranks":[]}`},
-		{"ranks?site=never.example&ip=192.168.0.1", `{"ranks":[]}`},
 		{"uniques?site=hhui.top", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
 		{"uniques?site=hhui.top&from=20190630", `{"uniques":1,"exact":true,"standard_error":0,"erased":0}`},
 		{"uniques?site=hhui.top&from=20190630&site=never.example", `{"uniques":1,"exact":true,"standard_error":0,"erased":0}`},
-		{"uniques?site=never.example", `{"uniques":0,"exact":true,"standard_error":0,"erased":0}`},
 		{"uniques?uri=http://hhui.top/home&uri=http://hhui.top/index", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
-		{"uniques?prefix=http://hhui.top/h&to=20190628", `{"uniques":0,"exact":true,"standard_error":0,"erased":0}`},
 		{"uniques?prefix=http://hhui.top/", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
 	} {
 		a := e.get("/api/apps/demo/" + c.ask)
@@ -171,22 +162,10 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		e.get("/api/apps/demo/uniques?uri=http://hhui.top/home&uri=http://hhui.top/index").body)
 	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body,
 		"a whole site is one target")
-}
 
-// What a report lists can be asked about, also what no URI leads to.
-// Nobody takes a day whose rows are gone for one on which nobody came.
-func TestVisitorsWhoseRowsAreGone(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	e.sixSteps()
-	conn := e.Conn(e.t)
-	for _, sql := range []string{
-		`INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`,
-		`DELETE FROM footfall.visits WHERE day_id < 20190630`,
-	} {
-		_, err := conn.Exec(t.Context(), sql)
-		require.NoError(t, err)
-	}
+	// Nobody takes a day whose rows are gone for one on which nobody came.
+	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
+	e.Exec(t, `DELETE FROM footfall.visits WHERE day_id < 20190630`)
 	for ask, says := range map[string]string{
 		"day=20190629": `{"visitors":[],"day":20190629,"pv":2,"kept":false}`,
 		"day=20190628": `{"visitors":[],"day":20190628,"pv":0,"kept":true}`,
@@ -196,6 +175,7 @@ func TestVisitorsWhoseRowsAreGone(t *testing.T) {
 	}
 }
 
+// What a report lists can be asked about, also what no URI leads to.
 func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -230,19 +210,13 @@ func TestReportsRefuse(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for _, c := range []struct{ ask, says string }{
-		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=-1", "limit:"},
-		{"sites?limit=", "limit: it is empty"},
+		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=", "limit: it is empty"},
 		{"sites?limit=1&limit=1", "limit: it is given twice"},
 		{"sites?page=2", `"page": it is not a parameter of this report: use format, after, limit`},
 		{"sites?LIMIT=1", `"LIMIT": it is not a parameter`}, {"sites?%zz=1", `"%zz": it is not`}, {"sites?after=%zz", "after: it has a %"},
 		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
-		{"sites?from=20190629", `"from": it is not a parameter`}, {"sites?key=footfall_x", `"key": it is not a parameter`},
 		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"},
-		{"pages?to=1.6.2019", "to:"},
-		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?from=00000101", "from:"},
-		{"pages?from=-1", "from:"},
-		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"},
-		{"pages?uri=http://example.com/", `"uri": it is not a parameter`},
+		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?site=ftp://example.com", "site:"},
 		{"pages?after=hhui.top/home", "after: it does not belong to this order"},
 		{"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
 		{"pages?after=cHYgMTAwMDEgMCAw", "after:"}, {"pages?after=cHYgMSAwIDAAA", "after:"},
@@ -259,15 +233,13 @@ func TestReportsRefuse(t *testing.T) {
 		{"visitors?site=a.example&after=20190629-x", "after:"},
 		{"visitors?site=a.example&after=20190629-fe80::1%25eth0", "after:"}, {"visitors?site=a.example&day=20190630&after=20190629-192.0.2.1",
 			"after:"},
-		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"}, {"ranks?site=a.example&rank=1e3", "rank:"},
-		{"ranks?site=a.example&rank=99999999999999999999", "rank:"},
+		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"},
 		{"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given together with rank"},
 		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"},
 		{"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
 		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given together with"},
 		{"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
 		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"},
-		{"uniques?site=a.example&from=20190229", "from:"},
 	} {
 		a := e.get("/api/apps/demo/" + c.ask)
 		assert.Equal(t, http.StatusBadRequest, a.status, c.ask)
