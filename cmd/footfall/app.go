@@ -186,7 +186,8 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		}
 	}
 	var added db.App
-	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) (err error) {
+	p.makesData = true
+	if err := p.withAdmin(ctx, func(a *admin.Admin) (err error) {
 		if err := a.AddApp(ctx, c.Name, c.settings()); err != nil {
 			return err
 		}
@@ -246,16 +247,14 @@ func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
 }
 
-func (*appListCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error {
-		apps, err := d.Apps(ctx)
-		if err != nil {
-			return fmt.Errorf("list apps: %w", err)
-		}
-		return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
-			sites := listed(admin.ShownSites(app.Sites))
-			return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(besides(app))}
-		})
+func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
+	apps, err := d.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
+	}
+	return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
+		sites := listed(admin.ShownSites(app.Sites))
+		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(besides(app))}
 	})
 }
 

@@ -88,67 +88,54 @@ func (c *nodeRemoveCmd) check(g globals) faults {
 	return checkCluster(g, "", c.Node, c.To)
 }
 
-// withCluster runs f on the cluster whose coordinator the flags name.
-func (p *program) withCluster(f func(c *cells.Cluster) error) error {
-	cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
+func (c *cellAddCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	on, _ := cells.ParseNode(c.On)
+	cell, err := cluster.AddCell(ctx, c.Name, on)
+	if err == nil {
+		fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name,
+			cell.Place)
+		fmt.Fprintln(p.stdout, cell.URL)
+	}
+	return err
+}
+
+func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	all, nodes, err := cluster.Look(ctx)
 	if err != nil {
 		return err
 	}
-	return f(cluster) // what does not answer is named, and need not be the coordinator
-}
-
-func (c *cellAddCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		on, _ := cells.ParseNode(c.On)
-		cell, err := cluster.AddCell(ctx, c.Name, on)
-		if err == nil {
-			fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name,
-				cell.Place)
-			fmt.Fprintln(p.stdout, cell.URL)
+	has := map[string][]string{}
+	err = printRows(p.stdout, nil, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
+		has[l.Place] = append(has[l.Place], l.Name)
+		if l.Bytes == 0 {
+			return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Wrong)}
 		}
-		return err
-	})
-}
-
-func (*cellListCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		all, nodes, err := cluster.Look(ctx)
-		if err != nil {
-			return err
+		standby, state := cmp.Or(strings.Join(l.Standbys, ", "), "-"), "ready"
+		if l.Needs.Required {
+			standby += ", required"
 		}
-		has := map[string][]string{}
-		err = printRows(p.stdout, nil, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
-			has[l.Place] = append(has[l.Place], l.Name)
-			if l.Bytes == 0 {
-				return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Wrong)}
-			}
-			standby, state := cmp.Or(strings.Join(l.Standbys, ", "), "-"), "ready"
-			if l.Needs.Required {
-				standby += ", required"
-			}
-			switch {
-			case l.Wrong != nil:
-				state = db.Sentence(l.Wrong)
-			case l.Needs.Lacking || l.Needs.InVain:
-				state = "counts nothing: no standby follows, or answers"
-			case l.Moves:
-				state = "ready, moves"
-			}
-			return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.Today, standby, state}
-		})
-		fmt.Fprintln(p.stdout)
-		err = printRows(p.stdout, err, "NODE\tCELLS\tDISK\tSTATE", nodes, func(n cells.NodeLook) []any {
-			names, state, disk := cmp.Or(strings.Join(has[n.String()], ", "), "-"), "answers", size(n.Bytes)
-			if n.Wrong != nil {
-				state, disk = db.Sentence(n.Wrong), "-"
-			} else if n.Node == nodes[0].Node {
-				state += ", coordinator"
-			}
-			return []any{n.Node, names, disk, state}
-		})
-		fmt.Fprintln(p.stdout)
-		return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
+		switch {
+		case l.Wrong != nil:
+			state = db.Sentence(l.Wrong)
+		case l.Needs.Lacking || l.Needs.InVain:
+			state = "counts nothing: no standby follows, or answers"
+		case l.Moves:
+			state = "ready, moves"
+		}
+		return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.Today, standby, state}
 	})
+	fmt.Fprintln(p.stdout)
+	err = printRows(p.stdout, err, "NODE\tCELLS\tDISK\tSTATE", nodes, func(n cells.NodeLook) []any {
+		names, state, disk := cmp.Or(strings.Join(has[n.String()], ", "), "-"), "answers", size(n.Bytes)
+		if n.Wrong != nil {
+			state, disk = db.Sentence(n.Wrong), "-"
+		} else if n.Node == nodes[0].Node {
+			state += ", coordinator"
+		}
+		return []any{n.Node, names, disk, state}
+	})
+	fmt.Fprintln(p.stdout)
+	return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 }
 
 // cellMetrics tells at each scrape which node has the tables of a cell, and how the cell is.
@@ -178,47 +165,43 @@ func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 	tell("standbys", "Standbys that follow the node with the cell's tables.", int64(len(look.Standbys)))
 }
 
-func (c *cellMoveCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		to, _ := cells.ParseNode(c.To)
-		cell, err := cluster.MoveCell(ctx, c.Name, to)
-		return p.done(err, "the cell %s is at %s", cell.Name, cell.Place)
-	})
+func (c *cellMoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	to, _ := cells.ParseNode(c.To)
+	cell, err := cluster.MoveCell(ctx, c.Name, to)
+	return p.done(err, "the cell %s is at %s", cell.Name, cell.Place)
 }
 
-func (c *cellMoveAppCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		all, err := cluster.Cells(ctx)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(all, func(cell cells.Cell) bool { return cell.Name == c.To })
-		if at < 0 {
-			return fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", c.To)
-		}
-		to, err := p.openTables(ctx, all[at].URL)
-		if err != nil {
-			return err
-		}
-		defer to.Close()
-		var sources []string // of which one has the app
-		if sources = []string{c.From}; c.From == "" {
-			sources[0] = p.DatabaseURL
-			for i, cell := range all {
-				if i != at {
-					sources = append(sources, cell.URL)
-				}
+func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	all, err := cluster.Cells(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(cell cells.Cell) bool { return cell.Name == c.To })
+	if at < 0 {
+		return fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", c.To)
+	}
+	to, err := p.openTables(ctx, all[at].URL)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	var sources []string // of which one has the app
+	if sources = []string{c.From}; c.From == "" {
+		sources[0] = p.DatabaseURL
+		for i, cell := range all {
+			if i != at {
+				sources = append(sources, cell.URL)
 			}
 		}
-		from, err := c.source(ctx, p, sources)
-		if err != nil {
-			return err
-		}
-		defer from.Close()
-		moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
-			Lead: func(ctx context.Context) error { return c.lead(ctx, p) }}
-		return p.done(moving.MoveApp(ctx), "app %s is in the cell %s, with all that it had; `footfall verify --app %[1]s` proves it", c.App, c.To)
-	})
+	}
+	from, err := c.source(ctx, p, sources)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
+		Lead: func(ctx context.Context) error { return c.lead(ctx, p) }}
+	return p.done(moving.MoveApp(ctx), "app %s is in the cell %s, with all that it had; `footfall verify --app %[1]s` proves it", c.App, c.To)
 }
 
 // openTables opens a database that has the tables of this version.
@@ -282,35 +265,27 @@ func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
 	return err
 }
 
-func (c *nodeAddCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		node, _ := cells.ParseNode(c.Node)
-		return p.done(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
-	})
+func (c *nodeAddCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	node, _ := cells.ParseNode(c.Node)
+	return p.done(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
 }
 
-func (c *cellDropCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		asks := fmt.Sprintf("The cell %s, with all that was counted in it, will be dropped on all nodes.", c.Name)
-		if err := c.ask(p, asks, c.Name); err != nil {
-			return err
-		}
-		return p.done(cluster.DropCell(ctx, c.Name), "dropped the cell %s", c.Name)
-	})
+func (c *cellDropCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	asks := fmt.Sprintf("The cell %s, with all that was counted in it, will be dropped on all nodes.", c.Name)
+	if err := c.ask(p, asks, c.Name); err != nil {
+		return err
+	}
+	return p.done(cluster.DropCell(ctx, c.Name), "dropped the cell %s", c.Name)
 }
 
-func (c *nodeReplaceCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		old, _ := cells.ParseNode(c.Old)
-		by, _ := cells.ParseNode(c.New)
-		return p.done(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
-	})
+func (c *nodeReplaceCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	old, _ := cells.ParseNode(c.Old)
+	by, _ := cells.ParseNode(c.New)
+	return p.done(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
 }
 
-func (c *nodeRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withCluster(func(cluster *cells.Cluster) error {
-		node, _ := cells.ParseNode(c.Node)
-		to, _ := cells.ParseNode(c.To)
-		return p.done(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
-	})
+func (c *nodeRemoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
+	node, _ := cells.ParseNode(c.Node)
+	to, _ := cells.ParseNode(c.To)
+	return p.done(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
 }

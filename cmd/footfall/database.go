@@ -43,14 +43,6 @@ func (p *program) server() embedded.Config {
 	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
-// makingData is a program whose commands make the embedded cluster if there is none. A mistyped
-// folder must look to no other command like one where nothing was counted yet.
-func (p *program) makingData() *program {
-	making := *p
-	making.makesData = true
-	return &making
-}
-
 // ofDatabase adds to an error which flag it is about, if it is about where the tables are.
 func (p *program) ofDatabase(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)

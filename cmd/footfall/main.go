@@ -26,6 +26,7 @@ import (
 
 	"footfall/admin"
 	"footfall/db"
+	"footfall/db/cells"
 	"footfall/visit"
 )
 
@@ -187,7 +188,9 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	makesData bool // the embedded cluster may be made, if there is none
+	// makesData: the embedded cluster may be made, if there is none. A mistyped folder must look to no
+	// other command like one where nothing was counted yet.
+	makesData bool
 }
 
 // command is what kong finds in the command line.
@@ -195,9 +198,10 @@ type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// operation is a command that works on the administration of a database, which is opened for it.
-type operation interface {
-	run(ctx context.Context, p *program, a *admin.Admin) error
+// on is a command that works on something, which is opened for it: the tables, once their schema is
+// up to date, their administration, or the cluster whose coordinator the flags name.
+type on[T any] interface {
+	run(ctx context.Context, p *program, it T) error
 }
 
 // checked is a command with a check of its own, which tells all that is wrong with the flags before
@@ -270,8 +274,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // execute runs a command.
 func (p *program) execute(ctx context.Context, selected any) error {
-	if does, is := selected.(operation); is {
+	switch does := selected.(type) {
+	case on[*db.DB]:
+		return p.withTables(ctx, func(d *db.DB) error { return does.run(ctx, p, d) })
+	case on[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
+	case on[*cells.Cluster]: // what does not answer is named, and need not be the coordinator
+		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
+		if err != nil {
+			return err
+		}
+		return does.run(ctx, p, cluster)
 	}
 	return selected.(command).run(ctx, p)
 }

@@ -12,12 +12,16 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"footfall/admin"
+	"footfall/db"
+	"footfall/db/cells"
 )
 
 // typed is a command line that was read, with all that is wrong with it and with the environment.
 type typed struct {
 	commandLine
-	selected any  // the command or operation; nil where none could be read
+	selected any  // the command; nil where none could be read
 	misread  bool // there are words that mean nothing
 	faults   faults
 	unknown  []string          // names of the environment that look like ours, and are not
@@ -54,7 +58,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, operation: // and not what only has commands beneath it
+		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // and not what only has commands beneath it
 			t.selected = found
 		}
 	}

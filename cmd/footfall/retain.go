@@ -15,24 +15,22 @@ type retainCmd struct {
 	DryRun bool
 }
 
-func (c *retainCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error {
-		if err := d.MeasureClock(ctx); err != nil {
+func (c *retainCmd) run(ctx context.Context, p *program, d *db.DB) error {
+	if err := d.MeasureClock(ctx); err != nil {
+		return err
+	}
+	retainer := retention.NewRetainer(d, retention.Options{Log: p.log})
+	run := retainer.Run
+	if c.DryRun {
+		run = retainer.Plan
+	}
+	done, err := run(ctx)
+	if done != nil {
+		if err := printRetention(p.stdout, done, c.DryRun); err != nil {
 			return err
 		}
-		retainer := retention.NewRetainer(d, retention.Options{Log: p.log})
-		run := retainer.Run
-		if c.DryRun {
-			run = retainer.Plan
-		}
-		done, err := run(ctx)
-		if done != nil {
-			if err := printRetention(p.stdout, done, c.DryRun); err != nil {
-				return err
-			}
-		}
-		return err
-	})
+	}
+	return err
 }
 
 // printRetention prints as tables what was deleted and forgotten, or would be (dry).

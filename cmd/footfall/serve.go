@@ -284,7 +284,8 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
 	}
-	k, err := startKeeper(ctx, p.makingData().server())
+	p.makesData = true
+	k, err := startKeeper(ctx, p.server())
 	if err != nil {
 		return "", nil, p.ofDatabase(err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"footfall/db"
 )
@@ -19,17 +18,12 @@ func (c *standbyRequireCmd) check(g globals) faults {
 	return f
 }
 
-func (c *standbyRequireCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error {
-		err := d.SayStandby(ctx, c.What == "on", false)
-		if err == nil {
-			fmt.Fprintln(p.stdout, map[string]string{
-				"on":  "nothing is counted or changed from now on unless COMMIT waits for a synchronous standby",
-				"off": "the server decides from now on whether what is acknowledged is on one machine or two",
-			}[c.What])
-		}
-		return err
-	})
+func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error {
+	says := "the server decides from now on whether what is acknowledged is on one machine or two"
+	if c.What == "on" {
+		says = "nothing is counted or changed from now on unless COMMIT waits for a synchronous standby"
+	}
+	return p.done(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
 // sayStandby lets everything that writes here require a standby if this service was started so, and

@@ -33,36 +33,34 @@ func (c *verifyCmd) check(g globals) faults {
 	return f
 }
 
-func (c *verifyCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error {
-		if c.App != "" {
-			if _, err := admin.NewAdmin(d, nil).App(ctx, c.App, ""); err != nil {
-				return err
-			}
-		}
-		show := func(format string, values ...any) { // on the line of a terminal that the next replaces
-			if terminalWidth(p.stderr) > 0 {
-				fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
-			}
-		}
-		options := verify.Options{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
-		if !c.All {
-			options.Limit = offendersShown
-		}
-		options.Progress = func(step verify.Step) {
-			show("%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
-		}
-		options.Promised = func(u verify.PromiseResult) {
-			show("")
-			fmt.Fprintf(p.stderr, "%6.1f s  %s: %s, %s\n", u.Seconds, u.Name, draw.Count(u.Checked, u.Unit), draw.Count(u.Violations, "violation"))
-		}
-		proof, err := verify.Run(ctx, d, options)
-		show("")
-		if err != nil {
+func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
+	if c.App != "" {
+		if _, err := admin.NewAdmin(d, nil).App(ctx, c.App, ""); err != nil {
 			return err
 		}
-		return c.tell(p.stdout, proof)
-	})
+	}
+	show := func(format string, values ...any) { // on the line of a terminal that the next replaces
+		if terminalWidth(p.stderr) > 0 {
+			fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
+		}
+	}
+	options := verify.Options{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
+	if !c.All {
+		options.Limit = offendersShown
+	}
+	options.Progress = func(step verify.Step) {
+		show("%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
+	}
+	options.Promised = func(u verify.PromiseResult) {
+		show("")
+		fmt.Fprintf(p.stderr, "%6.1f s  %s: %s, %s\n", u.Seconds, u.Name, draw.Count(u.Checked, u.Unit), draw.Count(u.Violations, "violation"))
+	}
+	proof, err := verify.Run(ctx, d, options)
+	show("")
+	if err != nil {
+		return err
+	}
+	return c.tell(p.stdout, proof)
 }
 
 // tell prints the proof, and returns an error if a promise does not hold.
