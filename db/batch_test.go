@@ -92,62 +92,21 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 	}
 }
 
-func TestDidCommitOfACommittedBatch(t *testing.T) {
-	t.Parallel()
-	url, _ := fixture(t)
-	d := dbtest.Open(t, url, db.Options{})
-	b := visitBatch("192.0.2.1", 1)
-	require.Equal(t, db.FaultNone, write(t, d, b))
-	for range 2 {
-		committed, err := d.DidCommit(t.Context(), b.ID)
-		require.NoError(t, err)
-		assert.True(t, committed)
-	}
-}
-
-func TestDidCommitOfABatchThatNeverCameBarsIt(t *testing.T) {
+// TestBatchAcrossTheTurn has one that commits.
+func TestDidCommitOfATransactionThatRollsBack(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := dbtest.Open(t, url, db.Options{})
-	b := visitBatch("192.0.2.1", 1)
-	for range 2 { // a writer whose first answer was lost asks again
-		committed, err := d.DidCommit(t.Context(), b.ID)
-		require.NoError(t, err)
-		assert.False(t, committed)
-	}
-
-	assert.NotEqual(t, db.FaultNone, write(t, d, b), "a batch that was given up must not commit later")
-	assert.Equal(t, []int64{0, 0, 0}, numbers(t, conn, 1))
-	b.ID = batchID()
-	assert.Equal(t, db.FaultNone, write(t, d, b), "under a new id it may")
-}
-
-func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
-	t.Parallel()
-	type answer struct {
-		committed bool
-		err       error
-	}
-	for _, commits := range []bool{true, false} {
-		t.Run(fmt.Sprintf("commits=%t", commits), func(t *testing.T) {
-			t.Parallel()
-			url, conn := fixture(t)
-			d := dbtest.Open(t, url, db.Options{})
-			id := batchID()
-			running := begin(t, url, db.BatchBegin, id)
-			claim := async(t, func() answer {
-				committed, err := d.DidCommit(context.Background(), id)
-				return answer{committed, err}
-			})
-			dbtest.AwaitWaiting(t, conn, 1)
-			if commits {
-				require.NoError(t, running.Commit(t.Context()))
-			} else {
-				require.NoError(t, running.Rollback(t.Context()))
-			}
-			assert.Equal(t, answer{commits, nil}, receive(t, claim, "the answer"))
-		})
-	}
+	id := batchID()
+	running := begin(t, url, db.BatchBegin, id)
+	claim := async(t, func() bool {
+		committed, err := d.DidCommit(context.Background(), id)
+		assert.NoError(t, err)
+		return committed
+	})
+	dbtest.AwaitWaiting(t, conn, 1)
+	require.NoError(t, running.Rollback(t.Context()))
+	assert.False(t, receive(t, claim, "the answer"))
 }
 
 func TestInternAgreesWhoeverComesFirst(t *testing.T) {

@@ -14,33 +14,25 @@ import (
 
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
+	whole := dbtest.New(t)
 	for name, c := range map[string]struct {
 		role  string // that checks; "": the owner; "member of …": a new login
 		reads bool   // it only reads
-		spoil func(t *testing.T, d *db.DB, conn *pgx.Conn)
+		spoil func(t *testing.T, conn *pgx.Conn)
 		want  string // in the error; "": none
 	}{
 		"up to date":                 {},
 		"up to date, as the service": {role: "footfall_app"},
 		"a version behind": {
 			role: "footfall_app",
-			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+			spoil: func(t *testing.T, conn *pgx.Conn) {
 				exec(t, conn, `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
-			},
-			want: "type `footfall migrate up` as the owner of the tables",
-		},
-		"before there were roles": {
-			spoil: func(t *testing.T, d *db.DB, _ *pgx.Conn) {
-				for range 2 {
-					_, err := d.MigrateDown(t.Context())
-					require.NoError(t, err)
-				}
 			},
 			want: "type `footfall migrate up` as the owner of the tables",
 		},
 		"a newer one": {
 			role: "footfall_app",
-			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+			spoil: func(t *testing.T, conn *pgx.Conn) {
 				exec(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 			},
 			want: "the schema is at version 9999",
@@ -54,24 +46,27 @@ func TestCheckSchema(t *testing.T) {
 		},
 		"a role that sees the tables and may not read them": {
 			role: "footfall_report", reads: true,
-			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+			spoil: func(t *testing.T, conn *pgx.Conn) {
 				exec(t, conn, `REVOKE SELECT ON footfall.goose_db_version FROM footfall_report`)
 			},
 			want: "the role footfall_report may not read the schema's version: type `footfall migrate up` as the owner of the tables, which " +
 				"gives footfall_report its rights",
 		},
 		"while somebody migrates": {
-			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+			spoil: func(t *testing.T, conn *pgx.Conn) {
 				require.NoError(t, db.New(conn).MigrateLock(t.Context()))
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := dbtest.New(t)
+			url := whole
+			if c.spoil != nil {
+				url = dbtest.New(t)
+			}
 			conn := dbtest.Connect(t, url)
 			if c.spoil != nil {
-				c.spoil(t, dbtest.Open(t, url, db.Options{}), conn)
+				c.spoil(t, conn)
 			}
 			if of, member := strings.CutPrefix(c.role, "member of "); member {
 				url = withLogin(t, url, newLogin(t, conn, of))

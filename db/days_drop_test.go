@@ -3,8 +3,6 @@ package db_test
 import (
 	"context"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,44 +12,6 @@ import (
 	"footfall/db/dbtest"
 	"footfall/retention"
 )
-
-func TestOneOfManyDropsADay(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	d := dbtest.Open(t, url, db.Options{Readers: 20})
-	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today+1))
-	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
-	for _, day := range []int{today, today + 1} {
-		exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, day)
-	}
-
-	var dropped atomic.Int32
-	var all sync.WaitGroup
-	start := make(chan struct{})
-	for range 20 {
-		all.Go(func() {
-			<-start
-			mine, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
-			for db.FaultOf(err) == db.FaultBusy {
-				mine, err = retention.New(d.Tx()).DayDrop(t.Context(), today)
-			}
-			assert.NoError(t, err)
-			if mine {
-				dropped.Add(1)
-			}
-		})
-	}
-	close(start)
-	all.Wait()
-	assert.Equal(t, int32(1), dropped.Load(), "callers that dropped the day")
-	assert.Equal(t, []string{"visits_20190630"},
-		dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
-	assert.Equal(t, []int32{today + 1}, dbtest.Column[int32](t, conn, `SELECT day_id FROM visits`))
-
-	made, err := d.Queries().VisitsDayMake(t.Context(), today)
-	require.NoError(t, err)
-	assert.True(t, made, "it can be made again")
-}
 
 // A day that somebody uses is not dropped, and nobody waits behind the drop.
 func TestDroppingADayGivesUpSoon(t *testing.T) {

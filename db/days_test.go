@@ -11,35 +11,57 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
 )
 
-func TestOneOfManyMakesADay(t *testing.T) {
-	t.Parallel()
-	url, _ := fixture(t)
-	d := dbtest.Open(t, url, db.Options{Readers: 20})
-	missing, err := d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
-	require.NoError(t, err)
-	require.Equal(t, []int32{today + 1}, missing)
-
-	var made atomic.Int32
+// oneOfMany has many do at once what one of them does.
+func oneOfMany(t *testing.T, do func() (mine bool, err error)) {
+	t.Helper()
+	var did atomic.Int32
 	var all sync.WaitGroup
 	start := make(chan struct{})
 	for range 20 {
 		all.Go(func() {
 			<-start
-			mine, err := d.Queries().VisitsDayMake(t.Context(), today+1)
+			mine, err := do()
+			for db.FaultOf(err) == db.FaultBusy {
+				mine, err = do()
+			}
 			assert.NoError(t, err)
 			if mine {
-				made.Add(1)
+				did.Add(1)
 			}
 		})
 	}
 	close(start)
 	all.Wait()
-	assert.Equal(t, int32(1), made.Load(), "callers that made the day")
-	missing, err = d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+	assert.Equal(t, int32(1), did.Load(), "of those who did it")
+}
+
+func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{Readers: 20})
+	missing := func() []int32 {
+		days, err := d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+		require.NoError(t, err)
+		return days
+	}
+	require.Equal(t, []int32{today + 1}, missing())
+	oneOfMany(t, func() (bool, error) { return d.Queries().VisitsDayMake(t.Context(), today+1) })
+	assert.Empty(t, missing())
+
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	for _, day := range []int{today, today + 1} {
+		exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, day)
+	}
+	oneOfMany(t, func() (bool, error) { return retention.New(d.Tx()).DayDrop(t.Context(), today) })
+	assert.Equal(t, []string{"visits_20190630"},
+		dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
+	assert.Equal(t, []int32{today + 1}, dbtest.Column[int32](t, conn, `SELECT day_id FROM visits`))
+	made, err := d.Queries().VisitsDayMake(t.Context(), today)
 	require.NoError(t, err)
-	assert.Empty(t, missing)
+	assert.True(t, made, "it can be made again")
 }
 
 func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
@@ -60,7 +82,7 @@ func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 	assert.Equal(t, int64(3), query[int64](t, conn, `SELECT count(*) FROM visits`))
 }
 
-func TestWhatIsNoDayIsRefused(t *testing.T) {
+func TestWhatIsNoDay(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := dbtest.Open(t, url, db.Options{})
@@ -70,15 +92,11 @@ func TestWhatIsNoDayIsRefused(t *testing.T) {
 	}
 	assert.Equal(t, []string{"visits_20190629"}, dbtest.Column[string](t, conn,
 		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'visits%'`))
-}
 
-// The names of other tables are not days, even where the planner reads them before it knows which
-// are partitions.
-func TestVisitsDaysInEveryPlan(t *testing.T) {
-	t.Parallel()
-	base, _ := fixture(t)
+	// The names of other tables are none either, even where the planner reads them before it knows which
+	// are partitions.
 	for _, off := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {
-		u, err := neturl.Parse(base)
+		u, err := neturl.Parse(url)
 		require.NoError(t, err)
 		query := u.Query()
 		for _, other := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {

@@ -30,19 +30,28 @@ func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	return db.FaultOf(err)
 }
 
-func TestFaultNone(t *testing.T) {
-	t.Parallel()
-	url, _ := fixture(t)
-	assert.Equal(t, db.FaultNone, write(t, dbtest.Open(t, url, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
-}
-
-func TestFaultOfLockTimeout(t *testing.T) {
+// A batch that waits for a lock has counted nothing when the wait is ended, whoever ends it.
+func TestFaultsOfAWait(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	begin(t, url, lockCounters, 2)
-	d := dbtest.Open(t, dbtest.With(t, url, "lock_timeout", "10ms"), db.Options{})
-	assert.Equal(t, db.FaultBusy, write(t, d, visitBatch("192.0.2.1", 1, 2)))
+	held := begin(t, url, lockCounters, 2)
+	busy := dbtest.Open(t, dbtest.With(t, url, "lock_timeout", "10ms"), db.Options{})
+	assert.Equal(t, db.FaultBusy, write(t, busy, visitBatch("192.0.2.1", 1, 2)))
+	slow := dbtest.Open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
+	assert.Equal(t, db.FaultRefused, write(t, slow, visitBatch("192.0.2.1", 1, 2)))
+
+	d := dbtest.Open(t, url, db.Options{})
+	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
+	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, dbtest.AwaitWaiting(t, conn, 1)[0]))
+	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the end of a batch whose session has ended"))
 	assertNothingCounted(t, conn)
+	ctx, cancel := context.WithCancel(t.Context())
+	fault = async(t, func() db.Fault { return db.FaultOf(d.Write(ctx, visitBatch("192.0.2.1", 2), &db.Outcome{})) })
+	dbtest.AwaitWaiting(t, conn, 1)
+	cancel()
+	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the end of a batch whose caller has left"))
+	require.NoError(t, held.Rollback(t.Context()))
+	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
 }
 
 // The batch holds 1 and waits for 2; the other transaction holds 3 and waits for 1. When 2 comes
@@ -124,50 +133,12 @@ func TestFaultOfBadData(t *testing.T) {
 	assert.Equal(t, []int64{1 << 62, 1, 1}, numbers(t, conn, 1))
 }
 
-func TestFaultOfConnectionLostUnderWay(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	held := begin(t, url, lockCounters, 2)
-	d := dbtest.Open(t, url, db.Options{})
-	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
-	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, dbtest.AwaitWaiting(t, conn, 1)[0]))
-	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
-	require.NoError(t, held.Rollback(t.Context()))
-	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
-}
-
-func TestFaultOfDeadlineUnderWay(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	begin(t, url, lockCounters, 2)
-	d := dbtest.Open(t, url, db.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	fault := async(t, func() db.Fault {
-		var out db.Outcome
-		return db.FaultOf(d.Write(ctx, visitBatch("192.0.2.1", 2), &out))
-	})
-	dbtest.AwaitWaiting(t, conn, 1)
-	cancel()
-	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
-}
-
 func TestFaultWhereNobodyListens(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, "postgres://footfall@/footfall?host="+url.QueryEscape(t.TempDir()), db.Options{})
 	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1)))
 	_, _, err := d.Intern(t.Context(), interning([]string{"example.com/a"}, []string{"example.com"}))
 	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
-}
-
-// A batch whose statement takes too long is refused, and has counted nothing.
-func TestFaultOfStatementTimeout(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	held := begin(t, url, lockCounters, 2)
-	d := dbtest.Open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
-	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1, 2)))
-	require.NoError(t, held.Rollback(t.Context()))
-	assertNothingCounted(t, conn)
 }
 
 func TestFaultNames(t *testing.T) {

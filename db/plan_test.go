@@ -60,21 +60,13 @@ func explainRecord(t *testing.T, d *db.DB) string {
 	return plan
 }
 
-func TestPlanWithoutStatistics(t *testing.T) {
+func TestPlanWithoutStatisticsAndWith(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
 	d := dbtest.Open(t, url, db.Options{})
 	loadVisitors(t, conn)
 	requireLooksUpByKey(t, explainRecord(t, d))
-}
-
-func TestPlanWithStatistics(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	exec(t, conn, keptAsIs)
-	d := dbtest.Open(t, url, db.Options{})
-	loadVisitors(t, conn)
 	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
 	requireLooksUpByKey(t, explainRecord(t, d))
 }

@@ -78,13 +78,6 @@ func addApp(t *testing.T, d *db.DB, name string) {
 	require.NoError(t, err)
 }
 
-func TestWaitForInstancesWithoutAny(t *testing.T) {
-	t.Parallel()
-	d := dbtest.Open(t, dbtest.New(t), db.Options{})
-	addApp(t, d, "shop")
-	require.NoError(t, d.WaitForInstances(t.Context(), inTime))
-}
-
 func TestWatcherSeesEveryChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

@@ -28,6 +28,12 @@ func TestRestartKeepsDataAndItsOperatorsSettings(t *testing.T) {
 	assert.Equal(t, "on", query[string](t, first.URL(), "SHOW synchronous_commit"))
 	assert.Equal(t, "4GB", query[string](t, first.URL(), "SHOW max_wal_size"))
 	assert.Empty(t, query[string](t, first.URL(), "SHOW listen_addresses"))
+	info, err := os.Stat(first.socket)
+	require.NoError(t, err)
+	assert.Equal(t, fs.ModeDir|0o700, info.Mode(), "out of reach of others")
+	session, err := syscall.Getpgid(first.process.Pid)
+	require.NoError(t, err)
+	assert.Equal(t, first.process.Pid, session, "Ctrl-C at our terminal must not reach the server")
 	require.NoError(t, first.Stop(t.Context()))
 	<-first.Done()
 
@@ -69,9 +75,9 @@ func TestStartAfterPostgresWasKilled(t *testing.T) {
 	check(start(t, cfg).URL())
 }
 
-func TestStartAfterItsParentWasKilled(t *testing.T) {
+func TestServerStopsWithItsParent(t *testing.T) {
 	t.Parallel()
-	cfg := testConfig(usedDir(t))
+	cfg := testConfig(filepath.Join(openDir(t), "made", "by the helper"))
 	parent, _, output := startHelper(t, cfg.Dir, nil)
 	url := readURL(t, output)
 	check := keep(t, url)
@@ -81,20 +87,11 @@ func TestStartAfterItsParentWasKilled(t *testing.T) {
 
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
-	check(start(t, cfg).URL())
-}
-
-func TestServerStopsWithItsParent(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(filepath.Join(openDir(t), "made", "by the helper"))
-	parent, _, output := startHelper(t, cfg.Dir, nil)
-	readURL(t, output)
-	require.NoError(t, parent.Process.Kill())
 	eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(clusterIn(cfg.Dir), "postmaster.pid"))
 		return errors.Is(err, fs.ErrNotExist)
 	}, "a clean stop removes postmaster.pid")
-	waitUntilFree(t, cfg.Dir)
+	check(start(t, cfg).URL())
 }
 
 // waitUntilFree waits until no process of a server is left.
@@ -176,6 +173,10 @@ func TestShortCommands(t *testing.T) {
 	attached, release, err := Use(t.Context(), cfg)
 	require.NoError(t, err)
 	assert.Equal(t, owned, attached)
+	impatient := cfg
+	impatient.Wait = 50 * time.Millisecond
+	_, err = Start(t.Context(), impatient)
+	require.ErrorContains(t, err, fmt.Sprintf("still in use (by a short command, process %d)", os.Getpid()))
 
 	ended := make(chan error, 1)
 	go func() { ended <- releaseOwner() }()
@@ -211,17 +212,6 @@ func TestShortCommands(t *testing.T) {
 	_, ok, err = Attach(cfg.Dir)
 	require.NoError(t, err)
 	assert.False(t, ok)
-}
-
-func TestStartGivesUpOnACommandThatStays(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(usedDir(t))
-	_, release, err := Use(t.Context(), cfg)
-	require.NoError(t, err)
-	cfg.Wait = 50 * time.Millisecond
-	_, err = Start(t.Context(), cfg)
-	require.ErrorContains(t, err, fmt.Sprintf("still in use (by a short command, process %d)", os.Getpid()))
-	require.NoError(t, release())
 }
 
 func TestCutOffStopLosesNothing(t *testing.T) {
