@@ -175,11 +175,7 @@ func TestSecret(t *testing.T) {
 func TestServeWithFewRights(t *testing.T) {
 	t.Parallel()
 	owner := dbtest.New(t)
-	separator := "?"
-	if strings.Contains(owner, "?") {
-		separator = "&"
-	}
-	few := owner + separator + "options=-c%20role%3Dfootfall_app"
+	few := dbtest.With(t, owner, "options", "-c role=footfall_app")
 	well(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--database-url", owner)
 	s := serve(t, "--no-migrate", "--database-url", few)
 	for n := range 2 {

@@ -285,20 +285,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	ends(t, two[0])
 	ends(t, two[1])
 	ends(t, clean)
-	differing := well(t, "psql", "--data", data, "--", "-Atc", `
-		WITH numbers AS (
-			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id
-			JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id
-			JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id
-			JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id
-			JOIN apps a ON a.id = p.app_id
-			UNION ALL SELECT a.name, concat_ws(' ', r.part, r.position, r.reason, r.beginning) FROM refused r JOIN apps a ON a.id = r.app_id
-		)
-		SELECT line, array_agg(app) FROM numbers WHERE app IN ('clean', 'killed') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)
-	assert.Empty(t, differing)
+	assert.Empty(t, differing(t, "clean", "killed", "--data", data))
 	assert.Equal(t, fmt.Sprintf("%d\n", visits-visits/20), well(t, "psql", "--data", data, "--", "-Atc",
 		"SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")

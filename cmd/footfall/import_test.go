@@ -181,6 +181,7 @@ func differing(t *testing.T, app, other string, database ...string) string {
 			JOIN apps a ON a.id = p.app_id
 			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id
 			JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', r.part, r.position, r.reason, r.beginning) FROM refused r JOIN apps a ON a.id = r.app_id
 		)
 		SELECT line, array_agg(app) FROM numbers WHERE app IN ('`+app+`', '`+other+`') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)...)
 }

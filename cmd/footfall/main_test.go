@@ -141,31 +141,6 @@ func TestAppNeedsASecret(t *testing.T) {
 	assert.Regexp(t, `(?m)^plain +sites +address `, list)
 }
 
-func TestAppOnNewData(t *testing.T) {
-	t.Parallel()
-	data := newData(t)
-	well(t, "app", "add", "shop", "--site=example.com", "--tz=Europe/Berlin", "--data", data)
-	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  sites   hashed   Europe/Berlin")
-	for _, c := range []struct {
-		args []string
-		code int
-		says []string
-	}{
-		{[]string{"add", "shop", "--access=open"}, 2, []string{"there is an app shop already"}},
-		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
-		{[]string{"add", "Bad Name", "--access=open"}, 2, []string{"is not a name for an app"}},
-		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"footfall: --site: ", "footfall: --tz: ",
-			"footfall: --ipv6-prefix: "}},
-		{[]string{"set", "nobody", "--access=open"}, 1, []string{"there is no app"}},
-	} {
-		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)
-		assert.Equal(t, c.code, r.code, "%v: %s", c.args, r.stderr)
-		for _, words := range c.says {
-			assert.Contains(t, r.stderr, words)
-		}
-	}
-}
-
 // Where a log is read by a program, too, a time says of what it is.
 func TestJSONLogsSayTimesInWords(t *testing.T) {
 	t.Parallel()
@@ -220,12 +195,6 @@ func TestWrongUse(t *testing.T) {
 	r := footfall(t, "serve", "--countries=/nowhere")
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "--countries: file of countries: open /nowhere: no such file or directory: name another file, or off")
-	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"version"}} {
-		assert.NotEmpty(t, well(t, args...))
-	}
-	for _, args := range []string{"version", "--version", "-v"} {
-		assert.Regexp(t, `^footfall dev \(commit \S+, go1\.\S+\)\n$`, well(t, args))
-	}
 }
 
 // While its file of countries is broken, a service goes on with what it had read; it says so, and who
@@ -391,27 +360,6 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	eventually(t, "it stops", func() bool { _, ok := s.logged("stopping: visits under way are answered first"); return ok })
 	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
 	assert.Equal(t, 1, s.wait())
-}
-
-// PostgreSQL is started again when it dies, and the service counts on.
-func TestDatabaseKilled(t *testing.T) {
-	t.Parallel()
-	data := usedData(t)
-	s := serve(t, "--data", data)
-	url := s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"
-	status, _ := get(url)
-	require.Equal(t, http.StatusOK, status)
-	killPostgres(t, data)
-	eventually(t, "it says that the database is back", func() bool { _, ok := s.logged("the database is back"); return ok })
-	var body string
-	eventually(t, "it counts again", func() bool {
-		status, body = get(url)
-		assert.Contains(t, []int{200, 500, 503}, status, body)
-		return status == http.StatusOK
-	})
-	assert.Contains(t, body, `"rank":1`)
-	awaitHealth(t, strings.TrimPrefix(s.url, "http://"), 0, "ready\n")
-	assert.Zero(t, s.stop())
 }
 
 // killPostgres kills the postmaster.

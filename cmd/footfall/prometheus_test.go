@@ -107,7 +107,7 @@ func TestPrometheusRules(t *testing.T) {
 }
 
 // One that is started with --require-standby lets all others require one, too, until somebody says
-// that they need not.
+// that they need not. It is measured, as is when the daily task was done.
 func TestStandbyIsRequired(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t) // on a server that waits for none
@@ -128,6 +128,8 @@ func TestStandbyIsRequired(t *testing.T) {
 	}
 	assert.Contains(t, footfall(t, "app", "add", "blog", "--access=open", "--visitor=address", database).stderr,
 		"the server waits for no standby")
+	eventually(t, "the standby is missed", func() bool { return metric(t, strict, "footfall_standby_away") == 1 })
+	assert.Zero(t, metric(t, strict, "footfall_daily_task_timestamp_seconds"), "a fresh service has not done it")
 	require.Zero(t, strict.stop())
 	later := serve(t, database)
 	assert.Contains(t, later.said(), "as the tables say though --require-standby is not given")
@@ -141,23 +143,12 @@ func TestStandbyIsRequired(t *testing.T) {
 	well(t, "standby", "require", "off", database)
 	assert.Equal(t, http.StatusOK, visits(later))
 	assert.NotContains(t, footfall(t, "status", database).stdout, "synchronous")
-}
-
-// What is measured of the server: whether a standby that is required is away, and when the daily task
-// was done. A fresh service has not done it.
-func TestServerIsMeasured(t *testing.T) {
-	t.Parallel()
-	database := withDemo(t)
-	s := serve(t, database, "--require-standby")
-	eventually(t, "the standby is missed", func() bool { return metric(t, s, "footfall_standby_away") == 1 })
-	assert.Zero(t, metric(t, s, "footfall_daily_task_timestamp_seconds"))
-	require.Zero(t, s.stop())
-	well(t, "standby", "require", "off", database)
 	well(t, "retain", database)
-	s = serve(t, database)
+	require.Zero(t, later.stop())
+	later = serve(t, database)
 	eventually(t, "the daily task is seen", func() bool {
-		done := time.Unix(int64(metric(t, s, "footfall_daily_task_timestamp_seconds")), 0)
+		done := time.Unix(int64(metric(t, later, "footfall_daily_task_timestamp_seconds")), 0)
 		return time.Since(done) > 0 && time.Since(done) < 36*time.Hour
 	})
-	assert.Zero(t, metric(t, s, "footfall_standby_away"))
+	assert.Zero(t, metric(t, later, "footfall_standby_away"))
 }

@@ -133,6 +133,23 @@ func TestOwnAppComesFirst(t *testing.T) {
 	keyed := well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data)
 	assert.Contains(t, keyed, "\n\nIt keeps the addresses of its visitors as they are.\nIt tells ")
 	assert.NotContains(t, keyed, "<script", "no page counts for it")
+	for _, c := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{"add", "shop", "--access=open"}, 2, []string{"there is an app shop already"}},
+		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
+		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"footfall: --site: ", "footfall: --tz: ",
+			"footfall: --ipv6-prefix: "}},
+		{[]string{"set", "nobody", "--access=open"}, 1, []string{"there is no app"}},
+	} {
+		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)
+		assert.Equal(t, c.code, r.code, "%v: %s", c.args, r.stderr)
+		for _, words := range c.says {
+			assert.Contains(t, r.stderr, words)
+		}
+	}
 	s := serve(t, "--data", data, "--busuanzi=shop")
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	assert.NotContains(t, s.said(), "is open")
@@ -201,16 +218,6 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	assert.Contains(t, r.stderr, "is FOOTFALL_FILTER meant?")
 }
 
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"abc", "axc", 1}, {"abc", "ac", 1}, {"ac", "abc", 1}, {"kitten", "sitting", 3}} {
-		assert.Equal(t, c.want, distance(c.a, c.b), "%s, %s", c.a, c.b)
-	}
-}
-
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	all := well(t)
@@ -218,7 +225,9 @@ func TestHelpAndVersion(t *testing.T) {
 	assert.Contains(t, all, "Exit codes:")
 	assert.Equal(t, all, well(t, "help"))
 	assert.Equal(t, well(t, "app", "key", "add", "--help"), well(t, "help", "app", "key", "add"))
-	assert.Equal(t, well(t, "version"), well(t, "--version"))
+	for _, args := range []string{"version", "--version", "-v"} {
+		assert.Regexp(t, `^footfall dev \(commit \S+, go1\.\S+\)\n$`, well(t, args))
+	}
 	unknown := footfall(t, "help", "nothing")
 	assert.Equal(t, exitUsage, unknown.code)
 	assert.Contains(t, unknown.stderr, "unexpected argument nothing")
