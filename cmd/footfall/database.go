@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,12 +74,8 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 }
 
 // withDatabase runs f on the database, whatever its schema.
-func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withConnections(ctx, db.Options{Log: p.log}, f)
-}
-
-func (p *program) withConnections(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
-	o.RequireStandby = p.NeedStandby
+func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
+	o.Log, o.RequireStandby = cmp.Or(o.Log, p.log), p.NeedStandby
 	return p.withURL(ctx, func(url string) error {
 		d, err := db.Open(ctx, url, o)
 		if err != nil {
@@ -98,16 +95,13 @@ func (p *program) withConnections(ctx context.Context, o db.Options, f func(d *d
 	})
 }
 
-// withTables runs f on a database whose schema is up to date. An embedded one is brought up to
-// date; a given one is not, since it may be serving an older version of footfall at this moment.
-func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckSchema, f)
-}
+// schemaCheck finds out whether the schema of a database is up to date.
+type schemaCheck func(*db.DB, context.Context) error
 
-// withSchema is withTables for connections with options, where check finds out whether a given schema
-// is up to date.
-func (p *program) withSchema(ctx context.Context, o db.Options, check func(*db.DB, context.Context) error, f func(d *db.DB) error) error {
-	return p.withConnections(ctx, o, func(d *db.DB) (err error) {
+// withTables runs f on a database whose schema is up to date. An embedded one is brought up to
+// date; a given one is checked, since it may be serving an older version of footfall at this moment.
+func (p *program) withTables(ctx context.Context, o db.Options, check schemaCheck, f func(d *db.DB) error) error {
+	return p.withDatabase(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
 			_, err = d.MigrateUp(ctx)
 		} else {
@@ -148,7 +142,7 @@ const (
 
 // withCounter runs f with a counter of its own, beside those of the service.
 func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
-	return p.withSchema(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
+	return p.withTables(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -169,7 +163,7 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 
 // withAdmin runs f with the administration of a database whose schema is up to date.
 func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) error {
-	return p.withTables(ctx, func(d *db.DB) error {
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err

@@ -276,7 +276,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (p *program) execute(ctx context.Context, selected any) error {
 	switch does := selected.(type) {
 	case on[*db.DB]:
-		return p.withTables(ctx, func(d *db.DB) error { return does.run(ctx, p, d) })
+		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case on[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
 	case on[*cells.Cluster]: // what does not answer is named, and need not be the coordinator

@@ -19,7 +19,7 @@ type (
 )
 
 func (*migrateUpCmd) run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(d *db.DB) error {
+	return p.withDatabase(ctx, db.Options{}, func(d *db.DB) error {
 		names, err := d.MigrateUp(ctx)
 		for _, name := range names {
 			fmt.Fprintln(p.stdout, "applied", name)
@@ -40,7 +40,7 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 }
 
 func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(d *db.DB) error {
+	return p.withDatabase(ctx, db.Options{}, func(d *db.DB) error {
 		steps, err := d.MigrateStatus(ctx)
 		return printRows(p.stdout, err, "MIGRATION\tAPPLIED", steps, func(step db.Migration) []any {
 			if step.Applied.IsZero() {
@@ -52,7 +52,7 @@ func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *migrateDownCmd) run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(d *db.DB) error {
+	return p.withDatabase(ctx, db.Options{}, func(d *db.DB) error {
 		steps, err := d.MigrateStatus(ctx)
 		if err != nil {
 			return err

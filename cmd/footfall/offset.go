@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"footfall/admin"
@@ -48,16 +47,12 @@ func (c *offsetSetCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 
 // run reads the file (-: standard input) before a database is opened.
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
-	from := p.stdin
-	if c.File != standardOutput {
-		file, err := os.Open(c.File)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		from = file
+	file, err := p.opened(c.File)
+	if err != nil {
+		return err
 	}
-	list, err := moves.ReadCSV(from)
+	defer func() { _ = file.Close() }()
+	list, err := moves.ReadCSV(file)
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ type asked struct {
 // withApp runs f on the app of a report, which is about the page or site that somebody has typed
 // ("": about none), and writes the answer, unless that is nil.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a asked) (report.Answer, error)) error {
-	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckReports, func(d *db.DB) error { // which footfall_report may read
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // which footfall_report may read
 		secret, err := p.secret()
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ type statusCmd struct {
 var errWarned = errors.New("status: there are warnings")
 
 func (c *statusCmd) run(ctx context.Context, p *program) error {
-	return p.withDatabase(ctx, func(d *db.DB) error {
+	return p.withDatabase(ctx, db.Options{}, func(d *db.DB) error {
 		dir := ""
 		if p.embedded() {
 			dir = p.Data

@@ -3,8 +3,6 @@ package dbtest
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,8 +39,7 @@ func NewCluster(t testing.TB, size int) *Cluster {
 }
 
 func (c *Cluster) add() int {
-	c.nodes = append(c.nodes, &node{dir: OwnDir(c.t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
-		rand.IntN(254))}) //nolint:gosec // any
+	c.nodes = append(c.nodes, &node{dir: OwnDir(c.t), host: ownHost()})
 	return len(c.nodes) - 1
 }
 
@@ -86,19 +83,12 @@ func (c *Cluster) start(i int, more map[string]string) {
 	trust := filepath.Join(n.dir, "trust") // nodes connect to each other
 	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nlocal replication all trust\nhost all all 127.0.0.0/8 trust\n"),
 		0o644)) //nolint:gosec // the server's user reads it
-	settings := map[string]string{
-		"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical",
-		"max_prepared_transactions": "100",
-		"max_worker_processes":      "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150",
-		"shared_buffers": "64MB",
-		"fsync":          "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer",
+	n.start(c.t, os.Getenv(EnvCitus), map[string]string{
+		"hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical", "max_prepared_transactions": "100",
+		"max_worker_processes": "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150",
+		"shared_buffers": "64MB", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer",
 		"citus.local_hostname": n.host,
-	}
-	maps.Copy(settings, more)
-	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: os.Getenv(EnvCitus), Wait: patience,
-		Settings: settings})
-	require.NoError(c.t, err)
-	n.server = server
+	}, more)
 }
 
 // Kill kills a server with all of its processes, and returns when they have ended.

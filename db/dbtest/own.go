@@ -59,10 +59,15 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
+// ownHost is an address of this machine that nobody else has.
+func ownHost() string {
+	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
+}
+
 // OwnFar is Own on an address of this machine that nobody else has, and the URL that leads there.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
-	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
+	address := ownHost()
 	server = Own(t, dir, address)
 	conn, err := pgx.Connect(context.Background(), server.URL())
 	require.NoError(t, err)

@@ -3,7 +3,7 @@ package dbtest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -56,8 +56,7 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 		}
 	}
 	for i := range p.nodes {
-		p.nodes[i] = &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+
-			rand.IntN(254))} //nolint:gosec // any
+		p.nodes[i] = &node{dir: OwnDir(t), host: ownHost()}
 	}
 	t.Cleanup(func() { stopAll(t, p.nodes[:]) })
 	first, second := p.nodes[0], p.nodes[1]
@@ -109,16 +108,19 @@ func (n *node) run(t testing.TB, bin, program string, args ...string) {
 
 func (p *Pair) start(n *node, more map[string]string) {
 	p.t.Helper()
-	settings := map[string]string{
-		"listen_addresses": n.host, "fsync": "off", "max_connections": "100", "shared_buffers": "32MB",
-		"wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "50ms",
-	}
-	for name, value := range more {
-		settings[name] = value
-	}
-	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: p.bin, Wait: patience, Settings: settings})
-	require.NoError(p.t, err)
-	n.server = server
+	n.start(p.t, p.bin, map[string]string{
+		"max_connections": "100", "shared_buffers": "32MB", "wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "50ms",
+	}, more)
+}
+
+// start starts a server with some settings, and with more.
+func (n *node) start(t testing.TB, bin string, settings, more map[string]string) {
+	t.Helper()
+	settings["listen_addresses"], settings["fsync"] = n.host, "off"
+	maps.Copy(settings, more)
+	var err error
+	n.server, err = embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: bin, Wait: patience, Settings: settings})
+	require.NoError(t, err)
 }
 
 // follow starts a server that follows another.
