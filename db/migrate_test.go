@@ -26,6 +26,7 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	whole := catalog(t, conn)
 	require.NotEmpty(t, whole)
 
+	assert.Equal(t, dbtest.TimeZone, query[string](t, conn, `SHOW timezone`), "an odd one, as of all tests")
 	require.Equal(t, "functions and views", applied[len(applied)-1])
 	names := applied[:len(applied)-1]
 	steps := [][]string{whole}
@@ -162,11 +163,6 @@ func TestEncodingOtherThanUTF8IsRefused(t *testing.T) {
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "encoding is SQL_ASCII; Footfall needs UTF8")
 	require.ErrorContains(t, err, "CREATE DATABASE", "it says what to do")
-}
-
-func TestSessionsAreInAnOddTimeZone(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, dbtest.TimeZone, query[string](t, dbtest.Connect(t, dbtest.New(t)), `SHOW timezone`))
 }
 
 // catalog describes all that migrations make in the schema, a line for each thing, as PostgreSQL

@@ -295,9 +295,21 @@ func needRole(t *testing.T, conn *pgx.Conn, role string) {
 		"migrating as a superuser makes the role")
 }
 
-func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
+func TestEveryTableIsTheServicesAndNobodyElses(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.Connect(t, dbtest.New(t))
+	for _, right := range rightsOf(t, conn, "PUBLIC") {
+		if name, isFunction := strings.CutPrefix(right, "function "); isFunction {
+			name = strings.TrimSuffix(name, ": EXECUTE")
+			assert.False(t, query[bool](t, conn, `SELECT bool_or(prosecdef) FROM pg_proc WHERE proname = $1`, name),
+				"%s runs with its owner's rights, whoever calls it", name)
+			continue
+		}
+		assert.Equal(t, "schema public: USAGE", right)
+	}
+	assert.NotNil(t, query[*string](t, conn, `SELECT obj_description('report'::regnamespace, 'pg_namespace')`),
+		"the schema report has a comment")
+
 	needRole(t, conn, "footfall_app")
 	others := dbtest.Column[string](t, conn, `
 		SELECT relname FROM pg_class
@@ -400,22 +412,6 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		_, err := reader.Exec(t.Context(), sql)
 		assert.Equal(t, insufficientPrivilege, code(err), "%s: %v", sql, err)
 	}
-}
-
-func TestEverybodyElseMayNothing(t *testing.T) {
-	t.Parallel()
-	conn := dbtest.Connect(t, dbtest.New(t))
-	for _, right := range rightsOf(t, conn, "PUBLIC") {
-		if name, isFunction := strings.CutPrefix(right, "function "); isFunction {
-			name = strings.TrimSuffix(name, ": EXECUTE")
-			assert.False(t, query[bool](t, conn, `SELECT bool_or(prosecdef) FROM pg_proc WHERE proname = $1`, name),
-				"%s runs with its owner's rights, whoever calls it", name)
-			continue
-		}
-		assert.Equal(t, "schema public: USAGE", right)
-	}
-	assert.NotNil(t, query[*string](t, conn, `SELECT obj_description('report'::regnamespace, 'pg_namespace')`),
-		"the schema report has a comment")
 }
 
 func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {

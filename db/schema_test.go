@@ -380,6 +380,7 @@ var rules = []struct{ refusedBy, sql string }{
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
+	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT id FROM pages WHERE key = page_key('example.com/a')`))
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`)
@@ -431,16 +432,13 @@ func TestConstraints(t *testing.T) {
 			assert.Equal(t, rule.refusedBy, by, rule.sql)
 		})
 	}
-}
 
-func TestEveryConstraintIsNamedByUsAndTried(t *testing.T) {
-	t.Parallel()
-	// 22023 is what stands for it above: PostgreSQL's own error comes before the check can fail.
+	// Each is named by us, and tried. 22023 is what stands for one above: PostgreSQL's own error comes
+	// before the check can fail.
 	tried := map[string]bool{"apps_tz_is_known": true}
 	for _, rule := range rules {
 		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // a partition's own name of it
 	}
-	conn := dbtest.Connect(t, dbtest.New(t))
 	for _, name := range dbtest.Column[string](t, conn, `
 		SELECT c.conname FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid
 		WHERE t.relnamespace = 'footfall'::regnamespace AND NOT t.relispartition AND t.relname NOT LIKE 'goose%'
@@ -448,10 +446,4 @@ func TestEveryConstraintIsNamedByUsAndTried(t *testing.T) {
 		assert.NotRegexp(t, `_(check|key|excl)\d*$`, name, "PostgreSQL's name, not ours")
 		assert.True(t, tried[name], "no line of the rules shows what %s refuses", name)
 	}
-}
-
-func TestPageKeyFindsPages(t *testing.T) {
-	t.Parallel()
-	_, conn := fixture(t)
-	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT id FROM pages WHERE key = page_key('example.com/a')`))
 }

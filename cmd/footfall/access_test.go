@@ -130,10 +130,12 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The secret of the embedded database is made once, for its owner alone, outside the tables.
+// The secret of the embedded database is made once, for its owner alone, outside the tables; the app to
+// try out with is made with the cluster, and never again.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
+	well(t, "app", "delete", "demo", "--yes", "--data", data)
 	well(t, "app", "add", "people", "--access=open", "--visitor=id", "--data", data)
 	path := filepath.Join(data, secretFile)
 	made, err := os.ReadFile(path)
@@ -144,6 +146,7 @@ func TestSecret(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
 	s := serve(t, "--data", data)
+	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	const visit = "/visit?app=people&uri=http://a.example/&visitor=anna"
 	status, body := get(s.url + visit)
 	assert.Equal(t, http.StatusOK, status, body)

@@ -67,9 +67,7 @@ func TestNoDataIsMadeUnasked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(newData(t), "mistyped")
 	for _, args := range []string{
-		"verify", "report top", "report days", "retain", "app list", "app set demo --access=open", "app delete demo --yes", "app key list demo",
-		"visitor show demo 192.0.2.1", "visitor erase demo 192.0.2.1 --yes", "page delete demo a.example/b --yes",
-		"migrate up", "migrate status", "migrate down --yes", "psql -- -l",
+		"verify", "report top", "app set demo --access=open", "page delete demo a.example/b --yes", "migrate up", "status", "psql -- -l",
 	} {
 		r := footfall(t, append([]string{"--data", data}, strings.Fields(args)...)...)
 		assert.Equal(t, exitFailed, r.code, args)
@@ -95,18 +93,6 @@ func TestDataThatCannotBeUsed(t *testing.T) {
 		assert.Contains(t, r.stderr, "footfall: --data: "+data+": ")
 		assert.Contains(t, r.stderr, says)
 	}
-}
-
-// The app to try out with is made with the cluster, and never again.
-func TestDemoStaysDeleted(t *testing.T) {
-	t.Parallel()
-	data := usedData(t)
-	well(t, "app", "delete", "demo", "--yes", "--data", data)
-	s := serve(t, "--data", data)
-	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
-	assert.Contains(t, s.said(), "there is no app yet")
-	assert.Zero(t, s.stop())
-	assert.NotContains(t, s.stdout.String(), "app=demo", "there is nothing to try")
 }
 
 // Who begins with an app of their own gets no open one beside it.

@@ -20,7 +20,7 @@ func TestUpgrade(t *testing.T) {
 	refused := footfall(t, "upgrade", "--to", to, "--database-url=postgres://h/d")
 	assert.Equal(t, exitUsage, refused.code)
 	assert.Contains(t, refused.stderr, "upgrade is for the embedded PostgreSQL")
-	refused = footfall(t, "upgrade", "--to", data, "--data", usedData(t))
+	refused = footfall(t, "upgrade", "--to", data, "--data", newData(t))
 	assert.Contains(t, refused.stderr, "footfall: --to: "+data+": ")
 	newer := brokenPostgres(t, "exit 1")
 	require.NoError(t, os.WriteFile(filepath.Join(newer, "postgres"), []byte("#!/bin/sh\necho 'postgres (PostgreSQL) 99.1'\n"),
