@@ -155,7 +155,7 @@ compose-test: ## bring docker-compose.yml up, count through it, take it down; ne
 	scripts/compose-test
 
 .PHONY: package-test
-package-test: ## install the .deb into a bare Debian, count, upgrade, purge; on Debian, as root
+package-test: ## install the .deb, then the .rpm, into a bare Debian, count, upgrade, purge; on Debian, as root
 	scripts/package-test
 
 # A module of its own: the service does not need what it takes to read manifests.
