@@ -80,6 +80,3 @@ func PinnedLine(origin, app string) string {
 func line(script, more, app string) string {
 	return `<script src="` + html.EscapeString(script) + `"` + more + ` data-app="` + html.EscapeString(app) + `" defer></script>`
 }
-
-// Sentence is one for a page to begin with.
-const Sentence = `<p data-footfall-sentence hidden>You are visitor <b data-footfall="page.rank"></b> of this page.</p>`

@@ -482,6 +482,9 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	}
 }
 
+// rankSentence is one for a page to begin with.
+const rankSentence = `<p data-footfall-sentence hidden>You are visitor <b data-footfall="page.rank"></b> of this page.</p>`
+
 // What a newcomer sees first leads them to the first visit.
 func TestDashboardBeginsWithOneLine(t *testing.T) {
 	t.Parallel()
@@ -492,7 +495,7 @@ func TestDashboardBeginsWithOneLine(t *testing.T) {
 	line := regexp.MustCompile(`curl '([^']*)'`).FindStringSubmatch(first)
 	require.NotNil(t, line)
 	assert.Equal(t, http.StatusOK, e.get(strings.TrimPrefix(line[1], e.public)).status)
-	assert.Contains(t, first, embed.Line(e.public, "demo")+"\n"+embed.Sentence)
+	assert.Contains(t, first, embed.Line(e.public, "demo")+"\n"+rankSentence)
 	assert.Contains(t, first, `href="/embed?app=demo"`)
 	then := newPerson(e).get("/")
 	assert.Equal(t, "/dash/demo/hhui.top", then.header.Get("Location"), "one app with one site opens at once")

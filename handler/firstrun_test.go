@@ -20,7 +20,6 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
-	"footfall/embed"
 )
 
 // shot keeps a picture of what is shown, for people, where a folder is named.
@@ -108,7 +107,7 @@ func TestFirstRun(t *testing.T) {
 			b.ask(`document.querySelector('pre').textContent`, &line)
 			var sentence string
 			b.ask(`document.querySelector('#number + pre').textContent`, &sentence)
-			assert.Equal(t, embed.Sentence, sentence, "since its pages show numbers")
+			assert.Equal(t, rankSentence, sentence, "since its pages show numbers")
 
 			// What is wrong is said there, and mended.
 			b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil) // for readers of the site

@@ -43,14 +43,10 @@ type TagUnderFilter = PanelTagsWhereRow
 func (l Look) TagValues(some []TagUnderFilter) (values []TagValue) {
 	for _, t := range some {
 		if t.Name == l.Name {
-			values = append(values, l.tagValue(t))
+			values = append(values, TagValue{Value: t.Value, Pv: t.Pv, Newcomers: t.Newcomers, PvCompared: t.Pv, Since: l.In.From})
 		}
 	}
 	return values
-}
-
-func (l Look) tagValue(t PanelTagsWhereRow) TagValue {
-	return TagValue{Value: t.Value, Pv: t.Pv, Newcomers: t.Newcomers, PvCompared: t.Pv, Since: l.In.From}
 }
 
 // ByTag is Tags for somebody who may have mistyped the name of the tag.
