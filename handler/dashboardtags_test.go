@@ -101,6 +101,41 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 		"&panel=tag-pages&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(site+wrong).status, wrong)
 	}
+
+	// A link shows tags of sites, and none of pages: of a page with one visitor they would tell of that one.
+	for _, link := range []string{e.share("demo", "hhui.top") + "?range=today", e.share("demo", "") + "/hhui.top?range=today"} {
+		assert.Len(t, e.tagsOn(link, "from"), 5)
+		assert.NotContains(t, e.get(link).body, "brought visitors")
+		assert.Nil(t, e.tagsOn(link+"&page=/home", "from"))
+		assert.Equal(t, http.StatusOK, e.get(link+"&panel=from&format=csv").status)
+		assert.Equal(t, http.StatusBadRequest, e.get(link+"&page=/home&panel=from&format=csv").status)
+		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google").status)
+		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google&panel=tag-pages&format=csv").status)
+	}
+
+	// Where there is more than fits, a link leads to all of it.
+	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
+	assert.Contains(t, e.get(site+"&from_by=language").body, "unknown")
+	conn := e.Conn(t)
+	_, err := conn.Exec(t.Context(), `
+		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example'
+		FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0
+		FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
+		UPDATE footfall.days SET hot = hot + 150, pv = pv + 150;
+		DELETE FROM footfall.tags WHERE name = 'country'`)
+	require.NoError(t, err)
+	assert.Len(t, e.tagsOn(site, "from"), 8+1)
+	all := regexp.MustCompile(`<a href="([^"]*)">All 154</a>`).FindStringSubmatch(e.get(site).body)
+	require.NotNil(t, all)
+	list := html.UnescapeString(all[1])
+	assert.Len(t, e.tagsOn(list, "from"), 100+1)
+	assert.Nil(t, e.tagsOn(list, "with"))
+	assert.Contains(t, e.get(list).body, "To the numbers")
+	assert.Len(t, e.tagsOn(list+"&skip=100", "from"), 54+1)
+	assert.Equal(t, 1+155, strings.Count(e.get(site+"&panel=from&format=csv").body, "\n"))
+	assert.Contains(t, e.get(site+"&from_by=country").body, "tor-geoipdb", "none is known")
+	assert.NotContains(t, e.get(e.share("demo", "hhui.top")+"?range=today&from_by=country").body, "tor-geoipdb")
 }
 
 // A day by hour is compared with the same hours of the other day, today with those alone that are
@@ -157,51 +192,6 @@ func pagesOn(body string) (pages []string) {
 		pages = append(pages, found[1])
 	}
 	return pages
-}
-
-// A link shows tags of sites, and none of pages: of a page with one visitor they would tell of that
-// one.
-func TestSharedPagesHaveNoTags(t *testing.T) {
-	t.Parallel()
-	e := newTaggedEdge(t)
-	for _, link := range []string{e.share("demo", "hhui.top") + "?range=today", e.share("demo", "") + "/hhui.top?range=today"} {
-		assert.Len(t, e.tagsOn(link, "from"), 5)
-		assert.NotContains(t, e.get(link).body, "brought visitors")
-		assert.Nil(t, e.tagsOn(link+"&page=/home", "from"))
-		assert.Equal(t, http.StatusOK, e.get(link+"&panel=from&format=csv").status)
-		assert.Equal(t, http.StatusBadRequest, e.get(link+"&page=/home&panel=from&format=csv").status)
-		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google").status)
-		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google&panel=tag-pages&format=csv").status)
-	}
-}
-
-// Where there is more than fits, a link leads to all of it.
-func TestDashboardListsAllTags(t *testing.T) {
-	t.Parallel()
-	e := newTaggedEdge(t)
-	const site = "/dash/demo/hhui.top?range=today"
-	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
-	assert.Contains(t, e.get(site+"&from_by=language").body, "unknown")
-	conn := e.Conn(t)
-	_, err := conn.Exec(t.Context(), `
-		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example'
-		FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
-		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0
-		FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
-		UPDATE footfall.days SET hot = hot + 150, pv = pv + 150;
-		DELETE FROM footfall.tags WHERE name = 'country'`)
-	require.NoError(t, err)
-	assert.Len(t, e.tagsOn(site, "from"), 8+1)
-	all := regexp.MustCompile(`<a href="([^"]*)">All 154</a>`).FindStringSubmatch(e.get(site).body)
-	require.NotNil(t, all)
-	list := html.UnescapeString(all[1])
-	assert.Len(t, e.tagsOn(list, "from"), 100+1)
-	assert.Nil(t, e.tagsOn(list, "with"))
-	assert.Contains(t, e.get(list).body, "To the numbers")
-	assert.Len(t, e.tagsOn(list+"&skip=100", "from"), 54+1)
-	assert.Equal(t, 1+155, strings.Count(e.get(site+"&panel=from&format=csv").body, "\n"))
-	assert.Contains(t, e.get(site+"&from_by=country").body, "tor-geoipdb", "none is known")
-	assert.NotContains(t, e.get(e.share("demo", "hhui.top")+"?range=today&from_by=country").body, "tor-geoipdb")
 }
 
 // What the app does not count, and has no values of, is not offered; what it counts by a name of its
