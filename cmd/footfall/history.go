@@ -92,11 +92,7 @@ func (p *program) opened(name string) (*os.File, error) {
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	file, err := spooled(from)
-	if err == nil {
-		_ = os.Remove(file.Name()) // it is gone when it is closed, and also when the program is killed
-	}
-	return file, err
+	return spooled(from)
 }
 
 // print says what became of an import.

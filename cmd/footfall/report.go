@@ -60,13 +60,18 @@ type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
 
+// mostFlag is that of reports that list the first of many.
+type mostFlag struct {
+	N int `short:"n" default:"10" placeholder:"N"`
+}
+
 type reportTopCmd struct {
 	reportFlags
 	rangeFlags
 	whereFlags
 	Site string `placeholder:"HOST"`
 	By   string `default:"pv" enum:"pv,uv,hot" placeholder:"NUMBER"`
-	N    int    `short:"n" default:"10" placeholder:"N"`
+	mostFlag
 }
 
 type reportDaysCmd struct {
@@ -97,7 +102,7 @@ type reportTagsCmd struct {
 	whereFlags
 	Target string `arg:"" name:"uri"`
 	Name   string `default:"source" placeholder:"NAME"`
-	N      int    `short:"n" default:"10" placeholder:"N"`
+	mostFlag
 }
 
 // siteFlags are those of reports on a site.
@@ -110,7 +115,7 @@ type siteFlags struct {
 
 type reportEventsCmd struct {
 	siteFlags
-	N int `short:"n" default:"10" placeholder:"N"`
+	mostFlag
 }
 
 type reportGoalsCmd struct {
@@ -140,23 +145,15 @@ type reportRankCmd struct {
 	Visitor string `arg:"" name:"n|address"`
 }
 
-func (c *reportTopCmd) check(g globals) faults {
-	f := c.rangeFlags.check(g)
-	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d pages: write a number from 1 to %d", c.N, report.DeepestTop)
+// most checks how many rows a report has at most.
+func (m mostFlag) most(f faults, of string) faults {
+	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 
-func (c *reportTagsCmd) check(g globals) faults {
-	f := c.rangeFlags.check(g)
-	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d values: write a number from 1 to %d", c.N, report.DeepestTop)
-	return f
-}
-
-func (c *reportEventsCmd) check(g globals) faults {
-	f := c.rangeFlags.check(g)
-	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d events: write a number from 1 to %d", c.N, report.DeepestTop)
-	return f
-}
+func (c *reportTopCmd) check(g globals) faults    { return c.most(c.rangeFlags.check(g), "pages") }
+func (c *reportTagsCmd) check(g globals) faults   { return c.most(c.rangeFlags.check(g), "values") }
+func (c *reportEventsCmd) check(g globals) faults { return c.most(c.rangeFlags.check(g), "events") }
 
 func (c *reportDaysCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)

@@ -72,9 +72,7 @@ func rowsOf(m *admin.Manifest) (rows int64) {
 func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	file, err := os.Open(c.File)
 	if c.File == standardOutput {
-		if file, err = spooled(p.stdin); err == nil {
-			defer func() { _ = os.Remove(file.Name()) }()
-		}
+		file, err = spooled(p.stdin)
 	}
 	if err != nil {
 		return err
@@ -99,12 +97,14 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled keeps what comes by a pipe in a file for temporary use.
+// spooled keeps what comes by a pipe in a file for temporary use, which is gone when it is closed, and
+// also when the program is killed.
 func spooled(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {
 		return nil, err
 	}
+	_ = os.Remove(file.Name())
 	n, err := io.Copy(file, io.LimitReader(from, mostTyped+1))
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -113,7 +113,7 @@ func spooled(from io.Reader) (*os.File, error) {
 		err = fmt.Errorf("standard input has more than %s: name a file", units.BytesSize(mostTyped))
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
