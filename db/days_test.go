@@ -64,17 +64,23 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	assert.True(t, made, "it can be made again")
 }
 
+// Nor do granting the roles their rights and counting.
 func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
 
+	_, err := counting.Exec(t.Context(), `UPDATE counters SET hot = hot + 1`)
+	require.NoError(t, err)
+
 	making := begin(t, url, `SET LOCAL lock_timeout = '10s'`)
-	_, err := making.Exec(t.Context(), `SELECT make_visits_day($1)`, today+1)
-	require.NoError(t, err, "with a transaction open that has counted")
+	for _, sql := range []string{`SELECT make_visits_day(20190630)`, `SELECT grant_roles()`} {
+		_, err := making.Exec(t.Context(), sql)
+		require.NoError(t, err, "%s, with a transaction open that has counted", sql)
+	}
 	_, err = conn.Exec(t.Context(), `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
-	require.NoError(t, err, "with a transaction open that has made a day")
+	require.NoError(t, err, "with a transaction open that has made a day, and granted")
 	require.NoError(t, counting.Commit(t.Context()))
 	require.NoError(t, making.Commit(t.Context()))
 

@@ -66,22 +66,13 @@ func code(err error) string {
 
 const insufficientPrivilege = "42501"
 
-func TestServiceCountsAsFootfallApp(t *testing.T) {
+// TestOwnerWhoMayNotMakeRoles has one whose URL names the role.
+func TestServiceCountsAsAMemberOfFootfallApp(t *testing.T) {
 	t.Parallel()
-	for name, from := range map[string]func(t *testing.T, url string, conn *pgx.Conn) string{
-		"a role in the URL": func(t *testing.T, url string, _ *pgx.Conn) string { return withRole(t, url, "footfall_app") },
-		"a user that is a member": func(t *testing.T, url string, conn *pgx.Conn) string {
-			return withLogin(t, url, newLogin(t, conn, "footfall_app"))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url, conn := fixture(t)
-			dbtest.NeedSuperuser(t, conn)
-			exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
-			serveOn(t, dbtest.Open(t, from(t, url, conn), db.Options{}), conn)
-		})
-	}
+	url, conn := fixture(t)
+	dbtest.NeedSuperuser(t, conn)
+	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
+	serveOn(t, dbtest.Open(t, withLogin(t, url, newLogin(t, conn, "footfall_app")), db.Options{}), conn)
 }
 
 // serveOn does what a running service does. The connection is the owner's.
@@ -412,22 +403,6 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		_, err := reader.Exec(t.Context(), sql)
 		assert.Equal(t, insufficientPrivilege, code(err), "%s: %v", sql, err)
 	}
-}
-
-func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
-	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
-	_, err := counting.Exec(t.Context(), `UPDATE counters SET hot = hot + 1`)
-	require.NoError(t, err)
-
-	granting := begin(t, url, `SET LOCAL lock_timeout = '10s'`)
-	_, err = granting.Exec(t.Context(), `SELECT grant_roles()`)
-	require.NoError(t, err, "with a transaction open that has counted")
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today) // with one that has granted
-	require.NoError(t, counting.Commit(t.Context()))
-	require.NoError(t, granting.Commit(t.Context()))
 }
 
 func TestGrantsGoDownAndUpAgain(t *testing.T) {
