@@ -13,23 +13,6 @@ import (
 	"footfall/retention"
 )
 
-// A day that somebody uses is not dropped, and nobody waits behind the drop.
-func TestDroppingADayGivesUpSoon(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	d := dbtest.Open(t, url, db.Options{})
-	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
-	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
-	_, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
-	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "lock_timeout ends it, rather than statement_timeout: %v", err)
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
-
-	require.NoError(t, counting.Commit(t.Context()))
-	dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
-	require.NoError(t, err)
-	assert.True(t, dropped)
-}
-
 // Batches of late visits last longer than anybody else may wait for a lock: a day waits for those
 // that are under way, and later ones wait behind it.
 func TestDayIsDroppedBetweenLateVisits(t *testing.T) {

@@ -55,6 +55,11 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	for _, day := range []int{today, today + 1} {
 		exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, day)
 	}
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
+	_, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
+	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "of a day that somebody uses lock_timeout ends it, rather than statement_timeout: %v", err)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.3')`, today) // nobody waits behind it
+	require.NoError(t, counting.Commit(t.Context()))
 	oneOfMany(t, func() (bool, error) { return retention.New(d.Tx()).DayDrop(t.Context(), today) })
 	assert.Equal(t, []string{"visits_20190630"},
 		dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
