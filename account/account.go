@@ -113,7 +113,7 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		return nil, nil
 	}
 	row, err := read(ctx, s, func(q *Queries) (AccountOfSessionRow, error) {
-		return q.AccountOfSession(ctx, AccountOfSessionParams{Hash: hashOf(session), Since: ago(SessionFor)})
+		return q.AccountOfSession(ctx, hashOf(session), ago(SessionFor))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
@@ -132,7 +132,7 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 	row, err := read(ctx, s, func(q *Queries) (AccountNamedRow, error) {
 		row, err := q.AccountNamed(ctx, folded)
 		if errors.Is(err, db.ErrNoRows) {
-			if err := q.AccountAddNamed(ctx, AccountAddNamedParams{Name: shown, Folded: folded}); err != nil {
+			if err := q.AccountAddNamed(ctx, shown, folded); err != nil {
 				return row, err
 			}
 			row, err = q.AccountNamed(ctx, folded)
@@ -216,7 +216,7 @@ func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, br
 	case err == nil && set == 0:
 		err = errNoLink
 	case err == nil:
-		err = q.SessionsEnd(ctx, SessionsEndParams{Account: p.ID})
+		err = q.SessionsEnd(ctx, p.ID, 0)
 	}
 	if err != nil {
 		return "", err
@@ -233,24 +233,24 @@ type Session = SessionsOfRow
 // Sessions lists the sessions of an account, the last used first.
 func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, error) {
 	return read(ctx, s, func(q *Queries) ([]Session, error) {
-		return q.SessionsOf(ctx, SessionsOfParams{Account: account, Since: ago(SessionFor)})
+		return q.SessionsOf(ctx, account, ago(SessionFor))
 	})
 }
 
 // EndSession ends a session of an account; one that is over already ends as well.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
-	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, SessionEndParams{Account: account, ID: session}) })
+	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, account, session) })
 }
 
 // SetLanguage says in which language an account is shown pages; "": in that of the browser. It is nobody's matter
 // but its own, and noted nowhere.
 func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
 	return s.inTx(ctx, func(q *Queries) error {
-		return q.AccountSetLanguage(ctx, AccountSetLanguageParams{ID: account, Language: language})
+		return q.AccountSetLanguage(ctx, language, account)
 	})
 }
 
 // EndSessions ends all sessions of an account but for one (0: all).
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
-	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, SessionsEndParams{Account: account, But: but}) })
+	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
 }

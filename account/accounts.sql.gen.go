@@ -50,14 +50,9 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a
 `
 
-type AccountAddNamedParams struct {
-	Name   string
-	Folded string
-}
-
 // Adds an account without apps, which a proxy names, unless it would be the first, and notes that.
-func (q *Queries) AccountAddNamed(ctx context.Context, arg AccountAddNamedParams) error {
-	_, err := q.db.Exec(ctx, accountAddNamed, arg.Name, arg.Folded)
+func (q *Queries) AccountAddNamed(ctx context.Context, name string, folded string) error {
+	_, err := q.db.Exec(ctx, accountAddNamed, name, folded)
 	return err
 }
 
@@ -69,14 +64,9 @@ WHERE m.account_id = $1
   AND p.name = $2
 `
 
-type AccountAppRemoveParams struct {
-	Account int32
-	App     string
-}
-
 // Lets an account look at an app no more.
-func (q *Queries) AccountAppRemove(ctx context.Context, arg AccountAppRemoveParams) error {
-	_, err := q.db.Exec(ctx, accountAppRemove, arg.Account, arg.App)
+func (q *Queries) AccountAppRemove(ctx context.Context, account int32, app string) error {
+	_, err := q.db.Exec(ctx, accountAppRemove, account, app)
 	return err
 }
 
@@ -165,11 +155,6 @@ WHERE s.hash = $1
   AND s.created_at > $2
 `
 
-type AccountOfSessionParams struct {
-	Hash  []byte
-	Since time.Time
-}
-
 type AccountOfSessionRow struct {
 	ID       int32
 	Owner    bool
@@ -182,8 +167,8 @@ type AccountOfSessionRow struct {
 
 // The account that a session is of, and the apps that it may look at and change; no row for a
 // session that is over. Remembers about when it was used.
-func (q *Queries) AccountOfSession(ctx context.Context, arg AccountOfSessionParams) (AccountOfSessionRow, error) {
-	row := q.db.QueryRow(ctx, accountOfSession, arg.Hash, arg.Since)
+func (q *Queries) AccountOfSession(ctx context.Context, hash []byte, since time.Time) (AccountOfSessionRow, error) {
+	row := q.db.QueryRow(ctx, accountOfSession, hash, since)
 	var i AccountOfSessionRow
 	err := row.Scan(
 		&i.ID,
@@ -241,14 +226,9 @@ SET language = nullif($1::text, '')
 WHERE id = $2
 `
 
-type AccountSetLanguageParams struct {
-	Language string
-	ID       int32
-}
-
 // Says in which language an account is shown pages; ”: in that of the browser.
-func (q *Queries) AccountSetLanguage(ctx context.Context, arg AccountSetLanguageParams) error {
-	_, err := q.db.Exec(ctx, accountSetLanguage, arg.Language, arg.ID)
+func (q *Queries) AccountSetLanguage(ctx context.Context, language string, iD int32) error {
+	_, err := q.db.Exec(ctx, accountSetLanguage, language, iD)
 	return err
 }
 
@@ -258,14 +238,9 @@ SET owner = $1
 WHERE id = $2
 `
 
-type AccountSetOwnerParams struct {
-	Owner bool
-	ID    int32
-}
-
 // Makes an account one of an owner, or of a member.
-func (q *Queries) AccountSetOwner(ctx context.Context, arg AccountSetOwnerParams) error {
-	_, err := q.db.Exec(ctx, accountSetOwner, arg.Owner, arg.ID)
+func (q *Queries) AccountSetOwner(ctx context.Context, owner bool, iD int32) error {
+	_, err := q.db.Exec(ctx, accountSetOwner, owner, iD)
 	return err
 }
 
@@ -408,19 +383,14 @@ WHERE l.hash = $1
   AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > $2 AND l.account_id IS NOT NULL)
 `
 
-type LinkGetParams struct {
-	Hash  []byte
-	Since time.Time
-}
-
 type LinkGetRow struct {
 	Account int32
 	Name    string
 }
 
 // The account of a link that holds, and its name; 0 where it makes the first account.
-func (q *Queries) LinkGet(ctx context.Context, arg LinkGetParams) (LinkGetRow, error) {
-	row := q.db.QueryRow(ctx, linkGet, arg.Hash, arg.Since)
+func (q *Queries) LinkGet(ctx context.Context, hash []byte, since time.Time) (LinkGetRow, error) {
+	row := q.db.QueryRow(ctx, linkGet, hash, since)
 	var i LinkGetRow
 	err := row.Scan(&i.Account, &i.Name)
 	return i, err
@@ -435,14 +405,9 @@ FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now()
 `
 
-type LinkSetParams struct {
-	Hash    []byte
-	Account int32
-}
-
 // Adds the link by which an account gets a password, in place of another one; no row where it is gone.
-func (q *Queries) LinkSet(ctx context.Context, arg LinkSetParams) (int64, error) {
-	result, err := q.db.Exec(ctx, linkSet, arg.Hash, arg.Account)
+func (q *Queries) LinkSet(ctx context.Context, hash []byte, account int32) (int64, error) {
+	result, err := q.db.Exec(ctx, linkSet, hash, account)
 	if err != nil {
 		return 0, err
 	}
@@ -457,14 +422,9 @@ WHERE hash = $1
 RETURNING account_id::integer
 `
 
-type LinkTakeParams struct {
-	Hash  []byte
-	Since time.Time
-}
-
 // Uses a link to an account up; no row where it does not hold.
-func (q *Queries) LinkTake(ctx context.Context, arg LinkTakeParams) (int32, error) {
-	row := q.db.QueryRow(ctx, linkTake, arg.Hash, arg.Since)
+func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (int32, error) {
+	row := q.db.QueryRow(ctx, linkTake, hash, since)
 	var account_id int32
 	err := row.Scan(&account_id)
 	return account_id, err
@@ -512,14 +472,9 @@ WHERE account_id = $1
   AND id = $2
 `
 
-type SessionEndParams struct {
-	Account int32
-	ID      int32
-}
-
 // Ends a session of an account.
-func (q *Queries) SessionEnd(ctx context.Context, arg SessionEndParams) error {
-	_, err := q.db.Exec(ctx, sessionEnd, arg.Account, arg.ID)
+func (q *Queries) SessionEnd(ctx context.Context, account int32, iD int32) error {
+	_, err := q.db.Exec(ctx, sessionEnd, account, iD)
 	return err
 }
 
@@ -529,14 +484,9 @@ WHERE account_id = $1
   AND id <> $2
 `
 
-type SessionsEndParams struct {
-	Account int32
-	But     int32
-}
-
 // Ends the sessions of an account but for one (0: all).
-func (q *Queries) SessionsEnd(ctx context.Context, arg SessionsEndParams) error {
-	_, err := q.db.Exec(ctx, sessionsEnd, arg.Account, arg.But)
+func (q *Queries) SessionsEnd(ctx context.Context, account int32, but int32) error {
+	_, err := q.db.Exec(ctx, sessionsEnd, account, but)
 	return err
 }
 
@@ -548,11 +498,6 @@ WHERE account_id = $1
 ORDER BY used_at DESC, id DESC
 `
 
-type SessionsOfParams struct {
-	Account int32
-	Since   time.Time
-}
-
 type SessionsOfRow struct {
 	ID        int32
 	CreatedAt time.Time
@@ -561,8 +506,8 @@ type SessionsOfRow struct {
 }
 
 // The sessions of an account that are not over, the last used first.
-func (q *Queries) SessionsOf(ctx context.Context, arg SessionsOfParams) ([]SessionsOfRow, error) {
-	rows, err := q.db.Query(ctx, sessionsOf, arg.Account, arg.Since)
+func (q *Queries) SessionsOf(ctx context.Context, account int32, since time.Time) ([]SessionsOfRow, error) {
+	rows, err := q.db.Query(ctx, sessionsOf, account, since)
 	if err != nil {
 		return nil, err
 	}

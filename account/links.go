@@ -34,7 +34,7 @@ type Link struct {
 // Link returns what a link is; one that does nothing is visit.NotFound.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
-		return q.LinkGet(ctx, LinkGetParams{Hash: hashOf(token), Since: ago(LinkFor)})
+		return q.LinkGet(ctx, hashOf(token), ago(LinkFor))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		err = errNoLink
@@ -68,7 +68,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 			session, err = begin(ctx, q, hashOf(token), set, browser)
 			return err
 		}
-		if set.ID, err = q.LinkTake(ctx, LinkTakeParams{Hash: hashOf(token), Since: ago(LinkFor)}); errors.Is(err, db.ErrNoRows) {
+		if set.ID, err = q.LinkTake(ctx, hashOf(token), ago(LinkFor)); errors.Is(err, db.ErrNoRows) {
 			return errNoLink
 		} else if err != nil {
 			return err

@@ -123,7 +123,7 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 		if err := note(ctx, q, s.who, id, ""); err != nil {
 			return err
 		}
-		_, err = q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: id})
+		_, err = q.LinkSet(ctx, hash, id)
 		return err
 	})
 	return id, token, err
@@ -143,13 +143,13 @@ func (s *Accounts) Set(ctx context.Context, id int32, r Rights) error {
 
 func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	if r.Owner != nil {
-		if err := q.AccountSetOwner(ctx, AccountSetOwnerParams{ID: id, Owner: *r.Owner}); err != nil {
+		if err := q.AccountSetOwner(ctx, *r.Owner, id); err != nil {
 			return err
 		}
 	}
 	for app, right := range r.Apps {
 		if right == None {
-			if err := q.AccountAppRemove(ctx, AccountAppRemoveParams{Account: id, App: app}); err != nil {
+			if err := q.AccountAppRemove(ctx, id, app); err != nil {
 				return err
 			}
 			continue
@@ -190,7 +190,7 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
 	token, hash := newToken()
 	return token, s.inTx(ctx, func(q *Queries) error {
-		set, err := q.LinkSet(ctx, LinkSetParams{Hash: hash, Account: id})
+		set, err := q.LinkSet(ctx, hash, id)
 		if err == nil && set == 0 {
 			err = visit.Errorf(visit.NotFound, "account", "there is none with this number: it was removed")
 		}

@@ -363,7 +363,7 @@ func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[LogsListRow], er
 // ForgetLog forgets a log of an app, by its id: a file that has it counts from its beginning.
 func (a *Admin) ForgetLog(ctx context.Context, name string, id int64) error {
 	return wrap("forget a log of app "+name, a.withApp(ctx, name, func(q queries, row *db.App) error {
-		gone, err := q.LogDelete(ctx, LogDeleteParams{ID: id, AppID: row.ID})
+		gone, err := q.LogDelete(ctx, id, row.ID)
 		if err == nil && gone == 0 {
 			return visit.Errorf(visit.NotFound, "id", "app %s has no log %d: footfall import list names those that it has", name, id)
 		}

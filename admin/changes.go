@@ -65,11 +65,11 @@ func withoutSecret(text string) string {
 // Changes lists the last changes, of an app or of everything (""), the latest first.
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
-		p := ChangesListParams{App: &app, Most: most}
+		of := &app
 		if app == "" {
-			p.App = nil
+			of = nil
 		}
-		changes, err = New(q.Tx()).ChangesList(ctx, p)
+		changes, err = New(q.Tx()).ChangesList(ctx, of, most)
 		return err
 	})
 	return changes, wrap("list changes", err)

@@ -20,11 +20,6 @@ ORDER BY id DESC
 LIMIT $2
 `
 
-type ChangesListParams struct {
-	App  *string
-	Most int32
-}
-
 type ChangesListRow struct {
 	At    time.Time
 	Who   string
@@ -36,8 +31,8 @@ type ChangesListRow struct {
 
 // What was changed.
 // The last changes of an app (null: of all, and of what is no app's), the latest first.
-func (q *Queries) ChangesList(ctx context.Context, arg ChangesListParams) ([]ChangesListRow, error) {
-	rows, err := q.db.Query(ctx, ChangesList, arg.App, arg.Most)
+func (q *Queries) ChangesList(ctx context.Context, app *string, most int32) ([]ChangesListRow, error) {
+	rows, err := q.db.Query(ctx, ChangesList, app, most)
 	if err != nil {
 		return nil, err
 	}

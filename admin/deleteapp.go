@@ -60,7 +60,7 @@ func deleteAll(ctx context.Context, q queries, row *db.App, last func(context.Co
 		return err
 	}
 	// In the order in which batches that make pages take these locks.
-	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: row.ID}); err != nil {
+	if _, err := q.PagesTallyLock(ctx, row.ID, 0); err != nil {
 		return err
 	}
 	if _, err := q.AppLock(ctx, row.Name); err != nil {

@@ -30,7 +30,7 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 		if page.Offset, _, err = offsetOf(ctx, q, row.ID, page.URI); err != nil {
 			return err
 		}
-		if page.History, err = q.HistoryOfPage(ctx, HistoryOfPageParams{Uri: page.URI, AppID: row.ID}); err != nil {
+		if page.History, err = q.HistoryOfPage(ctx, page.URI, row.ID); err != nil {
 			return err
 		}
 		found, err := q.CountsGet(ctx, db.CountsGetParams{AppID: row.ID, Uris: []string{page.URI}})
@@ -94,7 +94,7 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // unless it is none: then nothing of this is kept
 		return err
 	}
-	page, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: uri})
+	page, err := q.PageGet(ctx, row.ID, uri)
 	if errors.Is(err, db.ErrNoRows) {
 		some, err := removeByURI(ctx, q, row.ID, uri)
 		if err == nil && !some {
@@ -114,7 +114,7 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
 		return err
 	}
-	if err := q.PageRename(ctx, PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
+	if err := q.PageRename(ctx, fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID), page.ID); err != nil {
 		return err
 	}
 	_, err = removeByURI(ctx, q, row.ID, uri)
@@ -128,17 +128,17 @@ func removeByURI(ctx context.Context, q queries, app int32, uri string) (some bo
 	if err != nil {
 		return false, err
 	}
-	days, err := q.HistoryOfPageDelete(ctx, HistoryOfPageDeleteParams{AppID: app, Uri: uri})
+	days, err := q.HistoryOfPageDelete(ctx, app, uri)
 	if err != nil {
 		return false, err
 	}
-	return offset != nil || days > 0, q.WebhooksOfTargetDelete(ctx, WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
+	return offset != nil || days > 0, q.WebhooksOfTargetDelete(ctx, app, uri)
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's
 // pages, but not one of the new pages of a day that the app's limit is about.
 func makeDeletedPage(ctx context.Context, q queries, app int32, site string) error {
-	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: app}); err != nil {
+	if _, err := q.PagesTallyLock(ctx, app, 0); err != nil {
 		return err
 	}
 	uri := site + visit.DeletedPage
@@ -149,7 +149,7 @@ func makeDeletedPage(ctx context.Context, q queries, app int32, site string) err
 	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Pages: made}); err != nil {
 		return err
 	}
-	page, err := q.PageGet(ctx, PageGetParams{AppID: app, Uri: uri})
+	page, err := q.PageGet(ctx, app, uri)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func mergeHidden(ctx context.Context, q queries, row *db.App) error {
 		return err
 	}
 	for _, page := range pages {
-		into, err := q.PageGet(ctx, PageGetParams{AppID: row.ID, Uri: page.Site + visit.DeletedPage})
+		into, err := q.PageGet(ctx, row.ID, page.Site+visit.DeletedPage)
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func mergePage(ctx context.Context, q queries, site, from, into int64, keptFrom 
 	if err != nil {
 		return err
 	}
-	if err := q.SketchesMerge(ctx, SketchesMergeParams{FromPage: from, IntoPage: into}); err != nil {
+	if err := q.SketchesMerge(ctx, from, into); err != nil {
 		return err
 	}
 	if err := q.TopsDelete(ctx, site); err != nil {

@@ -27,7 +27,7 @@ type Visitor struct {
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
 	err = a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
 		found = v
-		found.Targets, err = q.VisitorTargets(ctx, VisitorTargetsParams{AppID: row.ID, Ips: v.StoredAs})
+		found.Targets, err = q.VisitorTargets(ctx, v.StoredAs, row.ID)
 		return err
 	})
 	return found, wrap("show a visitor of app "+app, err)
@@ -96,7 +96,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		if err := q.PeopleLock(ctx, row.ID); err != nil {
 			return err
 		}
-		now, err := q.PersonIDs(ctx, PersonIDsParams{AppID: row.ID, Ids: of.StoredAs})
+		now, err := q.PersonIDs(ctx, row.ID, of.StoredAs)
 		if linked = of.lacks(now); linked || err != nil {
 			return err
 		}
@@ -122,14 +122,14 @@ func eraseAt(ctx context.Context, q queries, row *db.App, ips []netip.Addr, site
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return 0, err
 	}
-	if err := q.HereErase(ctx, HereEraseParams{Sites: sites, Ips: ips}); err != nil {
+	if err := q.HereErase(ctx, sites, ips); err != nil {
 		return 0, err
 	}
 	unseen, err := q.OldestUnseen(ctx)
 	if err != nil {
 		return 0, err
 	}
-	found, err := q.VisitorTargetsAt(ctx, VisitorTargetsAtParams{Sites: sites, Ips: ips})
+	found, err := q.VisitorTargetsAt(ctx, ips, sites)
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
@@ -145,11 +145,11 @@ func eraseAt(ctx context.Context, q queries, row *db.App, ips []netip.Addr, site
 // counts on these now but late visits, which wait, so it holds nothing that another visit waits
 // for, however long it takes.
 func eraseOldVisits(ctx context.Context, q queries, found []VisitorTargetsAtRow, ips []netip.Addr) error {
-	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
+	first, last := int32(math.MaxInt32), int32(0)
 	for _, f := range found {
-		between.FirstDay, between.LastDay = min(between.FirstDay, f.FirstDay), max(between.LastDay, f.LastDay)
+		first, last = min(first, f.FirstDay), max(last, f.LastDay)
 	}
-	days, err := q.VisitsDays(ctx, between)
+	days, err := q.VisitsDays(ctx, first, last)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, er
 	if err := e.look(ctx, unseen); err != nil {
 		return 0, err
 	}
-	if err := e.q.VisitorKeep(ctx, VisitorKeepParams{Pages: e.pages, Ips: e.ips}); err != nil {
+	if err := e.q.VisitorKeep(ctx, e.pages, e.ips); err != nil {
 		return 0, err
 	}
 	if err := e.q.VisitsKeep(ctx, VisitsKeepParams{Days: e.days, Pages: e.visited, Ips: e.ips}); err != nil {
@@ -224,10 +224,10 @@ func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, er
 	if err := e.look(ctx, stillUnseen); err != nil {
 		return 0, err
 	}
-	if erased, err = e.q.VisitorErase(ctx, VisitorEraseParams{Pages: e.pages, Ips: e.ips}); err != nil {
+	if erased, err = e.q.VisitorErase(ctx, e.pages, e.ips); err != nil {
 		return 0, err
 	}
-	days, err := e.q.SitesDaysSince(ctx, SitesDaysSinceParams{Sites: e.sites, FromDays: e.days})
+	days, err := e.q.SitesDaysSince(ctx, e.sites, e.days)
 	if err != nil {
 		return 0, err
 	}
@@ -267,7 +267,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(qu
 func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	typed := v.StoredAs[0]
 	for {
-		ids, err := q.PersonIDs(ctx, PersonIDsParams{AppID: app, Ids: v.StoredAs})
+		ids, err := q.PersonIDs(ctx, app, v.StoredAs)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -276,7 +276,7 @@ func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 			break
 		}
 	}
-	way, err := q.PersonTags(ctx, PersonTagsParams{AppID: app, ID: typed})
+	way, err := q.PersonTags(ctx, app, typed)
 	for _, step := range way {
 		v.Person, v.Tags = step.Person, step.Tags
 	}
@@ -325,7 +325,7 @@ func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, er
 	var id int32
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		id = row.ID
-		visits, err = q.InboxBehind(ctx, db.InboxBehindParams{App: id})
+		visits, err = q.InboxBehind(ctx, id, 0)
 		return err
 	})
 	if err == nil && visits > 0 {

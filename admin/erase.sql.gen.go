@@ -442,14 +442,9 @@ WHERE h.site_id = ANY ($1::bigint[])
   AND h.visitors && $2::inet[]
 `
 
-type HereEraseParams struct {
-	Sites []int64
-	Ips   []netip.Addr
-}
-
 // Forgets who came of late with a visitor to some sites.
-func (q *Queries) HereErase(ctx context.Context, arg HereEraseParams) error {
-	_, err := q.db.Exec(ctx, HereErase, arg.Sites, arg.Ips)
+func (q *Queries) HereErase(ctx context.Context, sites []int64, ips []netip.Addr) error {
+	_, err := q.db.Exec(ctx, HereErase, sites, ips)
 	return err
 }
 
@@ -491,19 +486,14 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-type PageGetParams struct {
-	AppID int32
-	Uri   string
-}
-
 type PageGetRow struct {
 	ID     int64
 	SiteID *int64
 }
 
 // A target of an app by its uri.
-func (q *Queries) PageGet(ctx context.Context, arg PageGetParams) (PageGetRow, error) {
-	row := q.db.QueryRow(ctx, PageGet, arg.AppID, arg.Uri)
+func (q *Queries) PageGet(ctx context.Context, appID int32, uri string) (PageGetRow, error) {
+	row := q.db.QueryRow(ctx, PageGet, appID, uri)
 	var i PageGetRow
 	err := row.Scan(&i.ID, &i.SiteID)
 	return i, err
@@ -515,14 +505,9 @@ SET uri = $1
 WHERE id = $2
 `
 
-type PageRenameParams struct {
-	Uri string
-	ID  int64
-}
-
 // Gives a page another uri. Running instances forget what they remember (trigger pages_erased).
-func (q *Queries) PageRename(ctx context.Context, arg PageRenameParams) error {
-	_, err := q.db.Exec(ctx, PageRename, arg.Uri, arg.ID)
+func (q *Queries) PageRename(ctx context.Context, uri string, iD int64) error {
+	_, err := q.db.Exec(ctx, PageRename, uri, iD)
 	return err
 }
 
@@ -599,16 +584,11 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-type PersonIDsParams struct {
-	AppID int32
-	Ids   []netip.Addr
-}
-
 // Those of some ids of an app that have rows of people, and the ids that are a step away from one of
 // them, to it or from it, by the rows that hold. Asked until no more come, it has all ids of the
 // persons. It reads all people of the app.
-func (q *Queries) PersonIDs(ctx context.Context, arg PersonIDsParams) ([]netip.Addr, error) {
-	rows, err := q.db.Query(ctx, PersonIDs, arg.AppID, arg.Ids)
+func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
+	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -634,11 +614,6 @@ FROM find_people(ARRAY[$1::integer], ARRAY[$2::inet]) AS f
 ORDER BY step
 `
 
-type PersonTagsParams struct {
-	AppID int32
-	ID    netip.Addr
-}
-
 type PersonTagsRow struct {
 	Step   int32
 	Person netip.Addr
@@ -647,8 +622,8 @@ type PersonTagsRow struct {
 
 // To whom an id of an app leads step by step, the person last, and all tags that are stored of them,
 // whichever the app counts.
-func (q *Queries) PersonTags(ctx context.Context, arg PersonTagsParams) ([]PersonTagsRow, error) {
-	rows, err := q.db.Query(ctx, PersonTags, arg.AppID, arg.ID)
+func (q *Queries) PersonTags(ctx context.Context, appID int32, iD netip.Addr) ([]PersonTagsRow, error) {
+	rows, err := q.db.Query(ctx, PersonTags, appID, iD)
 	if err != nil {
 		return nil, err
 	}
@@ -710,15 +685,10 @@ JOIN days AS d ON d.page_id = s.site_id AND d.day_id >= s.from_day
 ORDER BY d.day_id
 `
 
-type SitesDaysSinceParams struct {
-	Sites    []int64
-	FromDays []int32
-}
-
 // The days on which any of some sites was counted, for each from a day on. Both arrays are one
 // table.
-func (q *Queries) SitesDaysSince(ctx context.Context, arg SitesDaysSinceParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, SitesDaysSince, arg.Sites, arg.FromDays)
+func (q *Queries) SitesDaysSince(ctx context.Context, sites []int64, fromDays []int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, SitesDaysSince, sites, fromDays)
 	if err != nil {
 		return nil, err
 	}
@@ -741,14 +711,9 @@ const SketchesMerge = `-- name: SketchesMerge :exec
 SELECT merge_sketches($1, $2)
 `
 
-type SketchesMergeParams struct {
-	FromPage int64
-	IntoPage int64
-}
-
 // Moves its sketches.
-func (q *Queries) SketchesMerge(ctx context.Context, arg SketchesMergeParams) error {
-	_, err := q.db.Exec(ctx, SketchesMerge, arg.FromPage, arg.IntoPage)
+func (q *Queries) SketchesMerge(ctx context.Context, fromPage int64, intoPage int64) error {
+	_, err := q.db.Exec(ctx, SketchesMerge, fromPage, intoPage)
 	return err
 }
 
@@ -831,14 +796,9 @@ SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank))::bigint AS erased
 FROM gone AS g
 `
 
-type VisitorEraseParams struct {
-	Pages []int64
-	Ips   []netip.Addr
-}
-
 // Takes the addresses of a visitor out of some targets; their ranks stay taken. Returns how many.
-func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitorErase, arg.Pages, arg.Ips)
+func (q *Queries) VisitorErase(ctx context.Context, pages []int64, ips []netip.Addr) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitorErase, pages, ips)
 	var erased int64
 	err := row.Scan(&erased)
 	return erased, err
@@ -852,15 +812,10 @@ WHERE v.page_id = ANY ($1::bigint[])
 FOR KEY SHARE
 `
 
-type VisitorKeepParams struct {
-	Pages []int64
-	Ips   []netip.Addr
-}
-
 // Locks what VisitorErase will delete, with the lock of somebody who wants rows to stay: no visit
 // waits for that. After it their blocks are in memory, and in the WAL.
-func (q *Queries) VisitorKeep(ctx context.Context, arg VisitorKeepParams) error {
-	_, err := q.db.Exec(ctx, VisitorKeep, arg.Pages, arg.Ips)
+func (q *Queries) VisitorKeep(ctx context.Context, pages []int64, ips []netip.Addr) error {
+	_, err := q.db.Exec(ctx, VisitorKeep, pages, ips)
 	return err
 }
 
@@ -931,11 +886,6 @@ WHERE p.app_id = $2
 ORDER BY p.uri, v.ip
 `
 
-type VisitorTargetsParams struct {
-	Ips   []netip.Addr
-	AppID int32
-}
-
 type VisitorTargetsRow struct {
 	Uri      string
 	Ip       netip.Addr
@@ -946,8 +896,8 @@ type VisitorTargetsRow struct {
 
 // The targets of an app at which a visitor is known, under any of their addresses, and since when.
 // Target by target, by the key: a join would read the visitors of all apps.
-func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) ([]VisitorTargetsRow, error) {
-	rows, err := q.db.Query(ctx, VisitorTargets, arg.Ips, arg.AppID)
+func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID int32) ([]VisitorTargetsRow, error) {
+	rows, err := q.db.Query(ctx, VisitorTargets, ips, appID)
 	if err != nil {
 		return nil, err
 	}
@@ -987,11 +937,6 @@ WHERE p.id = ANY ($2::bigint[])
    OR p.site_id = ANY ($2)
 `
 
-type VisitorTargetsAtParams struct {
-	Ips   []netip.Addr
-	Sites []int64
-}
-
 type VisitorTargetsAtRow struct {
 	ID       int64
 	SiteID   int64
@@ -1001,8 +946,8 @@ type VisitorTargetsAtRow struct {
 }
 
 // Those that are of some sites, and the last day on which each one's site was counted.
-func (q *Queries) VisitorTargetsAt(ctx context.Context, arg VisitorTargetsAtParams) ([]VisitorTargetsAtRow, error) {
-	rows, err := q.db.Query(ctx, VisitorTargetsAt, arg.Ips, arg.Sites)
+func (q *Queries) VisitorTargetsAt(ctx context.Context, ips []netip.Addr, sites []int64) ([]VisitorTargetsAtRow, error) {
+	rows, err := q.db.Query(ctx, VisitorTargetsAt, ips, sites)
 	if err != nil {
 		return nil, err
 	}

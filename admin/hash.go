@@ -92,7 +92,7 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 		func() error { return hashWaiting(ctx, q, id, set.Visitor, hash) },
 		func() error { return q.VisitorsReadAnew(ctx) },
 		func() error { return setApp(ctx, q, &was, &set) },
-		func() error { return q.AppHashed(ctx, AppHashedParams{ID: id, HashedFrom: from}) },
+		func() error { return q.AppHashed(ctx, from, id) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -116,8 +116,8 @@ func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Add
 	all, err := q.AddressesList(ctx, id)
 	for after := int64(0); after < all && err == nil; after += hashedAtOnce {
 		var ips []netip.Addr
-		if ips, err = q.AddressesListed(ctx, AddressesListedParams{After: after, Most: hashedAtOnce}); err == nil {
-			err = q.HashesNote(ctx, HashesNoteParams{Ips: ips, Hashes: hash(slices.Clone(ips))})
+		if ips, err = q.AddressesListed(ctx, after, hashedAtOnce); err == nil {
+			err = q.HashesNote(ctx, ips, hash(slices.Clone(ips)))
 		}
 	}
 	if err != nil {

@@ -28,14 +28,9 @@ SELECT a.ip::inet AS ip
 FROM listed_addresses($1::bigint, $2::integer) AS a (ip)
 `
 
-type AddressesListedParams struct {
-	After int64
-	Most  int32
-}
-
 // Some of them.
-func (q *Queries) AddressesListed(ctx context.Context, arg AddressesListedParams) ([]netip.Addr, error) {
-	rows, err := q.db.Query(ctx, AddressesListed, arg.After, arg.Most)
+func (q *Queries) AddressesListed(ctx context.Context, after int64, most int32) ([]netip.Addr, error) {
+	rows, err := q.db.Query(ctx, AddressesListed, after, most)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +56,9 @@ SET held_until  = NULL,
 WHERE id = $2
 `
 
-type AppHashedParams struct {
-	HashedFrom int32
-	ID         int32
-}
-
 // Likewise, once hashes are there. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
-func (q *Queries) AppHashed(ctx context.Context, arg AppHashedParams) error {
-	_, err := q.db.Exec(ctx, AppHashed, arg.HashedFrom, arg.ID)
+func (q *Queries) AppHashed(ctx context.Context, hashedFrom int32, iD int32) error {
+	_, err := q.db.Exec(ctx, AppHashed, hashedFrom, iD)
 	return err
 }
 
@@ -129,14 +119,9 @@ const HashesNote = `-- name: HashesNote :exec
 SELECT note_hashes($1::inet[], $2::inet[])
 `
 
-type HashesNoteParams struct {
-	Ips    []netip.Addr
-	Hashes []netip.Addr
-}
-
 // Notes their hashes. Both arrays are one table.
-func (q *Queries) HashesNote(ctx context.Context, arg HashesNoteParams) error {
-	_, err := q.db.Exec(ctx, HashesNote, arg.Ips, arg.Hashes)
+func (q *Queries) HashesNote(ctx context.Context, ips []netip.Addr, hashes []netip.Addr) error {
+	_, err := q.db.Exec(ctx, HashesNote, ips, hashes)
 	return err
 }
 

@@ -258,7 +258,7 @@ func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32)
 	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
 		removed = 0
 		for _, id := range slices.Compact(numbers) {
-			had, err := q.HistoryRemove(ctx, HistoryRemoveParams{AppID: row.ID, ID: id})
+			had, err := q.HistoryRemove(ctx, row.ID, id)
 			if errors.Is(err, db.ErrNoRows) {
 				return visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them", app, id)
 			}

@@ -112,14 +112,9 @@ WHERE d.app_id = $2
   AND d.site = split_part($1, '/', 1)
 `
 
-type HistoryOfPageParams struct {
-	Uri   string
-	AppID int32
-}
-
 // How many days others have counted for a page.
-func (q *Queries) HistoryOfPage(ctx context.Context, arg HistoryOfPageParams) (int64, error) {
-	row := q.db.QueryRow(ctx, HistoryOfPage, arg.Uri, arg.AppID)
+func (q *Queries) HistoryOfPage(ctx context.Context, uri string, appID int32) (int64, error) {
+	row := q.db.QueryRow(ctx, HistoryOfPage, uri, appID)
 	var days int64
 	err := row.Scan(&days)
 	return days, err
@@ -135,15 +130,10 @@ WHERE d.id = h.day
   AND h.uri = $2
 `
 
-type HistoryOfPageDeleteParams struct {
-	AppID int32
-	Uri   string
-}
-
 // What others have counted by day.
 // Deletes the history of a page that is deleted. Its site's has it still.
-func (q *Queries) HistoryOfPageDelete(ctx context.Context, arg HistoryOfPageDeleteParams) (int64, error) {
-	result, err := q.db.Exec(ctx, HistoryOfPageDelete, arg.AppID, arg.Uri)
+func (q *Queries) HistoryOfPageDelete(ctx context.Context, appID int32, uri string) (int64, error) {
+	result, err := q.db.Exec(ctx, HistoryOfPageDelete, appID, uri)
 	if err != nil {
 		return 0, err
 	}
@@ -249,19 +239,14 @@ WHERE i.app_id = $1
 RETURNING i.source, (SELECT count(*) FROM history_days AS d WHERE d.app_id = i.app_id AND d.import_id = i.id) AS days
 `
 
-type HistoryRemoveParams struct {
-	AppID int32
-	ID    int32
-}
-
 type HistoryRemoveRow struct {
 	Source string
 	Days   int64
 }
 
 // Removes an import, and returns how many days it had; no row if there is none.
-func (q *Queries) HistoryRemove(ctx context.Context, arg HistoryRemoveParams) (HistoryRemoveRow, error) {
-	row := q.db.QueryRow(ctx, HistoryRemove, arg.AppID, arg.ID)
+func (q *Queries) HistoryRemove(ctx context.Context, appID int32, iD int32) (HistoryRemoveRow, error) {
+	row := q.db.QueryRow(ctx, HistoryRemove, appID, iD)
 	var i HistoryRemoveRow
 	err := row.Scan(&i.Source, &i.Days)
 	return i, err

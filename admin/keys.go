@@ -35,7 +35,7 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 			if !slices.Equal(names, []string{string(app.ScopeAdmin)}) {
 				return visit.Errorf(visit.Invalid, "scope", "a key of all apps changes them and does nothing else: write %s alone", app.ScopeAdmin)
 			}
-			if err := q.AdminKeyAdd(ctx, AdminKeyAddParams{Name: name, Hash: hash[:]}); err != nil {
+			if err := q.AdminKeyAdd(ctx, name, hash[:]); err != nil {
 				return err
 			}
 			return q.note(ctx, "", "key", "", name+"_… (admin, all apps)")
@@ -99,7 +99,7 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 		}))
 	}
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
-		revoked, err := q.KeyRevoke(ctx, KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
+		revoked, err := q.KeyRevoke(ctx, row.ID, app.KeyName(name))
 		if err == nil && revoked == 0 {
 			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
 				app.KeyName(name))
@@ -202,7 +202,7 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	}
 	name, _, _ := strings.Cut(token, "_")
 	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
-		revoked, err := q.ShareRevoke(ctx, ShareRevokeParams{AppID: row.ID, Name: name})
+		revoked, err := q.ShareRevoke(ctx, row.ID, name)
 		if err == nil && revoked == 0 {
 			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
 				name)

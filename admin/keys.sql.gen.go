@@ -15,14 +15,9 @@ INSERT INTO admin_keys (name, hash)
 VALUES ($1, $2)
 `
 
-type AdminKeyAddParams struct {
-	Name string
-	Hash []byte
-}
-
 // Adds a key that opens all apps. Its name and hash are random: another one's would be an error.
-func (q *Queries) AdminKeyAdd(ctx context.Context, arg AdminKeyAddParams) error {
-	_, err := q.db.Exec(ctx, AdminKeyAdd, arg.Name, arg.Hash)
+func (q *Queries) AdminKeyAdd(ctx context.Context, name string, hash []byte) error {
+	_, err := q.db.Exec(ctx, AdminKeyAdd, name, hash)
 	return err
 }
 
@@ -137,14 +132,9 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-type KeyRevokeParams struct {
-	AppID int32
-	Name  string
-}
-
 // Revokes a key of an app by its name; no row if there is none, or if it is revoked.
-func (q *Queries) KeyRevoke(ctx context.Context, arg KeyRevokeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, KeyRevoke, arg.AppID, arg.Name)
+func (q *Queries) KeyRevoke(ctx context.Context, appID int32, name string) (int64, error) {
+	result, err := q.db.Exec(ctx, KeyRevoke, appID, name)
 	if err != nil {
 		return 0, err
 	}
@@ -228,14 +218,9 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-type ShareRevokeParams struct {
-	AppID int32
-	Name  string
-}
-
 // Revokes a link of an app by its name; no row if there is none, or if it is revoked.
-func (q *Queries) ShareRevoke(ctx context.Context, arg ShareRevokeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ShareRevoke, arg.AppID, arg.Name)
+func (q *Queries) ShareRevoke(ctx context.Context, appID int32, name string) (int64, error) {
+	result, err := q.db.Exec(ctx, ShareRevoke, appID, name)
 	if err != nil {
 		return 0, err
 	}

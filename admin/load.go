@@ -208,7 +208,7 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 				part.Name, column)
 		}
 	}
-	statement, err := l.q.LoadCopy(ctx, LoadCopyParams{Name: part.Name, Columns: columns})
+	statement, err := l.q.LoadCopy(ctx, part.Name, columns)
 	if err != nil {
 		return 0, err
 	}

@@ -16,14 +16,9 @@ WHERE id = $1
   AND app_id = $2
 `
 
-type LogDeleteParams struct {
-	ID    int64
-	AppID int32
-}
-
 // Forgets a log of an app: a file that has it counts from its beginning.
-func (q *Queries) LogDelete(ctx context.Context, arg LogDeleteParams) (int64, error) {
-	result, err := q.db.Exec(ctx, LogDelete, arg.ID, arg.AppID)
+func (q *Queries) LogDelete(ctx context.Context, iD int64, appID int32) (int64, error) {
+	result, err := q.db.Exec(ctx, LogDelete, iD, appID)
 	if err != nil {
 		return 0, err
 	}

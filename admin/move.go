@@ -110,7 +110,7 @@ func mark(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.Uni
 // here is the app where it goes; ErrNoRows: it has not come.
 func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
-		at, err = New(q.Tx()).MovedHere(ctx, MovedHereParams{Name: m.Name, Part: mark(row)})
+		at, err = New(q.Tx()).MovedHere(ctx, m.Name, mark(row))
 		return err
 	})
 	return at, err
@@ -129,7 +129,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	m.at("hold")
 	err := m.From.changed(ctx, "hold", m.From.inTx(ctx, func(q queries) error {
 		// No batch commits that was made before, and none is made of its pages any more (AppCountsBy).
-		return errors.Join(q.BasisRaise(ctx), q.MoveBegin(ctx, MoveBeginParams{ID: row.ID, Cell: &m.Cell}))
+		return errors.Join(q.BasisRaise(ctx), q.MoveBegin(ctx, &m.Cell, row.ID))
 	}))
 	if err == nil {
 		m.at("copy")
@@ -181,7 +181,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if err := errors.Join(locked.EraseBegin(ctx), locked.MoveWaits(ctx), locked.AppDaysHold(ctx, row.ID)); err != nil {
 			return err
 		}
-		if _, err := locked.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: row.ID}); err != nil {
+		if _, err := locked.PagesTallyLock(ctx, row.ID, 0); err != nil {
 			return err
 		}
 		if _, err := locked.AppLock(ctx, m.Name); err != nil {
@@ -238,7 +238,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if row.Visitor == app.ByDay {
 		keys, err := from.DayKeysList(ctx)
 		for i := 0; i < len(keys) && err == nil; i++ {
-			err = q.DayKeyPut(ctx, DayKeyPutParams{Day: keys[i].DayID, Key: keys[i].Key})
+			err = q.DayKeyPut(ctx, keys[i].DayID, keys[i].Key)
 		}
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		func() error {
 			return q.MoveNoted(ctx, MoveNotedParams{ID: come.ID, Part: mark(row), LogKey: row.LogKey})
 		},
-		func() error { return q.MoveStubRights(ctx, MoveStubRightsParams{ID: come.ID, Stub: stub}) },
+		func() error { return q.MoveStubRights(ctx, come.ID, stub) },
 		func() error { return q.MoveStubDelete(ctx, stub) },
 		func() error { return q.note(ctx, m.Name, "app", "", "moved here") },
 	} {
@@ -270,7 +270,7 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // of files
 		return err
 	}
-	tables, err := from.MoveTables(ctx, MoveTablesParams{AppID: id, Names: privately})
+	tables, err := from.MoveTables(ctx, id, privately)
 	for i := 0; i < len(tables) && err == nil; i++ {
 		err = l.carry(ctx, from.Tx(), tables[i])
 	}
@@ -286,13 +286,13 @@ func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error 
 	if !t.Numbered {
 		return l.across(ctx, from, part)
 	}
-	if err := l.q.CarryBegin(ctx, CarryBeginParams{Name: t.Name, Columns: t.Columns}); err != nil {
+	if err := l.q.CarryBegin(ctx, t.Name, t.Columns); err != nil {
 		return err
 	}
 	if err := l.across(ctx, from, part); err != nil {
 		return err
 	}
-	return l.q.CarryEnd(ctx, CarryEndParams{Name: t.Name, Columns: t.Columns})
+	return l.q.CarryEnd(ctx, t.Name, t.Columns)
 }
 
 // across copies from one database to the other.
@@ -331,7 +331,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 		if err != nil || last <= come.Next {
 			return err
 		}
-		waiting, err := from.MoveTables(ctx, MoveTablesParams{AppID: row.ID, Names: []string{"inbox"}})
+		waiting, err := from.MoveTables(ctx, row.ID, []string{"inbox"})
 		if err != nil {
 			return err
 		}
@@ -380,6 +380,6 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 		return err
 	}
 	return m.To.changed(ctx, "move", m.To.inTx(ctx, func(q queries) error {
-		return q.MovedForget(ctx, MovedForgetParams{AppID: come.ID, Part: mark(row)})
+		return q.MovedForget(ctx, come.ID, mark(row))
 	}))
 }

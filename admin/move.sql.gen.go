@@ -13,14 +13,9 @@ const CarryBegin = `-- name: CarryBegin :exec
 SELECT begin_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-type CarryBeginParams struct {
-	Name    string
-	Columns []string
-}
-
 // Makes what rows are copied to that get numbers here.
-func (q *Queries) CarryBegin(ctx context.Context, arg CarryBeginParams) error {
-	_, err := q.db.Exec(ctx, CarryBegin, arg.Name, arg.Columns)
+func (q *Queries) CarryBegin(ctx context.Context, name string, columns []string) error {
+	_, err := q.db.Exec(ctx, CarryBegin, name, columns)
 	return err
 }
 
@@ -28,14 +23,9 @@ const CarryEnd = `-- name: CarryEnd :exec
 SELECT end_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-type CarryEndParams struct {
-	Name    string
-	Columns []string
-}
-
 // Writes them to their table.
-func (q *Queries) CarryEnd(ctx context.Context, arg CarryEndParams) error {
-	_, err := q.db.Exec(ctx, CarryEnd, arg.Name, arg.Columns)
+func (q *Queries) CarryEnd(ctx context.Context, name string, columns []string) error {
+	_, err := q.db.Exec(ctx, CarryEnd, name, columns)
 	return err
 }
 
@@ -46,14 +36,9 @@ ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key
 `
 
-type DayKeyPutParams struct {
-	Day int32
-	Key []byte
-}
-
 // Has visitors of a day hashed with this key, which no other app here does.
-func (q *Queries) DayKeyPut(ctx context.Context, arg DayKeyPutParams) error {
-	_, err := q.db.Exec(ctx, DayKeyPut, arg.Day, arg.Key)
+func (q *Queries) DayKeyPut(ctx context.Context, day int32, key []byte) error {
+	_, err := q.db.Exec(ctx, DayKeyPut, day, key)
 	return err
 }
 
@@ -90,15 +75,10 @@ SET moving_to = $1
 WHERE id = $2
 `
 
-type MoveBeginParams struct {
-	Cell *string
-	ID   int32
-}
-
 // An app is moved to another database: see admin/move.go.
 // Lets nobody count for an app any more that is to go to a cell, if they read anew what they go by.
-func (q *Queries) MoveBegin(ctx context.Context, arg MoveBeginParams) error {
-	_, err := q.db.Exec(ctx, MoveBegin, arg.Cell, arg.ID)
+func (q *Queries) MoveBegin(ctx context.Context, cell *string, iD int32) error {
+	_, err := q.db.Exec(ctx, MoveBegin, cell, iD)
 	return err
 }
 
@@ -241,14 +221,9 @@ SET app_id = $1
 WHERE app_id = $2
 `
 
-type MoveStubRightsParams struct {
-	ID   int32
-	Stub int32
-}
-
 // Gives these rights for the app that has come.
-func (q *Queries) MoveStubRights(ctx context.Context, arg MoveStubRightsParams) error {
-	_, err := q.db.Exec(ctx, MoveStubRights, arg.ID, arg.Stub)
+func (q *Queries) MoveStubRights(ctx context.Context, iD int32, stub int32) error {
+	_, err := q.db.Exec(ctx, MoveStubRights, iD, stub)
 	return err
 }
 
@@ -275,11 +250,6 @@ FROM (
 ORDER BY t.place
 `
 
-type MoveTablesParams struct {
-	AppID int32
-	Names []string
-}
-
 type MoveTablesRow struct {
 	Name     string
 	Columns  []string
@@ -290,8 +260,8 @@ type MoveTablesRow struct {
 // What an export leaves out for people, and how it is read of an app: of what has numbers of its own
 // those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
 // numbered: the others get new ones where they are written.
-func (q *Queries) MoveTables(ctx context.Context, arg MoveTablesParams) ([]MoveTablesRow, error) {
-	rows, err := q.db.Query(ctx, MoveTables, arg.AppID, arg.Names)
+func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
+	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
 		return nil, err
 	}
@@ -346,13 +316,8 @@ WHERE app_id = $1
   AND part = $2::text
 `
 
-type MovedForgetParams struct {
-	AppID int32
-	Part  string
-}
-
-func (q *Queries) MovedForget(ctx context.Context, arg MovedForgetParams) error {
-	_, err := q.db.Exec(ctx, MovedForget, arg.AppID, arg.Part)
+func (q *Queries) MovedForget(ctx context.Context, appID int32, part string) error {
+	_, err := q.db.Exec(ctx, MovedForget, appID, part)
 	return err
 }
 
@@ -366,19 +331,14 @@ WHERE a.name = $1
   AND p.part = $2::text
 `
 
-type MovedHereParams struct {
-	Name string
-	Part string
-}
-
 type MovedHereRow struct {
 	ID   int32
 	Next int64
 }
 
 // The app that came from elsewhere, and up to which of the rows that waited there for it they are here.
-func (q *Queries) MovedHere(ctx context.Context, arg MovedHereParams) (MovedHereRow, error) {
-	row := q.db.QueryRow(ctx, MovedHere, arg.Name, arg.Part)
+func (q *Queries) MovedHere(ctx context.Context, name string, part string) (MovedHereRow, error) {
+	row := q.db.QueryRow(ctx, MovedHere, name, part)
 	var i MovedHereRow
 	err := row.Scan(&i.ID, &i.Next)
 	return i, err

@@ -11,7 +11,7 @@ import (
 // leads; "": to none, since the app is here.
 func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, err error) {
 	err = a.db.InTx(ctx, func(q *db.Queries) (err error) {
-		led, err = q.NameClaim(ctx, db.NameClaimParams{Name: name, Cell: cell})
+		led, err = q.NameClaim(ctx, name, cell)
 		return err
 	})
 	return led, wrap("lead the name "+name, err)

@@ -71,7 +71,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 // RemoveNote removes a note by its number, and returns it.
 func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed NotesListRow, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
-		n, err := q.NoteRemove(ctx, NoteRemoveParams{AppID: row.ID, ID: id})
+		n, err := q.NoteRemove(ctx, row.ID, id)
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
 		}

@@ -51,11 +51,6 @@ WHERE app_id = $1
 RETURNING id, site, day_id, text
 `
 
-type NoteRemoveParams struct {
-	AppID int32
-	ID    int32
-}
-
 type NoteRemoveRow struct {
 	ID    int32
 	Site  *string
@@ -64,8 +59,8 @@ type NoteRemoveRow struct {
 }
 
 // Removes a note of an app by its number and returns it; no row if there is none.
-func (q *Queries) NoteRemove(ctx context.Context, arg NoteRemoveParams) (NoteRemoveRow, error) {
-	row := q.db.QueryRow(ctx, NoteRemove, arg.AppID, arg.ID)
+func (q *Queries) NoteRemove(ctx context.Context, appID int32, iD int32) (NoteRemoveRow, error) {
+	row := q.db.QueryRow(ctx, NoteRemove, appID, iD)
 	var i NoteRemoveRow
 	err := row.Scan(
 		&i.ID,

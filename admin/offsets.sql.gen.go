@@ -15,14 +15,9 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-type OffsetDeleteParams struct {
-	AppID int32
-	Uri   string
-}
-
 // Deletes the offset of a target. Where there is none, all would be read anew for nothing.
-func (q *Queries) OffsetDelete(ctx context.Context, arg OffsetDeleteParams) error {
-	_, err := q.db.Exec(ctx, OffsetDelete, arg.AppID, arg.Uri)
+func (q *Queries) OffsetDelete(ctx context.Context, appID int32, uri string) error {
+	_, err := q.db.Exec(ctx, OffsetDelete, appID, uri)
 	return err
 }
 
@@ -37,14 +32,9 @@ WHERE o.app_id = $1
   AND p.key = o.key
 `
 
-type OffsetForgetParams struct {
-	AppID int32
-	Uri   string
-}
-
 // Removes the offset of a target that has visitors, and keeps by what they were told their numbers.
-func (q *Queries) OffsetForget(ctx context.Context, arg OffsetForgetParams) (int64, error) {
-	result, err := q.db.Exec(ctx, OffsetForget, arg.AppID, arg.Uri)
+func (q *Queries) OffsetForget(ctx context.Context, appID int32, uri string) (int64, error) {
+	result, err := q.db.Exec(ctx, OffsetForget, appID, uri)
 	if err != nil {
 		return 0, err
 	}
@@ -58,11 +48,6 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-type OffsetGetParams struct {
-	AppID int32
-	Uri   string
-}
-
 type OffsetGetRow struct {
 	Uri     string
 	Hot     int64
@@ -73,8 +58,8 @@ type OffsetGetRow struct {
 
 // The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
 // if it never had one.
-func (q *Queries) OffsetGet(ctx context.Context, arg OffsetGetParams) (OffsetGetRow, error) {
-	row := q.db.QueryRow(ctx, OffsetGet, arg.AppID, arg.Uri)
+func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (OffsetGetRow, error) {
+	row := q.db.QueryRow(ctx, OffsetGet, appID, uri)
 	var i OffsetGetRow
 	err := row.Scan(
 		&i.Uri,

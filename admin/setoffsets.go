@@ -170,9 +170,9 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 			return err
 		}
 		removed = *o
-		kept, err := q.OffsetForget(ctx, OffsetForgetParams{AppID: row.ID, Uri: target})
+		kept, err := q.OffsetForget(ctx, row.ID, target)
 		if err == nil && kept == 0 {
-			err = q.OffsetDelete(ctx, OffsetDeleteParams{AppID: row.ID, Uri: target})
+			err = q.OffsetDelete(ctx, row.ID, target)
 		}
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 
 // offsetOf returns the offset of a target; nil if it has none. is tells whether there is a row of it.
 func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
-	o, err := q.OffsetGet(ctx, OffsetGetParams{AppID: app, Uri: target})
+	o, err := q.OffsetGet(ctx, app, target)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
 		return nil, false, nil
@@ -200,5 +200,5 @@ func removeOffset(ctx context.Context, q queries, app int32, target string) (*Of
 	if err != nil || !is {
 		return nil, err
 	}
-	return o, q.OffsetDelete(ctx, OffsetDeleteParams{AppID: app, Uri: target})
+	return o, q.OffsetDelete(ctx, app, target)
 }

@@ -89,15 +89,10 @@ FROM (
 ) AS c
 `
 
-type LoadCopyParams struct {
-	Name    string
-	Columns []string
-}
-
 // How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
 // straight to its own, of which days has the site behind each target, too. What has no view is a table.
-func (q *Queries) LoadCopy(ctx context.Context, arg LoadCopyParams) (string, error) {
-	row := q.db.QueryRow(ctx, LoadCopy, arg.Name, arg.Columns)
+func (q *Queries) LoadCopy(ctx context.Context, name string, columns []string) (string, error) {
+	row := q.db.QueryRow(ctx, LoadCopy, name, columns)
 	var writing string
 	err := row.Scan(&writing)
 	return writing, err

@@ -78,7 +78,7 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string) (said strin
 // RemoveWebhook removes a webhook by its number, and returns its target.
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
-		target, err = q.WebhookRemove(ctx, WebhookRemoveParams{AppID: row.ID, ID: id})
+		target, err = q.WebhookRemove(ctx, row.ID, id)
 		if errors.Is(err, db.ErrNoRows) {
 			return visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id)
 		}

@@ -50,14 +50,9 @@ WHERE app_id = $1
 RETURNING uri
 `
 
-type WebhookRemoveParams struct {
-	AppID int32
-	ID    int32
-}
-
 // Removes a webhook of an app by its number; no row if there is none.
-func (q *Queries) WebhookRemove(ctx context.Context, arg WebhookRemoveParams) (string, error) {
-	row := q.db.QueryRow(ctx, WebhookRemove, arg.AppID, arg.ID)
+func (q *Queries) WebhookRemove(ctx context.Context, appID int32, iD int32) (string, error) {
+	row := q.db.QueryRow(ctx, WebhookRemove, appID, iD)
 	var uri string
 	err := row.Scan(&uri)
 	return uri, err
@@ -117,13 +112,8 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-type WebhooksOfTargetDeleteParams struct {
-	AppID int32
-	Uri   string
-}
-
 // Deletes the webhooks of a target.
-func (q *Queries) WebhooksOfTargetDelete(ctx context.Context, arg WebhooksOfTargetDeleteParams) error {
-	_, err := q.db.Exec(ctx, WebhooksOfTargetDelete, arg.AppID, arg.Uri)
+func (q *Queries) WebhooksOfTargetDelete(ctx context.Context, appID int32, uri string) error {
+	_, err := q.db.Exec(ctx, WebhooksOfTargetDelete, appID, uri)
 	return err
 }

@@ -543,7 +543,7 @@ func TestNamesLeadToCells(t *testing.T) {
 	ctx := t.Context()
 	claim := func(name, cell string) (leads string) {
 		require.NoError(t, in.DB.InTx(ctx, func(q *db.Queries) (err error) {
-			leads, err = q.NameClaim(ctx, db.NameClaimParams{Name: name, Cell: cell})
+			leads, err = q.NameClaim(ctx, name, cell)
 			return err
 		}))
 		require.NoError(t, in.DB.WaitForInstances(ctx, dbtest.Patience))

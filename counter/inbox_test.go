@@ -145,14 +145,14 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		in.Exec(t, `UPDATE apps SET retain_days = 1 WHERE name = 'demo'`)
 		err := in.DB.InTx(t.Context(), func(q *db.Queries) error {
 			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(),
-				retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+				1, visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC))
 		})
 		assert.Equal(t, db.FaultBusy, db.FaultOf(err), err)
 		end()
 		in.Drained(t)
 		require.NoError(t, in.DB.InTx(t.Context(), func(q *db.Queries) error {
 			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(),
-				retention.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+				1, visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC))
 		}))
 		// Now that it is, a visit of such a day cannot be told of any more; but one of today can.
 		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", Later: true})

@@ -386,19 +386,14 @@ const NameClaim = `-- name: NameClaim :one
 SELECT claim_app($1, $2)::text AS cell
 `
 
-type NameClaimParams struct {
-	Name string
-	Cell string
-}
-
 // Names that lead to cells (functions/elsewhere.sql).
 // Lets a name lead to a cell, unless it leads elsewhere; to which one it leads. ”: to none, since the
 // app is here.
-func (q *Queries) NameClaim(ctx context.Context, arg NameClaimParams) (string, error) {
-	row := q.db.QueryRow(ctx, NameClaim, arg.Name, arg.Cell)
-	var cell string
-	err := row.Scan(&cell)
-	return cell, err
+func (q *Queries) NameClaim(ctx context.Context, name string, cell string) (string, error) {
+	row := q.db.QueryRow(ctx, NameClaim, name, cell)
+	var cell_2 string
+	err := row.Scan(&cell_2)
+	return cell_2, err
 }
 
 const NameLead = `-- name: NameLead :one

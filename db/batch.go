@@ -30,7 +30,13 @@ type Batch struct {
 	PastDays PastDayColumns
 	Late     bool // some visit may be of a day before the last one of its site: then Rows are what was on each day
 	Rows     DayColumns
-	IDs      VisitIDsAddParams // of its visits that have one, each once
+	IDs      VisitIDColumns // of its visits that have one, each once
+}
+
+// VisitIDColumns has a row for each id of a visit.
+type VisitIDColumns struct {
+	Apps []int32
+	IDs  []string
 }
 
 // TargetColumns has a row for each target, in order of id.
@@ -108,8 +114,8 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
-	if len(b.IDs.Ids) > 0 {
-		q.Queue(VisitIDsAdd, b.IDs.Apps, b.IDs.Ids)
+	if len(b.IDs.IDs) > 0 {
+		q.Queue(VisitIDsAdd, b.IDs.Apps, b.IDs.IDs)
 	}
 	if len(b.PastDays.Apps) > 0 {
 		q.Queue(PastDaysHold, b.PastDays.Apps, b.PastDays.Days, b.Late)
@@ -296,7 +302,7 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 // table.
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
 	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
-		late, err = q.PastDaysAreLate(ctx, PastDaysAreLateParams{Sites: sites, Days: days})
+		late, err = q.PastDaysAreLate(ctx, days, sites)
 		return err
 	})
 	return late, err

@@ -229,7 +229,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 				if err := q.CellLayerPut(ctx, texts); err != nil {
 					return err
 				}
-				return q.StepNote(ctx, StepNoteParams{Name: functionsKey, Hash: hash})
+				return q.StepNote(ctx, functionsKey, hash)
 			})
 		})
 		if err != nil {

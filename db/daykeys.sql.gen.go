@@ -30,16 +30,11 @@ VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
-type DayKeyMakeParams struct {
-	Day int32
-	Key []byte
-}
-
 // Keys of days: half of what turns the visitors of daily apps.
 // Makes the key of a day, unless another instance has. Fails with SQLSTATE FF003 where the day is
 // later than the one after the latest that it is anywhere.
-func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
-	_, err := q.db.Exec(ctx, DayKeyMake, arg.Day, arg.Key)
+func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
+	_, err := q.db.Exec(ctx, DayKeyMake, day, key)
 	return err
 }
 

@@ -65,14 +65,9 @@ WHERE p.day BETWEEN $1::integer AND $2::integer
 ORDER BY p.day
 `
 
-type VisitsDaysParams struct {
-	FirstDay int32
-	LastDay  int32
-}
-
 // The days of which visits has rows, from one to another.
-func (q *Queries) VisitsDays(ctx context.Context, arg VisitsDaysParams) ([]int32, error) {
-	rows, err := q.db.Query(ctx, VisitsDays, arg.FirstDay, arg.LastDay)
+func (q *Queries) VisitsDays(ctx context.Context, firstDay int32, lastDay int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, VisitsDays, firstDay, lastDay)
 	if err != nil {
 		return nil, err
 	}

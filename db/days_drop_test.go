@@ -46,7 +46,7 @@ func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
 	require.Contains(t, patient, "'10min'")
 	exec(t, conn, patient)
 	days := func(q *db.Queries) (days []int32) {
-		days, err := q.VisitsDays(t.Context(), db.VisitsDaysParams{LastDay: today + 1})
+		days, err := q.VisitsDays(t.Context(), 0, today+1)
 		assert.NoError(t, err)
 		return days
 	}

@@ -118,7 +118,7 @@ func TestWhatIsNoDay(t *testing.T) {
 		query.Set("enable_indexscan", "off")
 		query.Set("enable_bitmapscan", "off")
 		u.RawQuery = query.Encode()
-		days, err := dbtest.Open(t, u.String(), db.Options{}).Queries().VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
+		days, err := dbtest.Open(t, u.String(), db.Options{}).Queries().VisitsDays(t.Context(), 0, today)
 		require.NoError(t, err, off)
 		require.Equal(t, []int32{today}, days, off)
 	}

@@ -224,7 +224,7 @@ func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) er
 // where it is another's, that may not have been confirmed yet, so that something has to be committed.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return d.inTx(ctx, d.writers, func(q *Queries) error {
-		if err := q.DayKeyMake(ctx, DayKeyMakeParams{Day: day, Key: key}); err != nil {
+		if err := q.DayKeyMake(ctx, day, key); err != nil {
 			return err
 		}
 		return q.SessionCommit(ctx)

@@ -34,7 +34,7 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	ips := []netip.Addr{netip.MustParseAddr(ip)}
 	unseen, err := q.OldestUnseen(t.Context())
 	require.NoError(t, err)
-	found, err := q.VisitorTargets(t.Context(), admin.VisitorTargetsParams{AppID: 1, Ips: ips})
+	found, err := q.VisitorTargets(t.Context(), ips, 1)
 	require.NoError(t, err)
 	require.Len(t, found, 2, "the site and the first page")
 	since := func() []int64 {

@@ -27,15 +27,10 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.site_id)
 GROUP BY n.site_id
 `
 
-type HereAddParams struct {
-	Sites    []int64
-	Visitors []netip.Addr
-}
-
 // Who is on a site now.
 // Notes who came to which site of late; the arrays are one table. Rows go that are older than those
 // that are told, unless another instance is about it. A site may have been deleted meanwhile.
-func (q *Queries) HereAdd(ctx context.Context, arg HereAddParams) error {
-	_, err := q.db.Exec(ctx, HereAdd, arg.Sites, arg.Visitors)
+func (q *Queries) HereAdd(ctx context.Context, sites []int64, visitors []netip.Addr) error {
+	_, err := q.db.Exec(ctx, HereAdd, sites, visitors)
 	return err
 }

@@ -15,14 +15,9 @@ const InboxBehind = `-- name: InboxBehind :one
 SELECT inbox_behind($1, $2)::bigint AS visits
 `
 
-type InboxBehindParams struct {
-	App   int32
-	After int64
-}
-
 // How many accepted visits of an app are not counted yet, but for those of rows up to a number.
-func (q *Queries) InboxBehind(ctx context.Context, arg InboxBehindParams) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxBehind, arg.App, arg.After)
+func (q *Queries) InboxBehind(ctx context.Context, app int32, after int64) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxBehind, app, after)
 	var visits int64
 	err := row.Scan(&visits)
 	return visits, err
@@ -260,11 +255,6 @@ WHERE i.app_id = $1
   AND i.number <= $2
 `
 
-type InboxUncountedParams struct {
-	App   int32
-	Until int64
-}
-
 type InboxUncountedRow struct {
 	Visits int64
 	Last   int64
@@ -273,8 +263,8 @@ type InboxUncountedRow struct {
 
 // How many visits of an app wait in rows up to a number; the number of the last one of these; and
 // that of the first row that waits of any app, which grows as these are counted.
-func (q *Queries) InboxUncounted(ctx context.Context, arg InboxUncountedParams) (InboxUncountedRow, error) {
-	row := q.db.QueryRow(ctx, InboxUncounted, arg.App, arg.Until)
+func (q *Queries) InboxUncounted(ctx context.Context, app int32, until int64) (InboxUncountedRow, error) {
+	row := q.db.QueryRow(ctx, InboxUncounted, app, until)
 	var i InboxUncountedRow
 	err := row.Scan(&i.Visits, &i.Last, &i.First)
 	return i, err

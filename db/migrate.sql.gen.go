@@ -195,16 +195,11 @@ UNION ALL
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
 `
 
-type SessionSetParams struct {
-	Names  []string
-	Values []string
-}
-
 // Sets the settings of this session with these names to these values, and lets COMMIT wait for the
 // disk, and for that of a synchronous standby: neither off, local nor remote_write do. A value that
 // is as it should be is set, too: what a session has set itself no reload of the server changes.
-func (q *Queries) SessionSet(ctx context.Context, arg SessionSetParams) error {
-	_, err := q.db.Exec(ctx, SessionSet, arg.Names, arg.Values)
+func (q *Queries) SessionSet(ctx context.Context, names []string, values []string) error {
+	_, err := q.db.Exec(ctx, SessionSet, names, values)
 	return err
 }
 
@@ -215,14 +210,9 @@ ON CONFLICT (name) DO UPDATE
     SET hash = excluded.hash
 `
 
-type StepNoteParams struct {
-	Name string
-	Hash string
-}
-
 // Notes the text of a step that is being applied.
-func (q *Queries) StepNote(ctx context.Context, arg StepNoteParams) error {
-	_, err := q.db.Exec(ctx, StepNote, arg.Name, arg.Hash)
+func (q *Queries) StepNote(ctx context.Context, name string, hash string) error {
+	_, err := q.db.Exec(ctx, StepNote, name, hash)
 	return err
 }
 

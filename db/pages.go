@@ -73,7 +73,7 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 
 // makePages makes the missing pages and sites, as far as the app may have more on the day.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
-	tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
+	tally, err := q.PagesTallyLock(ctx, in.App, in.Day)
 	if err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	if wanted.empty() {
 		return room <= 0, nil
 	}
-	sites, err := q.SitesIntern(ctx, SitesInternParams{AppID: in.App, Sites: wanted.sites})
+	sites, err := q.SitesIntern(ctx, in.App, wanted.sites)
 	if err != nil {
 		return false, err
 	}

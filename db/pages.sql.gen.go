@@ -279,11 +279,6 @@ ON CONFLICT (app_id) DO UPDATE
 RETURNING today, tags_today, own_tags_today
 `
 
-type PagesTallyLockParams struct {
-	AppID int32
-	Day   int32
-}
-
 type PagesTallyLockRow struct {
 	Today        int64
 	TagsToday    int64
@@ -294,8 +289,8 @@ type PagesTallyLockRow struct {
 // anything is made. Returns how many were made on the day. A day that is over by the clock
 // of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
 // nowhere yet.
-func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
-	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
+func (q *Queries) PagesTallyLock(ctx context.Context, appID int32, day int32) (PagesTallyLockRow, error) {
+	row := q.db.QueryRow(ctx, PagesTallyLock, appID, day)
 	var i PagesTallyLockRow
 	err := row.Scan(&i.Today, &i.TagsToday, &i.OwnTagsToday)
 	return i, err
@@ -309,15 +304,10 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING
 `
 
-type SitesInternParams struct {
-	AppID int32
-	Sites []string
-}
-
 // Makes the sites that are not there yet. In order of key, so that two instances that meet never
 // deadlock.
-func (q *Queries) SitesIntern(ctx context.Context, arg SitesInternParams) (int64, error) {
-	result, err := q.db.Exec(ctx, SitesIntern, arg.AppID, arg.Sites)
+func (q *Queries) SitesIntern(ctx context.Context, appID int32, sites []string) (int64, error) {
+	result, err := q.db.Exec(ctx, SitesIntern, appID, sites)
 	if err != nil {
 		return 0, err
 	}

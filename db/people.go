@@ -59,8 +59,9 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 // forgotten too early if it were not used again.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.ways(ctx, asked)
-	if err == nil && len(old.Ids) > 0 {
-		err = q.PeopleRenew(ctx, old)
+	if err == nil && len(old) > 0 {
+		apps, ids := columnsOf(old)
+		err = q.PeopleRenew(ctx, apps, ids)
 	}
 	return ways, err
 }
@@ -70,16 +71,13 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 const peopleAtOnce = 2000
 
 // ways finds the ways of some ids, and the rows of those on which one is of the period before.
-func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old PeopleRenewParams, err error) {
+func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
 		some := asked[from:min(from+peopleAtOnce, len(asked))]
-		ask := PeopleFindParams{make([]int32, len(some)), make([]netip.Addr, len(some))}
-		for i, a := range some {
-			ask.AppIds[i], ask.Ids[i] = a.App, a.ID
-		}
 		var rows []PeopleFindRow
-		rows, err = q.PeopleFind(ctx, ask)
+		apps, ids := columnsOf(some)
+		rows, err = q.PeopleFind(ctx, apps, ids)
 		for _, row := range rows {
 			at := from + int(row.Place) - 1
 			ways[at] = append(ways[at], row)
@@ -90,11 +88,19 @@ func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old Peop
 		// one before.
 		if slices.ContainsFunc(way, func(row PeopleFindRow) bool { return row.Closed }) {
 			for _, row := range way {
-				old.AppIds, old.Ids = append(old.AppIds, asked[i].App), append(old.Ids, row.ID)
+				old = append(old, AppID{asked[i].App, row.ID})
 			}
 		}
 	}
 	return ways, old, err
+}
+
+func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
+	apps, ids = make([]int32, len(all)), make([]netip.Addr, len(all))
+	for i, one := range all {
+		apps[i], ids[i] = one.App, one.ID
+	}
+	return apps, ids
 }
 
 // PersonRow is what is written of an id that may be a person.
@@ -175,7 +181,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 		}
 		leading = append(leading, asked...)
 	}
-	return q.PeopleHold(ctx, PeopleHoldParams{AppID: app, Ids: leading})
+	return q.PeopleHold(ctx, app, leading)
 }
 
 // putPeople writes the rows that have changed, in the order of their keys.
@@ -232,7 +238,7 @@ func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]b
 // Persons returns for whom some ids of an app stand. None is used by that: rows of the period before
 // stay there alone.
 func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]netip.Addr, error) {
-	rows, err := q.PeopleFind(ctx, PeopleFindParams{AppIds: slices.Repeat([]int32{app}, len(ids)), Ids: ids})
+	rows, err := q.PeopleFind(ctx, slices.Repeat([]int32{app}, len(ids)), ids)
 	persons := slices.Clone(ids)
 	for _, row := range rows { // the last step of each is the person
 		persons[row.Place-1] = row.Person

@@ -59,11 +59,6 @@ FROM find_people($1::integer[], $2::inet[]) AS f
 ORDER BY place, hop
 `
 
-type PeopleFindParams struct {
-	AppIds []int32
-	Ids    []netip.Addr
-}
-
 type PeopleFindRow struct {
 	Place  int32
 	Hop    int32
@@ -81,8 +76,8 @@ type PeopleFindRow struct {
 // the period before. Ids without a row are left out. tags are the person's, as far as the app counts
 // their names: name, \x1f, value. (To look for those of rows that have none would cost half as much as
 // the ways.) In the order of place and step.
-func (q *Queries) PeopleFind(ctx context.Context, arg PeopleFindParams) ([]PeopleFindRow, error) {
-	rows, err := q.db.Query(ctx, PeopleFind, arg.AppIds, arg.Ids)
+func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
+	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -120,15 +115,10 @@ ORDER BY p.id
 FOR UPDATE
 `
 
-type PeopleHoldParams struct {
-	AppID int32
-	Ids   []netip.Addr
-}
-
 // Lets nobody copy rows of the period before until the transaction ends; in the order in which
 // PeopleRenew locks them.
-func (q *Queries) PeopleHold(ctx context.Context, arg PeopleHoldParams) error {
-	_, err := q.db.Exec(ctx, PeopleHold, arg.AppID, arg.Ids)
+func (q *Queries) PeopleHold(ctx context.Context, appID int32, ids []netip.Addr) error {
+	_, err := q.db.Exec(ctx, PeopleHold, appID, ids)
 	return err
 }
 
@@ -265,15 +255,10 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING
 `
 
-type PeopleRenewParams struct {
-	AppIds []int32
-	Ids    []netip.Addr
-}
-
 // Copies some rows of the period before into the present one: their ids are used. They are locked,
 // so that none comes back that is erased meanwhile. The arrays are one table.
-func (q *Queries) PeopleRenew(ctx context.Context, arg PeopleRenewParams) error {
-	_, err := q.db.Exec(ctx, PeopleRenew, arg.AppIds, arg.Ids)
+func (q *Queries) PeopleRenew(ctx context.Context, appIds []int32, ids []netip.Addr) error {
+	_, err := q.db.Exec(ctx, PeopleRenew, appIds, ids)
 	return err
 }
 

@@ -106,7 +106,7 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
 		if p.Log != 0 {
-			next, err = q.LogCounted(ctx, LogCountedParams{ID: p.Log, Look: p.Look})
+			next, err = q.LogCounted(ctx, p.Log, p.Look)
 		} else {
 			next, err = q.PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
 		}
@@ -144,7 +144,7 @@ func (d *DB) ForgetRefused(ctx context.Context) (int64, error) {
 // many there were.
 func (d *DB) ForgetCalls(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
-		return d.queries.CallsForget(ctx, CallsForgetParams{Days: int32(days), Most: most}) //nolint:gosec // a number of days
+		return d.queries.CallsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 
@@ -152,7 +152,7 @@ func (d *DB) ForgetCalls(ctx context.Context, days int) (int64, error) {
 // many there were.
 func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
-		return d.queries.VisitIDsForget(ctx, VisitIDsForgetParams{Days: int32(days), Most: most}) //nolint:gosec // a number of days
+		return d.queries.VisitIDsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 

@@ -14,14 +14,9 @@ const CallsForget = `-- name: CallsForget :one
 SELECT forget_calls($1, $2)::bigint AS forgotten
 `
 
-type CallsForgetParams struct {
-	Days int32
-	Most int32
-}
-
 // Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
-func (q *Queries) CallsForget(ctx context.Context, arg CallsForgetParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CallsForget, arg.Days, arg.Most)
+func (q *Queries) CallsForget(ctx context.Context, days int32, most int32) (int64, error) {
+	row := q.db.QueryRow(ctx, CallsForget, days, most)
 	var forgotten int64
 	err := row.Scan(&forgotten)
 	return forgotten, err
@@ -35,14 +30,9 @@ WHERE id = $1
   AND counted IS NOT NULL
 `
 
-type LogCountedParams struct {
-	ID   int64
-	Look int64
-}
-
 // How far a log is counted; no row if it was looked at anew since.
-func (q *Queries) LogCounted(ctx context.Context, arg LogCountedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, LogCounted, arg.ID, arg.Look)
+func (q *Queries) LogCounted(ctx context.Context, iD int64, look int64) (int64, error) {
+	row := q.db.QueryRow(ctx, LogCounted, iD, look)
 	var counted int64
 	err := row.Scan(&counted)
 	return counted, err

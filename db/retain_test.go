@@ -41,15 +41,15 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	require.Equal(t, []retention.TopsMissingRow{{AppID: 1, Day: today}}, missing)
 	for _, of := range missing {
-		require.NoError(t, retention.New(d.Tx()).TopsMake(ctx, retention.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day}))
+		require.NoError(t, retention.New(d.Tx()).TopsMake(ctx, of.AppID, of.Day))
 	}
 	require.Equal(t, made, tops())
 
-	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, retention.VisitsKeepFromParams{App: 1, Day: today + 1}))
+	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, 1, today+1))
 	gone, err := retention.New(d.Tx()).VisitsDelete(ctx, retention.VisitsDeleteParams{App: 1, Day: today, N: 10})
 	require.NoError(t, err)
 	require.Equal(t, retention.VisitsDeleteRow{Deleted: 2, LastPage: page}, gone)
-	require.NoError(t, retention.New(d.Tx()).VisitsGoneNote(ctx, retention.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
+	require.NoError(t, retention.New(d.Tx()).VisitsGoneNote(ctx, today+1, 1))
 	apps, err := retention.New(d.Tx()).RetentionApps(ctx)
 	require.NoError(t, err)
 	require.Equal(t, retention.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today +
@@ -60,7 +60,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		require.Equal(t, first, dropped)
 	}
 
-	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, retention.VisitsKeepFromParams{App: 1, Day: today + 2}))
+	require.NoError(t, retention.New(d.Tx()).VisitsKeepFrom(ctx, 1, today+2))
 	first, err := d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Run: 7, Hours: 1})
 	require.NoError(t, err)
 	require.Equal(t, first, query[int32](t, owner, `SELECT days_ago(10)`))

@@ -92,15 +92,15 @@ func (h *histories) closeDays(t *testing.T, days []int32) {
 // pack packs so many rows at a time, some times or until none is left, and returns how many.
 func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	t.Helper()
-	p := retention.ReturnsPackParams{N: int32(atOnce)} //nolint:gosec // few
+	from := int64(0)
 	for range times {
-		some, err := retention.New(h.conn).ReturnsPack(t.Context(), p)
+		some, err := retention.New(h.conn).ReturnsPack(t.Context(), from, int32(atOnce)) //nolint:gosec // few
 		require.NoError(t, err)
 		packed += some.Packed
 		if some.Packed == 0 {
 			break
 		}
-		p.FromPage = some.LastPage
+		from = some.LastPage
 	}
 	return packed
 }
@@ -199,7 +199,7 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	_, err := late.Exec(t.Context(), `SELECT add_packed_returns('{2}', '{20190629}', '{20190628}', '{5}')`)
 	require.NoError(t, err)
 	packed := async(t, func() error {
-		_, err := retention.New(d.Tx()).ReturnsPack(context.Background(), retention.ReturnsPackParams{N: 10})
+		_, err := retention.New(d.Tx()).ReturnsPack(context.Background(), 0, 10)
 		return err
 	})
 	dbtest.AwaitWaiting(t, conn, 1)
@@ -230,7 +230,7 @@ func TestPackingIsKilled(t *testing.T) {
 	require.NoError(t, receive(t, counted, "the batch"))
 	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))
 
-	packed, err := retention.New(d.Tx()).ReturnsPack(t.Context(), retention.ReturnsPackParams{N: 10})
+	packed, err := retention.New(d.Tx()).ReturnsPack(t.Context(), 0, 10)
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, packed.Packed)
 	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))

@@ -106,8 +106,8 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	serveVisits(t, d, owner)
 
 	key := make([]byte, 32)
-	require.NoError(t, d.Queries().DayKeyMake(ctx, db.DayKeyMakeParams{Day: today, Key: key}))
-	require.NoError(t, d.Queries().DayKeyMake(ctx, db.DayKeyMakeParams{Day: today, Key: key}))
+	require.NoError(t, d.Queries().DayKeyMake(ctx, today, key))
+	require.NoError(t, d.Queries().DayKeyMake(ctx, today, key))
 	_, err = d.Queries().DayKeyGet(ctx, today)
 	require.NoError(t, err)
 	require.NoError(t, d.Queries().DayKeysForget(ctx, today+1))
@@ -135,10 +135,10 @@ func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		IsLocked: true}}, now)
 	exec(t, owner, `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, q.InboxTake(ctx, db.InboxTakeParams{Numbers: []int64{rows[0].Number}, Froms: []int32{1}, Untils: []int32{2}}))
-	behind, err := q.InboxBehind(ctx, db.InboxBehindParams{App: 1})
+	behind, err := q.InboxBehind(ctx, 1, 0)
 	require.NoError(t, err)
 	require.Zero(t, behind)
-	_, err = q.InboxUncounted(ctx, db.InboxUncountedParams{App: 1})
+	_, err = q.InboxUncounted(ctx, 1, 0)
 	require.NoError(t, err)
 }
 

@@ -88,15 +88,15 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
-	var args SessionSetParams
+	var names, values []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		args.Names, args.Values = append(args.Names, name), append(args.Values, settings[name])
+		names, values = append(names, name), append(values, settings[name])
 	}
 	cfg := s.parsed.ConnConfig.Copy()
 	cfg.ValidateConnect = s.followWriters
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		names, errNames := textArray(args.Names)
-		values, errValues := textArray(args.Values)
+		names, errNames := textArray(names)
+		values, errValues := textArray(values)
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}

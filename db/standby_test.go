@@ -26,7 +26,7 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	},
 	"a batch of visits with ids": func(ctx context.Context, d *db.DB, n int) error {
 		b := visitBatch(fmt.Sprintf("198.51.100.%d", n), 3)
-		b.IDs = db.VisitIDsAddParams{Apps: []int32{1}, Ids: []string{fmt.Sprint(n)}}
+		b.IDs = db.VisitIDColumns{Apps: []int32{1}, IDs: []string{fmt.Sprint(n)}}
 		return d.Write(ctx, b, new(db.Outcome))
 	},
 	"the inbox": func(ctx context.Context, d *db.DB, _ int) error {

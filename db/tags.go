@@ -87,7 +87,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 		return nil
 	}
 	err := d.inTx(ctx, d.writers, func(q *Queries) error {
-		tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: app, Day: day})
+		tally, err := q.PagesTallyLock(ctx, app, day)
 		if err != nil {
 			return err
 		}

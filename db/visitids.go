@@ -10,12 +10,12 @@ type VisitID struct {
 
 // KnownVisitIDs returns those of some ids with which a visit was counted before.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
-	ask := VisitIDsKnownParams{}
+	var of VisitIDColumns
 	for _, id := range ids {
-		ask.Apps, ask.Ids = append(ask.Apps, id.App), append(ask.Ids, id.ID)
+		of.Apps, of.IDs = append(of.Apps, id.App), append(of.IDs, id.ID)
 	}
 	var rows []VisitIDsKnownRow
-	err = d.look(ctx, "look for ids of visits", func(q *Queries) (err error) { rows, err = q.VisitIDsKnown(ctx, ask); return err })
+	err = d.look(ctx, "look for ids of visits", func(q *Queries) (err error) { rows, err = q.VisitIDsKnown(ctx, of.Apps, of.IDs); return err })
 	counted = make(map[VisitID]bool, len(rows))
 	for _, row := range rows {
 		counted[VisitID{row.AppID, row.ID}] = true

@@ -20,17 +20,12 @@ FROM (
 ORDER BY v.app_id, v.id COLLATE "C"
 `
 
-type VisitIDsAddParams struct {
-	Apps []int32
-	Ids  []string
-}
-
 // Ids by which visits may be repeated.
 // Notes ids of visits in the transaction of the batch that counts them, each given once, and all in
 // the one order in which every batch does. Fails on the key where a visit was counted with one of
 // them before; whoever counts one at this moment is waited for.
-func (q *Queries) VisitIDsAdd(ctx context.Context, arg VisitIDsAddParams) error {
-	_, err := q.db.Exec(ctx, VisitIDsAdd, arg.Apps, arg.Ids)
+func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
+	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err
 }
 
@@ -38,14 +33,9 @@ const VisitIDsForget = `-- name: VisitIDsForget :one
 SELECT forget_visit_ids($1, $2)::bigint AS forgotten
 `
 
-type VisitIDsForgetParams struct {
-	Days int32
-	Most int32
-}
-
 // Forgets ids that came more than so many days ago, so many at most; returns how many.
-func (q *Queries) VisitIDsForget(ctx context.Context, arg VisitIDsForgetParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitIDsForget, arg.Days, arg.Most)
+func (q *Queries) VisitIDsForget(ctx context.Context, days int32, most int32) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitIDsForget, days, most)
 	var forgotten int64
 	err := row.Scan(&forgotten)
 	return forgotten, err
@@ -60,19 +50,14 @@ FROM (
 JOIN visit_ids AS v ON v.app_id = asked.app_id AND v.id = asked.id COLLATE "C"
 `
 
-type VisitIDsKnownParams struct {
-	Apps []int32
-	Ids  []string
-}
-
 type VisitIDsKnownRow struct {
 	AppID int32
 	ID    string
 }
 
 // Those of some ids with which a visit was counted before.
-func (q *Queries) VisitIDsKnown(ctx context.Context, arg VisitIDsKnownParams) ([]VisitIDsKnownRow, error) {
-	rows, err := q.db.Query(ctx, VisitIDsKnown, arg.Apps, arg.Ids)
+func (q *Queries) VisitIDsKnown(ctx context.Context, apps []int32, ids []string) ([]VisitIDsKnownRow, error) {
+	rows, err := q.db.Query(ctx, VisitIDsKnown, apps, ids)
 	if err != nil {
 		return nil, err
 	}

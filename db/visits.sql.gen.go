@@ -413,15 +413,10 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]
         ))::boolean AS late
 `
 
-type PastDaysAreLateParams struct {
-	Days  []int32
-	Sites []int64
-}
-
 // Whether visits of some sites on a day each may be late: because the site has been counted on a
 // later one, or the day is closed. Both arrays are one table.
-func (q *Queries) PastDaysAreLate(ctx context.Context, arg PastDaysAreLateParams) (bool, error) {
-	row := q.db.QueryRow(ctx, PastDaysAreLate, arg.Days, arg.Sites)
+func (q *Queries) PastDaysAreLate(ctx context.Context, days []int32, sites []int64) (bool, error) {
+	row := q.db.QueryRow(ctx, PastDaysAreLate, days, sites)
 	var late bool
 	err := row.Scan(&late)
 	return late, err

@@ -81,8 +81,8 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 
 // Behind is how many accepted visits of an app are not counted yet.
 func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error) {
-	ask := db.InboxBehindParams{App: app, After: i.drain.view.gone.Load()}
-	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, ask); return err })
+	after := i.drain.view.gone.Load()
+	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app, after); return err })
 	return visits, err
 }
 

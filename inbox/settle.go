@@ -17,13 +17,13 @@ const settleWithin = time.Minute
 // settleAll counts all visits of an app that were accepted before, unless another instance does, and
 // returns how many these were.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
-	ask := db.InboxUncountedParams{App: app, Until: math.MaxInt64}
+	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow
 	look := func() error {
-		return read(ctx, d.db, func(q *db.Queries) (err error) { left, err = q.InboxUncounted(ctx, ask); return err })
+		return read(ctx, d.db, func(q *db.Queries) (err error) { left, err = q.InboxUncounted(ctx, app, until); return err })
 	}
 	err = look()
-	waited, ask.Until = left.Visits, left.Last
+	waited, until = left.Visits, left.Last
 	var failed error
 	for first, progress := left.First, time.Now(); err == nil && left.Visits > 0 && ctx.Err() == nil; err = look() {
 		switch {

@@ -36,11 +36,11 @@ func (h *here) tell(ctx context.Context, d *db.DB) error {
 	came := h.came
 	h.came = make(map[pair]struct{}, len(came)) // about as many come in the next seconds
 	h.mu.Unlock()
-	rows := db.HereAddParams{Sites: []int64{}, Visitors: []netip.Addr{}}
+	sites, visitors := []int64{}, []netip.Addr{}
 	for p := range came {
-		rows.Sites, rows.Visitors = append(rows.Sites, p.target), append(rows.Visitors, netip.AddrFrom16(p.visitor).Unmap())
+		sites, visitors = append(sites, p.target), append(visitors, netip.AddrFrom16(p.visitor).Unmap())
 	}
-	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, rows) })
+	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })
 }
 
 // Accepted notes that a visitor is on a site whose visit is counted later. A site that this instance

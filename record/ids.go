@@ -28,10 +28,10 @@ func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 
 // addIDs has the batch of some entries note their ids.
 func addIDs(b *db.Batch, entries []*entry) {
-	b.IDs.Apps, b.IDs.Ids = b.IDs.Apps[:0], b.IDs.Ids[:0]
+	b.IDs.Apps, b.IDs.IDs = b.IDs.Apps[:0], b.IDs.IDs[:0]
 	for _, e := range entries {
 		if e.ID != "" && !e.repeated {
-			b.IDs.Apps, b.IDs.Ids = append(b.IDs.Apps, e.App), append(b.IDs.Ids, e.ID)
+			b.IDs.Apps, b.IDs.IDs = append(b.IDs.Apps, e.App), append(b.IDs.IDs, e.ID)
 		}
 	}
 }

@@ -38,16 +38,15 @@ func (r *run) packReturns(ctx context.Context) error {
 	if r.dry {
 		return nil
 	}
-	p := ReturnsPackParams{N: returnsAtOnce}
-	for {
+	for from := int64(0); ; {
 		var some ReturnsPackRow
-		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.ReturnsPack(ctx, from, returnsAtOnce); return err }); err != nil {
 			return fmt.Errorf("pack returns: %w", err)
 		}
 		if some.Packed < returnsAtOnce { // what late visits add meanwhile can wait for the next run
 			return nil
 		}
-		p.FromPage = some.LastPage
+		from = some.LastPage
 	}
 }
 
@@ -60,7 +59,7 @@ func (r *run) remakeTops(ctx context.Context) error {
 	}
 	for _, of := range missing {
 		if err := r.inLongTx(ctx, func(q queries) error {
-			return q.TopsMake(ctx, TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
+			return q.TopsMake(ctx, of.AppID, of.Day)
 		}); err != nil {
 			return fmt.Errorf("list the top pages of a day: %w", err)
 		}

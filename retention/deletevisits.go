@@ -26,7 +26,7 @@ func (r *run) noteKept(ctx context.Context) error {
 			return nil
 		}
 		err := r.inLongTx(ctx, func(q queries) error {
-			return q.VisitsKeepFrom(ctx, VisitsKeepFromParams{App: app.ID, Day: app.to})
+			return q.VisitsKeepFrom(ctx, app.ID, app.to)
 		})
 		if err != nil {
 			app.to = app.FromDay
@@ -142,14 +142,14 @@ func (r *run) deleteVisitsOf(ctx context.Context, app *keeping) error {
 		return nil
 	}
 	return r.inTx(ctx, func(q queries) error {
-		return q.VisitsGoneNote(ctx, VisitsGoneNoteParams{AppID: app.ID, Day: gone})
+		return q.VisitsGoneNote(ctx, gone, app.ID)
 	})
 }
 
 func (r *run) deleteDay(ctx context.Context, app *keeping, day int32) (deleted int64, err error) {
 	if r.dry {
 		err = r.inLongTx(ctx, func(q queries) error {
-			deleted, err = q.VisitsOfAppOnDay(ctx, VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
+			deleted, err = q.VisitsOfAppOnDay(ctx, day, app.ID)
 			return err
 		})
 		return deleted, err

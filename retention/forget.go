@@ -45,7 +45,7 @@ func (r *run) forget(ctx context.Context) error {
 func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {
 	if r.dry {
 		return r.inLongTx(ctx, func(q queries) (err error) {
-			f.Visitors, err = q.VisitorsUnseenCount(ctx, VisitorsUnseenCountParams{AppID: app, Before: f.Before})
+			f.Visitors, err = q.VisitorsUnseenCount(ctx, app, f.Before)
 			return err
 		})
 	}

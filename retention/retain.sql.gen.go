@@ -194,19 +194,14 @@ SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns($1::bigint, $2::integer) AS p
 `
 
-type ReturnsPackParams struct {
-	FromPage int64
-	N        int32
-}
-
 type ReturnsPackRow struct {
 	Packed   int64
 	LastPage int64
 }
 
 // Packs some returns of closed days, by target from one on. How many; 0: no more are left.
-func (q *Queries) ReturnsPack(ctx context.Context, arg ReturnsPackParams) (ReturnsPackRow, error) {
-	row := q.db.QueryRow(ctx, returnsPack, arg.FromPage, arg.N)
+func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
+	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
 	var i ReturnsPackRow
 	err := row.Scan(&i.Packed, &i.LastPage)
 	return i, err
@@ -216,14 +211,9 @@ const topsMake = `-- name: TopsMake :exec
 SELECT make_tops($1::integer, $2::integer)
 `
 
-type TopsMakeParams struct {
-	OnlyApp int32
-	OnlyDay int32
-}
-
 // Makes the lists of top pages of an app on a closed day, where they are missing.
-func (q *Queries) TopsMake(ctx context.Context, arg TopsMakeParams) error {
-	_, err := q.db.Exec(ctx, topsMake, arg.OnlyApp, arg.OnlyDay)
+func (q *Queries) TopsMake(ctx context.Context, onlyApp int32, onlyDay int32) error {
+	_, err := q.db.Exec(ctx, topsMake, onlyApp, onlyDay)
 	return err
 }
 
@@ -345,14 +335,9 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= $2)
 `
 
-type VisitorsUnseenCountParams struct {
-	AppID  int32
-	Before int32
-}
-
 // How many there are.
-func (q *Queries) VisitorsUnseenCount(ctx context.Context, arg VisitorsUnseenCountParams) (int64, error) {
-	row := q.db.QueryRow(ctx, visitorsUnseenCount, arg.AppID, arg.Before)
+func (q *Queries) VisitorsUnseenCount(ctx context.Context, appID int32, before int32) (int64, error) {
+	row := q.db.QueryRow(ctx, visitorsUnseenCount, appID, before)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -396,14 +381,9 @@ WHERE app_id = $2
   AND from_day >= $1
 `
 
-type VisitsGoneNoteParams struct {
-	Day   int32
-	AppID int32
-}
-
 // An app has no rows left before a day.
-func (q *Queries) VisitsGoneNote(ctx context.Context, arg VisitsGoneNoteParams) error {
-	_, err := q.db.Exec(ctx, visitsGoneNote, arg.Day, arg.AppID)
+func (q *Queries) VisitsGoneNote(ctx context.Context, day int32, appID int32) error {
+	_, err := q.db.Exec(ctx, visitsGoneNote, day, appID)
 	return err
 }
 
@@ -411,14 +391,9 @@ const visitsKeepFrom = `-- name: VisitsKeepFrom :exec
 SELECT keep_visits_from($1, $2)
 `
 
-type VisitsKeepFromParams struct {
-	App int32
-	Day int32
-}
-
 // Lets the visits of an app of days before one go.
-func (q *Queries) VisitsKeepFrom(ctx context.Context, arg VisitsKeepFromParams) error {
-	_, err := q.db.Exec(ctx, visitsKeepFrom, arg.App, arg.Day)
+func (q *Queries) VisitsKeepFrom(ctx context.Context, app int32, day int32) error {
+	_, err := q.db.Exec(ctx, visitsKeepFrom, app, day)
 	return err
 }
 
@@ -429,14 +404,9 @@ JOIN visits AS v ON v.page_id = p.id AND v.day_id = $1
 WHERE p.app_id = $2
 `
 
-type VisitsOfAppOnDayParams struct {
-	Day   int32
-	AppID int32
-}
-
 // How many rows an app has on a day.
-func (q *Queries) VisitsOfAppOnDay(ctx context.Context, arg VisitsOfAppOnDayParams) (int64, error) {
-	row := q.db.QueryRow(ctx, visitsOfAppOnDay, arg.Day, arg.AppID)
+func (q *Queries) VisitsOfAppOnDay(ctx context.Context, day int32, appID int32) (int64, error) {
+	row := q.db.QueryRow(ctx, visitsOfAppOnDay, day, appID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

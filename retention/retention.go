@@ -283,7 +283,7 @@ func (r *run) readKept(ctx context.Context) error {
 			}
 			r.apps = append(r.apps, k)
 		}
-		r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(r.today, 1)})
+		r.days, err = q.VisitsDays(ctx, 0, daysBefore(r.today, 1))
 		return err
 	})
 }

@@ -166,7 +166,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.inbox, err = q.InboxLook(ctx, 0); err != nil {
 		return err
 	}
-	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
+	if f.days, err = q.VisitsDays(ctx, 0, lastDay); err != nil {
 		return err
 	}
 	if f.unclosed, err = q.DaysUnclosed(ctx, f.due()); err != nil {

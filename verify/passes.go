@@ -155,7 +155,7 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	checks := []check{t.totals, t.days, t.tags, t.rows, t.siteVisitors, t.sketches}
 	if t.low == math.MinInt64 {
 		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifyAhead(ctx, VerifyAheadParams{N: manyAtMost, App: w.App}))
+			return findings(q.VerifyAhead(ctx, manyAtMost, w.App))
 		})
 	}
 	w.from, w.met = t.high+1, float64(next.Met)
@@ -311,7 +311,7 @@ func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 		return nil, nil
 	}
 	days := w.pace.size
-	until, err := q.VerifyNextDay(ctx, VerifyNextDayParams{After: w.afterDay, Skip: int32(days - 1)})
+	until, err := q.VerifyNextDay(ctx, w.afterDay, int32(days-1))
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +331,7 @@ func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 func (g group) checks(after, until int32) (checks []check) {
 	if g.app == 0 && after == 0 {
 		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifySiteTotals(ctx, VerifySiteTotalsParams{N: manyAtMost, Sites: g.sites}))
+			return findings(q.VerifySiteTotals(ctx, manyAtMost, g.sites))
 		})
 	}
 	if g.app == 0 {

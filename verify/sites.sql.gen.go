@@ -137,11 +137,6 @@ FROM checks AS c
 GROUP BY c.measure
 `
 
-type VerifySiteTotalsParams struct {
-	N     int32
-	Sites []int64
-}
-
 type VerifySiteTotalsRow struct {
 	Measure   string
 	Held      int64
@@ -154,8 +149,8 @@ type VerifySiteTotalsRow struct {
 // of the lists of top pages; by days of those that come after one, up to another. The queries
 // return what verify.sql tells.
 // Sites against the sums of their pages.
-func (q *Queries) VerifySiteTotals(ctx context.Context, arg VerifySiteTotalsParams) ([]VerifySiteTotalsRow, error) {
-	rows, err := q.db.Query(ctx, verifySiteTotals, arg.N, arg.Sites)
+func (q *Queries) VerifySiteTotals(ctx context.Context, n int32, sites []int64) ([]VerifySiteTotalsRow, error) {
+	rows, err := q.db.Query(ctx, verifySiteTotals, n, sites)
 	if err != nil {
 		return nil, err
 	}

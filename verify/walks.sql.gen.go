@@ -42,11 +42,6 @@ FROM checks AS c
 GROUP BY c.measure
 `
 
-type VerifyAheadParams struct {
-	N   int32
-	App string
-}
-
 type VerifyAheadRow struct {
 	Measure   string
 	Held      int64
@@ -57,8 +52,8 @@ type VerifyAheadRow struct {
 
 // Days from which apps keep visits, each app in the place of a target, and closed days, in that of
 // none: none comes after the latest day that it is anywhere, or its rows would not be looked at.
-func (q *Queries) VerifyAhead(ctx context.Context, arg VerifyAheadParams) ([]VerifyAheadRow, error) {
-	rows, err := q.db.Query(ctx, verifyAhead, arg.N, arg.App)
+func (q *Queries) VerifyAhead(ctx context.Context, n int32, app string) ([]VerifyAheadRow, error) {
+	rows, err := q.db.Query(ctx, verifyAhead, n, app)
 	if err != nil {
 		return nil, err
 	}
@@ -232,15 +227,10 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day
 `
 
-type VerifyNextDayParams struct {
-	After int32
-	Skip  int32
-}
-
 // The closed day that comes after one, and after so many others that are skipped; 0 where there is
 // none.
-func (q *Queries) VerifyNextDay(ctx context.Context, arg VerifyNextDayParams) (int32, error) {
-	row := q.db.QueryRow(ctx, verifyNextDay, arg.After, arg.Skip)
+func (q *Queries) VerifyNextDay(ctx context.Context, after int32, skip int32) (int32, error) {
+	row := q.db.QueryRow(ctx, verifyNextDay, after, skip)
 	var day int32
 	err := row.Scan(&day)
 	return day, err

@@ -183,6 +183,6 @@ func (c contender) setUp(ctx context.Context, address string) error {
 		uris[i] = load.PageURI(i)
 	}
 	return bench.Ask(ctx, address, func(q *tables.Queries) error {
-		return q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
+		return q.TargetsMake(ctx, uris, load.Site)
 	})
 }

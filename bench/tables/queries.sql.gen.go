@@ -116,16 +116,11 @@ SELECT app_id, id, unnest($1::text[])
 FROM site
 `
 
-type TargetsMakeParams struct {
-	Pages []string
-	Site  string
-}
-
 // What the benchmarks put into Footfall's tables before they measure, and what they read there
 // afterwards.
 // Makes the site and the pages of the one app that there is.
-func (q *Queries) TargetsMake(ctx context.Context, arg TargetsMakeParams) error {
-	_, err := q.db.Exec(ctx, targetsMake, arg.Pages, arg.Site)
+func (q *Queries) TargetsMake(ctx context.Context, pages []string, site string) error {
+	_, err := q.db.Exec(ctx, targetsMake, pages, site)
 	return err
 }
 

@@ -65,14 +65,9 @@ const cellMove = `-- name: CellMove :exec
 SELECT citus_schema_move('cell'::regnamespace, $1::text, $2::integer, 'force_logical')
 `
 
-type CellMoveParams struct {
-	Host string
-	Port int32
-}
-
 // Moves the tables of the cell to another node.
-func (q *Queries) CellMove(ctx context.Context, arg CellMoveParams) error {
-	_, err := q.db.Exec(ctx, cellMove, arg.Host, arg.Port)
+func (q *Queries) CellMove(ctx context.Context, host string, port int32) error {
+	_, err := q.db.Exec(ctx, cellMove, host, port)
 	return err
 }
 
@@ -96,14 +91,9 @@ const clusterAlone = `-- name: ClusterAlone :exec
 SELECT citus_set_node_property($1::text, $2::integer, 'shouldhaveshards', true)
 `
 
-type ClusterAloneParams struct {
-	Host string
-	Port int32
-}
-
 // Lets the coordinator have tables.
-func (q *Queries) ClusterAlone(ctx context.Context, arg ClusterAloneParams) error {
-	_, err := q.db.Exec(ctx, clusterAlone, arg.Host, arg.Port)
+func (q *Queries) ClusterAlone(ctx context.Context, host string, port int32) error {
+	_, err := q.db.Exec(ctx, clusterAlone, host, port)
 	return err
 }
 
@@ -111,14 +101,9 @@ const clusterBegin = `-- name: ClusterBegin :exec
 SELECT citus_set_coordinator_host($1::text, $2::integer)
 `
 
-type ClusterBeginParams struct {
-	Host string
-	Port int32
-}
-
 // Says where the other nodes find this one, which becomes the coordinator.
-func (q *Queries) ClusterBegin(ctx context.Context, arg ClusterBeginParams) error {
-	_, err := q.db.Exec(ctx, clusterBegin, arg.Host, arg.Port)
+func (q *Queries) ClusterBegin(ctx context.Context, host string, port int32) error {
+	_, err := q.db.Exec(ctx, clusterBegin, host, port)
 	return err
 }
 
@@ -161,14 +146,9 @@ const clusterJoin = `-- name: ClusterJoin :exec
 SELECT citus_add_node($1::text, $2::integer)
 `
 
-type ClusterJoinParams struct {
-	Host string
-	Port int32
-}
-
 // Adds a node, unless it is there.
-func (q *Queries) ClusterJoin(ctx context.Context, arg ClusterJoinParams) error {
-	_, err := q.db.Exec(ctx, clusterJoin, arg.Host, arg.Port)
+func (q *Queries) ClusterJoin(ctx context.Context, host string, port int32) error {
+	_, err := q.db.Exec(ctx, clusterJoin, host, port)
 	return err
 }
 

@@ -151,12 +151,12 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			switch {
 			case find(there, node) >= 0:
 			case i == 0:
-				err = q.ClusterBegin(ctx, ClusterBeginParams(node))
+				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				err = q.ClusterJoin(ctx, ClusterJoinParams(node))
+				err = q.ClusterJoin(ctx, node.Host, node.Port)
 			}
 			if err == nil && len(nodes) == 1 {
-				err = q.ClusterAlone(ctx, ClusterAloneParams(node))
+				err = q.ClusterAlone(ctx, node.Host, node.Port)
 			}
 			if err != nil {
 				return fmt.Errorf("add the node %v to the database %s: %w", node, database, err)
@@ -330,11 +330,11 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	if d.Place(ctx) != to.String() {
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
 			if to == nodes[0] {
-				if err := q.ClusterAlone(ctx, ClusterAloneParams(to)); err != nil {
+				if err := q.ClusterAlone(ctx, to.Host, to.Port); err != nil {
 					return err
 				}
 			}
-			return q.CellMove(ctx, CellMoveParams(to))
+			return q.CellMove(ctx, to.Host, to.Port)
 		})
 	}
 	if err == nil {

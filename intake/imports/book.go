@@ -61,13 +61,13 @@ type tables struct {
 }
 
 func (t tables) find(ctx context.Context, beginnings []int64) ([]Log, error) {
-	return t.q.LogsFind(ctx, LogsFindParams{AppID: t.app, Beginnings: beginnings})
+	return t.q.LogsFind(ctx, t.app, beginnings)
 }
 
 func (t tables) get(ctx context.Context, ids []int64) ([]Log, error) { return t.q.LogsGet(ctx, ids) }
 
 func (t tables) samplesOfHours(ctx context.Context, hours []int32) (map[int64]samples, error) {
-	rows, err := t.q.LogSamplesOfHours(ctx, LogSamplesOfHoursParams{AppID: t.app, Hours: hours})
+	rows, err := t.q.LogSamplesOfHours(ctx, t.app, hours)
 	found := map[int64]samples{}
 	for _, row := range rows {
 		if found[row.LogID] == nil {
@@ -79,7 +79,7 @@ func (t tables) samplesOfHours(ctx context.Context, hours []int32) (map[int64]sa
 }
 
 func (t tables) samplesOf(ctx context.Context, id int64, hours []int32) (samples, error) {
-	rows, err := t.q.LogSamplesOf(ctx, LogSamplesOfParams{LogID: id, Hours: hours})
+	rows, err := t.q.LogSamplesOf(ctx, id, hours)
 	found := samples{}
 	for _, row := range rows {
 		found[row.Hour] = sampleOf(row.Sample)
@@ -108,10 +108,10 @@ func (t tables) set(ctx context.Context, l, was *Log, changed samples) (written 
 		return false, err
 	}
 	for hours := range slices.Chunk(changed.hours(), samplesWritten) {
-		rows, gone := LogSamplesSetParams{AppID: t.app, LogID: l.ID}, LogSamplesDeleteParams{LogID: l.ID}
+		rows, gone := LogSamplesSetParams{AppID: t.app, LogID: l.ID}, []int32(nil)
 		for _, hour := range hours {
 			if len(changed[hour].lines) == 0 {
-				gone.Hours = append(gone.Hours, hour)
+				gone = append(gone, hour)
 				continue
 			}
 			rows.Hours, rows.Samples = append(rows.Hours, hour), append(rows.Samples, changed[hour].bytes())
@@ -119,8 +119,8 @@ func (t tables) set(ctx context.Context, l, was *Log, changed samples) (written 
 		if len(rows.Hours) > 0 {
 			err = t.q.LogSamplesSet(ctx, rows)
 		}
-		if err == nil && len(gone.Hours) > 0 {
-			err = t.q.LogSamplesDelete(ctx, gone)
+		if err == nil && len(gone) > 0 {
+			err = t.q.LogSamplesDelete(ctx, l.ID, gone)
 		}
 		if err != nil {
 			return false, err
@@ -149,7 +149,7 @@ func (t tables) convert(ctx context.Context, h *hashes) error {
 		if _, err := t.set(ctx, &l, &Log{}, changed); err != nil {
 			return err
 		}
-		if err := t.q.OldLogTake(ctx, OldLogTakeParams{ID: was.ID, AppID: t.app}); err != nil {
+		if err := t.q.OldLogTake(ctx, t.app, was.ID); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,7 @@ func hashesOf(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	var days map[int32][]byte
 	err = g.DB().InTx(ctx, func(q *db.Queries) (err error) {
 		if key == nil {
-			key, err = New(q.Tx()).LogKeyMake(ctx, LogKeyMakeParams{AppID: g.App().ID, Fresh: fresh})
+			key, err = New(q.Tx()).LogKeyMake(ctx, g.App().ID, fresh)
 		}
 		if err != nil || !daily {
 			return err

@@ -41,15 +41,10 @@ const logKeyMake = `-- name: LogKeyMake :one
 SELECT make_log_key($1, $2)::bytea AS log_key
 `
 
-type LogKeyMakeParams struct {
-	AppID int32
-	Fresh []byte
-}
-
 // Logs: which are imported, and by what they are known again.
 // The random key of the logs of an app, made where it has none yet.
-func (q *Queries) LogKeyMake(ctx context.Context, arg LogKeyMakeParams) ([]byte, error) {
-	row := q.db.QueryRow(ctx, logKeyMake, arg.AppID, arg.Fresh)
+func (q *Queries) LogKeyMake(ctx context.Context, appID int32, fresh []byte) ([]byte, error) {
+	row := q.db.QueryRow(ctx, logKeyMake, appID, fresh)
 	var log_key []byte
 	err := row.Scan(&log_key)
 	return log_key, err
@@ -82,14 +77,9 @@ WHERE log_id = $1
   AND hour = ANY ($2::integer[])
 `
 
-type LogSamplesDeleteParams struct {
-	LogID int64
-	Hours []int32
-}
-
 // Deletes the samples of a log in some hours.
-func (q *Queries) LogSamplesDelete(ctx context.Context, arg LogSamplesDeleteParams) error {
-	_, err := q.db.Exec(ctx, logSamplesDelete, arg.LogID, arg.Hours)
+func (q *Queries) LogSamplesDelete(ctx context.Context, logID int64, hours []int32) error {
+	_, err := q.db.Exec(ctx, logSamplesDelete, logID, hours)
 	return err
 }
 
@@ -101,19 +91,14 @@ WHERE log_id = $1
 ORDER BY hour
 `
 
-type LogSamplesOfParams struct {
-	LogID int64
-	Hours []int32
-}
-
 type LogSamplesOfRow struct {
 	Hour   int32
 	Sample []byte
 }
 
 // The samples of a log, in some hours; null: in all.
-func (q *Queries) LogSamplesOf(ctx context.Context, arg LogSamplesOfParams) ([]LogSamplesOfRow, error) {
-	rows, err := q.db.Query(ctx, logSamplesOf, arg.LogID, arg.Hours)
+func (q *Queries) LogSamplesOf(ctx context.Context, logID int64, hours []int32) ([]LogSamplesOfRow, error) {
+	rows, err := q.db.Query(ctx, logSamplesOf, logID, hours)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +125,6 @@ WHERE app_id = $1
 ORDER BY log_id, hour
 `
 
-type LogSamplesOfHoursParams struct {
-	AppID int32
-	Hours []int32
-}
-
 type LogSamplesOfHoursRow struct {
 	LogID  int64
 	Hour   int32
@@ -152,8 +132,8 @@ type LogSamplesOfHoursRow struct {
 }
 
 // The samples of an app's logs in some hours.
-func (q *Queries) LogSamplesOfHours(ctx context.Context, arg LogSamplesOfHoursParams) ([]LogSamplesOfHoursRow, error) {
-	rows, err := q.db.Query(ctx, logSamplesOfHours, arg.AppID, arg.Hours)
+func (q *Queries) LogSamplesOfHours(ctx context.Context, appID int32, hours []int32) ([]LogSamplesOfHoursRow, error) {
+	rows, err := q.db.Query(ctx, logSamplesOfHours, appID, hours)
 	if err != nil {
 		return nil, err
 	}
@@ -286,14 +266,9 @@ WHERE l.app_id = $1
 ORDER BY l.id
 `
 
-type LogsFindParams struct {
-	AppID      int32
-	Beginnings []int64
-}
-
 // The logs of an app that may begin with one of some lines, and those of which that is not known.
-func (q *Queries) LogsFind(ctx context.Context, arg LogsFindParams) ([]Log, error) {
-	rows, err := q.db.Query(ctx, logsFind, arg.AppID, arg.Beginnings)
+func (q *Queries) LogsFind(ctx context.Context, appID int32, beginnings []int64) ([]Log, error) {
+	rows, err := q.db.Query(ctx, logsFind, appID, beginnings)
 	if err != nil {
 		return nil, err
 	}
@@ -476,15 +451,10 @@ const oldLogTake = `-- name: OldLogTake :exec
 SELECT take_old_log($1, $2)
 `
 
-type OldLogTakeParams struct {
-	AppID int32
-	ID    int64
-}
-
 // Ends what 0.1.0 keeps of a log, in the transaction in which it was written anew: an import of
 // 0.1.0 that still counts it finds no position, and ends.
-func (q *Queries) OldLogTake(ctx context.Context, arg OldLogTakeParams) error {
-	_, err := q.db.Exec(ctx, oldLogTake, arg.AppID, arg.ID)
+func (q *Queries) OldLogTake(ctx context.Context, appID int32, iD int64) error {
+	_, err := q.db.Exec(ctx, oldLogTake, appID, iD)
 	return err
 }
 
