@@ -185,11 +185,11 @@ bench-http: build-bench ## those of the service over HTTP
 .PHONY: bench-quick
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres
-	bin/bench --quick --workloads burst --contenders naive+filter,baseline,batched+filter,batched+memory,batched+both
-	bin/bench --http --quick --workloads returning --old bin/footfall --contenders batched+both,old
+	bin/bench --rounds 1 --visits 10000 --workloads burst --contenders naive+filter,baseline,batched+filter,batched+memory,batched+both
+	bin/bench --http --rounds 1 --duration 1s --workloads returning --old bin/footfall --contenders batched+both,old
 	rm -rf /tmp/footfall-bench
 	bin/bench generate --data /tmp/footfall-bench --visits 50000 --visitors 5000 --pages 500
-	bin/bench reports --quick --data /tmp/footfall-bench
+	bin/bench reports --runs 3 --data /tmp/footfall-bench
 	rm -rf /tmp/footfall-bench
 	bin/bench structures --keys 100000
 

@@ -28,14 +28,13 @@ func Untrue(faults []string) error {
 }
 
 // Options of all benchmarks on tables, as flags of their commands; each adds its own. Numbers that
-// are whole must be 1 or more, and are those of the tag quick where all is to be quick.
+// are whole must be 1 or more.
 type Options struct {
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Make databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
 	Dir         string `placeholder:"DIR" help:"Folder in which the embedded PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. Default: the system's folder for temporary files."`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
 	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program that is measured where a service is started. Default: ${default}."`
 	Seed        uint64 `default:"1" placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: ${default}."`
-	Quick       bool   `help:"Once, and little of everything: shows that all is counted right, measures little."`
 
 	Progress func(string) `kong:"-"` // is called with what is being done; may be nil
 }

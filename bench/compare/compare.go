@@ -20,13 +20,13 @@ type Options struct {
 	bench.Options
 	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched, and with --old old. Default: all."`
 	Workloads   []string      `enum:"first,returning,burst" default:"first,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
-	Rounds      int           `default:"5" quick:"1" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
-	Visits      int           `default:"100000" quick:"10000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
+	Rounds      int           `default:"5" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
+	Visits      int           `default:"100000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
 	Clients     int           `default:"2000" placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: ${default}."`
 	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, each visited over as many connections as are asked for."`
 	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside the present one, on tables of its own; with --http."`
 	Connections int           `default:"256" placeholder:"N" help:"Connections, with --http. Default: ${default}."`
-	Duration    time.Duration `default:"10s" quick:"1s" placeholder:"TIME" help:"For how long each is visited, with --http. Default: ${default}."`
+	Duration    time.Duration `default:"10s" placeholder:"TIME" help:"For how long each is visited, with --http. Default: ${default}."`
 }
 
 // Check tells what is wrong with the options of a comparison.

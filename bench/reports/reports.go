@@ -27,7 +27,7 @@ type Options struct {
 	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, with what bench generate made there. Either this or --database-url must be given; visits are added there."`
 	Parts []string `enum:"answers,dashboards" default:"answers,dashboards" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open). Default: all."`
 	Rate  int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
-	Runs  int      `default:"200" quick:"3" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
+	Runs  int      `default:"200" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
 }
 
 // Check tells what is wrong with the options.

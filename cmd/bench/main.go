@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"slices"
 	"syscall"
 	_ "time/tzdata" // apps have time zones
 
@@ -55,13 +54,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{stdout, stderr}
 	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
-		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-			if quick := flag.Tag.Get("quick"); quick != "" && slices.Contains(args, "--quick") {
-				return quick, nil
-			}
-			return nil, nil // which leaves the default
-		})))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
 		panic(err) // commandLine, or a tag in it, is wrong
 	}

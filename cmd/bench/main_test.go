@@ -32,14 +32,14 @@ func TestBenchRefuses(t *testing.T) {
 		"--fast":                                               {"--fast"},
 		"reports --parts speed":                                {`--parts must be one of "answers"`},
 		"reports --runs=-1 --rate=-1":                          {"runs: -1", "rate: -1"},
-		"reports --quick":                                      {"data: name the folder"},
+		"reports --rate 5":                                     {"data: name the folder"},
 		"structures --keys 999":                                {"keys: 999 will not do"},
 		"generate --data /tmp/x --visitors 16000001 --visits 16000001 --days 10001": {"visitors: 16000001 will not do: give 1 to 16000000", "days: 10001"},
-		"generate --visits=5":                                                      {"visits: 5 are too few", "data: name the folder"},
-		"generate --data /tmp/x --until 2026-13-01":                                {"2026-13-01"},
-		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
-		"--http --quick --workloads burst --contenders batched --footfall nowhere": {"footfall: there is no program nowhere"},
-		"reports --data /tmp/x --footfall nowhere":                                 {"footfall: there is no program nowhere"},
+		"generate --visits=5":                                                  {"visits: 5 are too few", "data: name the folder"},
+		"generate --data /tmp/x --until 2026-13-01":                            {"2026-13-01"},
+		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1": {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
+		"--http --workloads burst --contenders batched --footfall nowhere":     {"footfall: there is no program nowhere"},
+		"reports --data /tmp/x --footfall nowhere":                             {"footfall: there is no program nowhere"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
