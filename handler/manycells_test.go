@@ -128,8 +128,8 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, c.get("/counts?app=store&uri=http://store.example/").status)
 
 	// Calls of many visits that a cell does not answer take no turn of another's.
-	for range cap(c.opened["shops"].Turns()) {
-		c.opened["shops"].Turns() <- struct{}{}
+	for range cap(c.opened["shops"].Turns) {
+		c.opened["shops"].Turns <- struct{}{}
 	}
 	many := func(name string, in *desk.Desk) func() int {
 		key, err := in.Admin.AddKey(t.Context(), name, []app.Scope{app.ScopeAssert})

@@ -93,7 +93,7 @@ func (s *service) putPeople(c echo.Context, f *fields) error {
 	if err != nil {
 		return err
 	}
-	call := intake.Call{Turns: cell.Turns()}
+	call := intake.Call{Turns: cell.Turns}
 	if err := readKind(c, &call); err != nil {
 		return err
 	}

@@ -85,8 +85,8 @@ func (s *service) within(ctx context.Context, in *lead.Cell, read func(context.C
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
 	select {
-	case in.Places() <- struct{}{}:
-		defer func() { <-in.Places() }()
+	case in.Places <- struct{}{}:
+		defer func() { <-in.Places }()
 	case <-wait.C:
 		return retryIn(s.reportWait, "too many reports are being made; try again")
 	case <-ctx.Done():

@@ -543,7 +543,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond, Log: slog.New(slog.DiscardHandler)}}}
-	cell, other := &lead.Cell{}, &lead.Cell{Name: "other"}
+	cell, other := lead.One(&lead.Cell{}).Home(), lead.One(&lead.Cell{Name: "other"}).Home()
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -563,8 +563,8 @@ func TestReportsTakeTurns(t *testing.T) {
 		return errors.New("no such table")
 	}).Message)
 
-	for range cap(cell.Places()) {
-		cell.Places() <- struct{}{}
+	for range cap(cell.Places) {
+		cell.Places <- struct{}{}
 	}
 	r.reportWait = time.Millisecond
 	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
@@ -573,11 +573,11 @@ func TestReportsTakeTurns(t *testing.T) {
 	r.reportWait = time.Hour
 	require.NoError(t, r.within(t.Context(), other, quick), "no cell takes the places of another")
 	require.ErrorIs(t, r.within(gone, cell, quick), context.Canceled)
-	for len(cell.Places()) > 0 {
-		<-cell.Places()
+	for len(cell.Places) > 0 {
+		<-cell.Places
 	}
 	require.NoError(t, r.within(t.Context(), cell, quick))
-	assert.Empty(t, cell.Places(), "each gives its place back")
+	assert.Empty(t, cell.Places, "each gives its place back")
 
 	// Several are asked at once, so that all are away for as long as one.
 	var met sync.WaitGroup

@@ -34,7 +34,7 @@ func (s *service) visits(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	call.Turns = cell.Turns()
+	call.Turns = cell.Turns
 	if call.Counting, err = cell.Counter.AuthorizeCounting(r.Context(), ask); err != nil {
 		return err
 	}

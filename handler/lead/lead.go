@@ -29,11 +29,14 @@ type Cell struct {
 	Status  func(context.Context) (string, error)
 	Close   func() // ends all that belongs to it
 
-	known atomic.Pointer[app.Register] // as it was seen last
+	// Places has room for the reports that are being made in the cell: what one waits for holds up no other
+	// one. It is made when the cell is led to.
+	Places chan struct{}
+	// Turns has room for the calls of many visits that the cell counts at once, which are fewer than all that
+	// the service does; nil where it has no other cells.
+	Turns chan struct{}
 
-	once          sync.Once
-	places, turns chan struct{}
-	alone         bool // it is all that the service has
+	known atomic.Pointer[app.Register] // as it was seen last
 }
 
 // ReportPlaces are as many as there are connections for reports.
@@ -41,27 +44,10 @@ const ReportPlaces = 2
 
 const callTurns = 2 // of the four of intake.Desk
 
-// Places has room for the reports that are being made in the cell: what one waits for holds up no
-// other one.
-func (cell *Cell) Places() chan struct{} {
-	cell.make()
-	return cell.places
-}
-
-// Turns has room for the calls of many visits that the cell counts at once, which are fewer than all that
-// the service does; nil where it has no other cells.
-func (cell *Cell) Turns() chan struct{} {
-	cell.make()
-	return cell.turns
-}
-
-func (cell *Cell) make() {
-	cell.once.Do(func() {
-		cell.places = make(chan struct{}, ReportPlaces)
-		if !cell.alone {
-			cell.turns = make(chan struct{}, callTurns)
-		}
-	})
+// ofMany is a cell of a service that has others.
+func (cell *Cell) ofMany() *Cell {
+	cell.Places, cell.Turns = make(chan struct{}, ReportPlaces), make(chan struct{}, callTurns)
+	return cell
 }
 
 // Cells are the database from which a service begins, which has the accounts, the keys of all apps and
@@ -93,7 +79,7 @@ type table struct {
 
 // One is a service for one database.
 func One(home *Cell) *Cells {
-	home.alone = true
+	home.Places = make(chan struct{}, ReportPlaces)
 	return &Cells{home: home}
 }
 

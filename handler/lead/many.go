@@ -43,7 +43,7 @@ const (
 
 // Open begins to lead names to cells: those that answer now are open when it returns. Close ends it.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home, options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{},
+	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{},
 		gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // also while the service ends, and answers what it has accepted
@@ -162,7 +162,11 @@ func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, 
 		return nil, ctx.Err()
 	}
 	defer func() { <-c.places }()
-	return c.options.Open(ctx, name, all)
+	cell, err := c.options.Open(ctx, name, all)
+	if err != nil {
+		return nil, err
+	}
+	return cell.ofMany(), nil
 }
 
 // register is all apps of a cell as they stand, or as they were seen last.
