@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -74,10 +75,11 @@ func complete(to io.Writer, words []string) {
 			value = word == "="
 			continue
 		}
-		if flag := flagOf(node, word); flag != nil {
-			value = !flag.IsBool()
-		} else if child := childOf(node, word); child != nil {
-			node = child
+		flags := slices.Concat(node.AllFlags(false)...)
+		if at := slices.IndexFunc(flags, func(flag *kong.Flag) bool { return word == "--"+flag.Name }); at >= 0 {
+			value = !flags[at].IsBool()
+		} else if at := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return word == child.Name }); at >= 0 {
+			node = node.Children[at]
 		}
 	}
 	offer := func(word, help string) {
@@ -88,10 +90,8 @@ func complete(to io.Writer, words []string) {
 	switch {
 	case value || last == "=":
 	case strings.HasPrefix(last, "-"):
-		for _, flags := range node.AllFlags(true) {
-			for _, flag := range flags {
-				offer("--"+flag.Name, flag.Help)
-			}
+		for _, flag := range slices.Concat(node.AllFlags(true)...) {
+			offer("--"+flag.Name, flag.Help)
 		}
 	default:
 		for _, child := range node.Children {
@@ -100,26 +100,6 @@ func complete(to io.Writer, words []string) {
 			}
 		}
 	}
-}
-
-func flagOf(node *kong.Node, word string) *kong.Flag {
-	for _, flags := range node.AllFlags(false) {
-		for _, flag := range flags {
-			if word == "--"+flag.Name {
-				return flag
-			}
-		}
-	}
-	return nil
-}
-
-func childOf(node *kong.Node, word string) *kong.Node {
-	for _, child := range node.Children {
-		if child.Name == word {
-			return child
-		}
-	}
-	return nil
 }
 
 // everybodysData is where data is, whoever reads of it.
