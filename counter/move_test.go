@@ -69,13 +69,13 @@ func TestAppMoves(t *testing.T) {
 				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
 				`SELECT source, part, next FROM positions`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
 				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}
-			want := from.allNumbers(t, "demo")
+			want := from.rows(t, "demo")
 			for _, sql := range private {
 				want = append(want, from.Table(t, sql)...)
 			}
 			var led atomic.Int64
 			require.NoError(t, moves(t.Context(), from, to, "there", "", &led))
-			have := to.allNumbers(t, "demo")
+			have := to.rows(t, "demo")
 			for _, sql := range private {
 				have = append(have, to.Table(t, sql)...)
 			}

@@ -87,9 +87,8 @@ func mover(mode string, who, page int) counter.Request {
 	return r
 }
 
-// allNumbers are all that is told of an app: what the tables have, without what is another database's
-// own, and every report.
-func (in *instance) allNumbers(t *testing.T, name string) (all []string) {
+// rows are what the tables have of an app, without what is another database's own.
+func (in *instance) rows(t *testing.T, name string) (all []string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)
 	for _, sql := range []string{
@@ -116,7 +115,13 @@ func (in *instance) allNumbers(t *testing.T, name string) (all []string) {
 		slices.Sort(lines)
 		all = append(append(all, sql), lines...)
 	}
-	reader := report.NewReader(in.DB)
+	return all
+}
+
+// allNumbers are all that is told of an app: its rows, and every report.
+func (in *instance) allNumbers(t *testing.T, name string) []string {
+	t.Helper()
+	all, reader := in.rows(t, name), report.NewReader(in.DB)
 	for _, r := range report.Reports {
 		if slices.Contains([]string{"who-came", "visitors", "ranks", "here"}, r.Name) { // addresses are others, and here is of minutes
 			continue
@@ -191,7 +196,7 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 					require.Equal(t, row(mine), row(theirs), "visitor %d", n)
 				}
 			}
-			require.Equal(t, from.allNumbers(t, "demo"), to.allNumbers(t, "demo"))
+			require.Equal(t, from.rows(t, "demo"), to.rows(t, "demo"))
 			if mode == app.ByID {
 				require.Equal(t, from.by(t, "cookie:1", "http://a.example/0"), to.by(t, "cookie:1", "http://a.example/0"))
 			}
@@ -202,7 +207,7 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 			again := to.exported(t, true)
 			require.ErrorContains(t, to.loads(again, ""), "there is an app demo already")
 			require.NoError(t, to.loads(again, "dem0"))
-			require.Equal(t, to.allNumbers(t, "demo"), to.allNumbers(t, "dem0"))
+			require.Equal(t, to.rows(t, "demo"), to.rows(t, "dem0"))
 			to.verified(t)
 			to.closeAll(t, 20260705)
 			to.verified(t)
@@ -352,7 +357,7 @@ func TestLoadedWithoutTheSecret(t *testing.T) {
 	to.Admin = admin.NewAdmin(to.DB, []byte(strings.Repeat("another secret ", 5)))
 	text := from.exported(t, true)
 	require.ErrorContains(t, to.loads(text, ""), "start it with the --secret-file that the app was made with")
-	require.Equal(t, from.allNumbers(t, "demo"), to.allNumbers(t, "demo"))
+	require.Equal(t, from.rows(t, "demo"), to.rows(t, "demo"))
 	_, err := to.Visit(t.Context(), mover(app.ByAddress, 1, 1))
 	require.ErrorContains(t, err, "app demo cannot be counted for by this instance")
 	to.verified(t)
@@ -420,7 +425,7 @@ func TestZipsThatAreRefused(t *testing.T) {
 func TestLoadsThatMeet(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
-	text, want := from.exported(t, true), from.allNumbers(t, "demo")
+	text, want := from.exported(t, true), from.rows(t, "demo")
 	lock, err := to.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = lock.Exec(t.Context(), `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE`)
@@ -444,6 +449,6 @@ func TestLoadsThatMeet(t *testing.T) {
 	}
 	require.NoError(t, first)
 	require.ErrorContains(t, second, "there is an app demo already")
-	assert.Equal(t, want, to.allNumbers(t, "demo"))
+	assert.Equal(t, want, to.rows(t, "demo"))
 	to.verified(t)
 }
