@@ -272,11 +272,8 @@ func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
 func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
 		row, err := q.AppLock(ctx, name)
-		if errors.Is(err, db.ErrNoRows) {
-			return app.NoApp(name)
-		}
 		if err != nil {
-			return err
+			return noRow(err, app.NoApp(name))
 		}
 		if row.DeletedAt != nil {
 			return errBeingDeleted
@@ -364,10 +361,7 @@ func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[LogsListRow], er
 func (a *Admin) ForgetLog(ctx context.Context, name string, id int64) error {
 	return wrap("forget a log of app "+name, a.withApp(ctx, name, func(q queries, row *db.App) error {
 		gone, err := q.LogDelete(ctx, id, row.ID)
-		if err == nil && gone == 0 {
-			return visit.Errorf(visit.NotFound, "id", "app %s has no log %d: footfall import list names those that it has", name, id)
-		}
-		if err != nil {
+		if err := none(gone, err, "id", "app %s has no log %d: footfall import list names those that it has", name, id); err != nil {
 			return err
 		}
 		return q.note(ctx, name, "log", fmt.Sprint(id), "")
@@ -408,6 +402,22 @@ func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 		return nil, err
 	}
 	return []db.App{*app}, nil
+}
+
+// none is what has failed, or says that there is none of what was named: a statement has changed so many rows of it.
+func none(changed int64, err error, field, says string, args ...any) error {
+	if err == nil && changed == 0 {
+		return visit.Errorf(visit.NotFound, field, says, args...)
+	}
+	return err
+}
+
+// noRow is an error, or what it means that a statement has returned no row.
+func noRow(err error, means error) error {
+	if errors.Is(err, db.ErrNoRows) {
+		return means
+	}
+	return err
 }
 
 // wrap adds to an error what was being done, unless it is one for callers.

@@ -259,11 +259,9 @@ func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32)
 		removed = 0
 		for _, id := range slices.Compact(numbers) {
 			had, err := q.HistoryRemove(ctx, row.ID, id)
-			if errors.Is(err, db.ErrNoRows) {
-				return visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them", app, id)
-			}
 			if err != nil {
-				return err
+				return noRow(err, visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them",
+					app, id))
 			}
 			removed += had.Days
 			if err := q.note(ctx, app, "history", fmt.Sprintf("import %d of %s, %s", id, visit.CountedBy(had.Source), days(had.Days)),

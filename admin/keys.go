@@ -88,11 +88,8 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
 		return wrap("revoke a key of all apps", a.inTx(ctx, func(q queries) error {
 			revoked, err := q.AdminKeyRevoke(ctx, app.KeyName(name))
-			if err == nil && revoked == 0 {
-				return visit.Errorf(visit.NotFound, "key", "no key %.64q that is not revoked opens all apps: `footfall key list` names them",
-					app.KeyName(name))
-			}
-			if err != nil {
+			if err := none(revoked, err, "key", "no key %.64q that is not revoked opens all apps: `footfall key list` names them",
+				app.KeyName(name)); err != nil {
 				return err
 			}
 			return q.note(ctx, "", "key", app.KeyName(name)+"_…", "revoked")
@@ -100,11 +97,8 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	}
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, row.ID, app.KeyName(name))
-		if err == nil && revoked == 0 {
-			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
-				app.KeyName(name))
-		}
-		if err != nil {
+		if err := none(revoked, err, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
+			app.KeyName(name)); err != nil {
 			return err
 		}
 		return q.note(ctx, of, "key", app.KeyName(name)+"_…", "revoked")
@@ -203,11 +197,8 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	name, _, _ := strings.Cut(token, "_")
 	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
 		revoked, err := q.ShareRevoke(ctx, row.ID, name)
-		if err == nil && revoked == 0 {
-			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
-				name)
-		}
-		if err != nil {
+		if err := none(revoked, err, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
+			name); err != nil {
 			return err
 		}
 		return q.note(ctx, app, "link", name+"_…", "revoked")

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -57,11 +56,8 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 			return err
 		}
 		n.ID, err = q.NoteAdd(ctx, NoteAddParams{AppID: row.ID, Site: n.Site, Day: n.DayID, Text: n.Text, Most: mostNotes})
-		if errors.Is(err, db.ErrNoRows) {
-			return visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
-		}
 		if err != nil {
-			return err
+			return noRow(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes))
 		}
 		return q.note(ctx, app, "note", "", n.said())
 	}))
@@ -72,11 +68,8 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed NotesListRow, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		n, err := q.NoteRemove(ctx, row.ID, id)
-		if errors.Is(err, db.ErrNoRows) {
-			return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
-		}
 		if err != nil {
-			return err
+			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id))
 		}
 		removed = NotesListRow(n)
 		return q.note(ctx, app, "note", removed.said(), "")

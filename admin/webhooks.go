@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"footfall/db"
@@ -29,11 +28,8 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 			return err
 		}
 		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Most: mostWebhooks})
-		if errors.Is(err, db.ErrNoRows) {
-			return visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks)
-		}
 		if err != nil {
-			return err
+			return noRow(err, visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks))
 		}
 		return q.note(ctx, of, "webhook", "", fmt.Sprintf("%d: %s, %s", id, visit.Shown(target), withoutSecret(url)))
 	}))
@@ -79,11 +75,8 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string) (said strin
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
 		target, err = q.WebhookRemove(ctx, row.ID, id)
-		if errors.Is(err, db.ErrNoRows) {
-			return visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id)
-		}
 		if err != nil {
-			return err
+			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id))
 		}
 		return q.note(ctx, app, "webhook", fmt.Sprintf("%d: %s", id, visit.Shown(target)), "")
 	})

@@ -37,14 +37,14 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	return counting, err
 }
 
-// authorize checks the app, the key, that it has a scope unless the app is open (to readers: and public), and how the request
-// was written. does is what the app does with a key of the scope alone.
+// authorize checks the app, the key, that it has a scope unless the app is open (to readers: and public; to nobody who
+// changes it), and how the request was written. does is what the app does with a key of the scope alone.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.callerOf(ctx, r)
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case scope == app.ScopeRead && (a.IsPublic() || r.looks(a)) || scope != app.ScopeRead && a.IsOpen() || key != nil && key.Opens(scope):
+	case scope == app.ScopeRead && (a.IsPublic() || r.looks(a)) || scope == app.ScopeAssert && a.IsOpen() || key != nil && key.Opens(scope):
 		return a, key, r.ParseErr
 	case key == nil:
 		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …",
@@ -74,6 +74,16 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.Fault)
 	}
 	return &Counting{counter: c, app: a}, nil
+}
+
+// AuthorizeAdmin lets a caller change an app who shows a key of it of the scope admin. Nobody does so
+// without one, whoever may count.
+func (c *Counter) AuthorizeAdmin(ctx context.Context, r Request) error {
+	a, _, err := c.authorize(ctx, &r, app.ScopeAdmin, "is changed")
+	if err != nil {
+		return err
+	}
+	return c.checkRate(a, subject{address: r.Peer})
 }
 
 // AuthorizeReading lets a caller read the reports of an app, if nothing is wrong with the app, the
