@@ -33,12 +33,6 @@ type Batch struct {
 	IDs      VisitIDColumns // of its visits that have one, each once
 }
 
-// VisitIDColumns has a row for each id of a visit.
-type VisitIDColumns struct {
-	Apps []int32
-	IDs  []string
-}
-
 // TargetColumns has a row for each target, in order of id.
 type TargetColumns struct {
 	IDs       []int64

@@ -8,6 +8,12 @@ type VisitID struct {
 	ID  string
 }
 
+// VisitIDColumns has a row for each id of a visit.
+type VisitIDColumns struct {
+	Apps []int32
+	IDs  []string
+}
+
 // KnownVisitIDs returns those of some ids with which a visit was counted before.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
 	var of VisitIDColumns

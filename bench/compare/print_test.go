@@ -76,8 +76,8 @@ func TestPrintShowsEveryFigure(t *testing.T) {
 	assert.Equal(t, []string{
 		"batched", "16,550", "13,240..19,860", "24.2", "586", "1.00", "0", "0", "10.0", "2.00", "1.00", "0.27", "0.20",
 	}, row)
-	for _, part := range []string{"2 CPUs", "256 connections", "medians of 2 rounds in turns; seed 7", "first: every visit is a new visitor's\n",
-		"returning:", "About baseline", "divided by those of that contender"} {
+	for _, part := range []string{"2 CPUs", "256 connections", "medians of 2 rounds in turns; seed 7",
+		"first: every visit is a new visitor's\n", "returning:", "About baseline", "divided by those of that contender"} {
 		assert.Contains(t, text, part)
 	}
 	assert.NotContains(t, printed(sample(false)), "/old", "nobody was compared with it")

@@ -1,6 +1,7 @@
 // Package structures compares what can tell whether a key was seen before: the classic benchmark of
-// a hash set, Bloom filters and a bitmap of hashes, over the keys ip_0, ip_1, … ip_(n-1). Each is checked for and added once, in that order, so whatever is said to be there already
-// is a false positive.
+// a hash set, Bloom filters and a bitmap of hashes, over the keys ip_0, ip_1, … ip_(n-1). Each is
+// checked for and added once, in that order, so whatever is said to be there already is a false
+// positive.
 package structures
 
 import (
