@@ -7,7 +7,7 @@
 #
 # BuildKit names the platform of the machine that builds, where everything runs that is run here, and
 # the architecture that the binary is for. Older engines name neither: then both are their own.
-FROM --platform=${BUILDPLATFORM:-linux} golang:1.26.8-bookworm AS build
+FROM --platform=${BUILDPLATFORM:-linux} golang:1.26.11-bookworm AS build
 # The countries of addresses, out of Debian's package, which would bring Tor. They are of the IPFire
 # Project, under CC BY-SA 4.0, as the files themselves say.
 WORKDIR /countries
