@@ -66,10 +66,11 @@ build-bench: build ## build bin/bench, which measures, besides
 
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
-TEST := go test -short -vet=off -timeout 20m
+# One package more at once than there are processors: in each, tests wait for a server, a browser or a clock now and then.
+TEST := go test -short -vet=off -timeout 20m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 # What takes longest begins first, so that nothing is left to run alone in the end.
-LONGEST := ./handler ./cmd/footfall ./counter ./verify
+LONGEST := ./counter ./handler ./cmd/footfall ./db ./intake/... ./handler/attacks ./verify
 
 .PHONY: test
 test: deps ## test everything, in the short form, on the PostgreSQL found here
