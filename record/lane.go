@@ -23,6 +23,11 @@ const (
 	// may last longer than visits should wait: if they overflowed sooner, few would ever be counted
 	// at once.
 	leastPatience = 100 * time.Millisecond
+	// A batch costs as much as some ten visits more, and most of those who were answered at once come
+	// again at once. So after a batch of gatherFrom visits a lane waits until half as many have come,
+	// but for no longer than gatherAtMost, nor than half as long as that batch took.
+	gatherFrom   = 16
+	gatherAtMost = 10 * time.Millisecond
 	// overflowPause is how long every visit to a lane overflows, once one would have had to wait
 	// there for too long: the inbox costs a fraction of what counting does, and a crowd comes
 	// sooner to its answers.
@@ -99,6 +104,7 @@ type lane struct {
 	since   time.Time       // when the present batch was taken; zero: there is none
 	paused  time.Time       // until then every visit overflows
 	pace    pace
+	awaited int // visits that the first batch in waiting should have; 0: it is taken as it is
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
@@ -127,10 +133,12 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 			b.expiry = time.AfterFunc(l.patience(), func() { l.expire(b) })
 		}
 		l.waiting = append(l.waiting, b)
-		l.wake.Signal()
 	}
 	b := l.waiting[len(l.waiting)-1]
 	b.entries = append(b.entries, e)
+	if !l.gathers() {
+		l.wake.Signal()
+	}
 	l.pending++
 	l.metrics.waiting.Inc()
 	return b, nil
@@ -208,8 +216,8 @@ func (l *lane) run() {
 func (l *lane) take() *waitingBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.waiting) == 0 {
-		if l.closed {
+	for len(l.waiting) == 0 || l.gathers() {
+		if len(l.waiting) == 0 && l.closed {
 			return nil
 		}
 		l.wake.Wait()
@@ -224,12 +232,28 @@ func (l *lane) take() *waitingBatch {
 	return b
 }
 
+// gathers reports whether the lane had better wait for more visits.
+func (l *lane) gathers() bool {
+	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.awaited && !l.closed
+}
+
+func (l *lane) awaitNone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaited = 0
+	l.wake.Signal()
+}
+
 // finish notes that a batch has been answered, and how long that took.
 func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= visits
 	l.since = time.Time{}
+	if l.awaited = 0; visits >= gatherFrom {
+		l.awaited = visits / 2
+		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // after another batch, too: that is taken sooner then
+	}
 	if written { // what was refused would make the database look fast
 		l.pace.add(visits, took)
 	}
