@@ -588,8 +588,8 @@ type SitesAfterRow struct {
 	Since      time.Time `json:"since"`
 }
 
-// What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
-// range includes both ends.
+// What the API and `footfall report` read beside the panels (panels.sql). Days are numbers like
+// 20190629; a range includes both ends.
 // The sites of an app, in order of name, after one of them.
 func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]SitesAfterRow, error) {
 	rows, err := q.db.Query(ctx, SitesAfter, arg.App, arg.After, arg.N)

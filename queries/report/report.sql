@@ -1,5 +1,5 @@
--- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
--- range includes both ends.
+-- What the API and `footfall report` read beside the panels (panels.sql). Days are numbers like
+-- 20190629; a range includes both ends.
 
 -- name: SitesAfter :many
 -- The sites of an app, in order of name, after one of them.
