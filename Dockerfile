@@ -18,6 +18,8 @@ COPY . .
 ARG VERSION=dev
 ARG COMMIT
 ARG TARGETARCH
+# What is uploaded or piped in, and does not fit into memory, waits there.
+RUN mkdir -p /out/tmp && chmod 1777 /out/tmp
 # Only the modules that the binary needs are fetched. The caches are removed in the same step: in a
 # layer they would be a gigabyte that no later build uses.
 RUN CGO_ENABLED=0 GOARCH=$TARGETARCH \
@@ -36,7 +38,8 @@ LABEL org.opencontainers.image.title=footfall \
 # For a PostgreSQL that is reached over TLS.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /countries/usr/share/tor /usr/share/tor
-COPY --from=build /out/footfall /footfall
+COPY --from=build /out /
+VOLUME /tmp
 # A number, since there is no /etc/passwd here to look a name up in; Kubernetes' runAsNonRoot needs
 # a number, too.
 USER 65532:65532

@@ -1,7 +1,9 @@
 package handler
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +27,9 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // it can be
 	r.Body = http.MaxBytesReader(w, r.Body, mostUploaded)
 	if err := r.ParseMultipartForm(mostInMemory); err != nil {
+		if here := (*fs.PathError)(nil); errors.As(err, &here) {
+			return fmt.Errorf("keep an upload in a temporary file: %w", err)
+		}
 		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it by footfall history import",
 			mostUploaded>>20)
 	}

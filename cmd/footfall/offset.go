@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"footfall/admin"
@@ -47,12 +48,16 @@ func (c *offsetSetCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 
 // run reads the file (-: standard input) before a database is opened.
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
-	file, err := p.opened(c.File)
-	if err != nil {
-		return err
+	from := p.stdin
+	if c.File != standardOutput {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
 	}
-	defer func() { _ = file.Close() }()
-	list, err := moves.ReadCSV(file)
+	list, err := moves.ReadCSV(from)
 	if err != nil {
 		return err
 	}
