@@ -43,8 +43,8 @@ const (
 
 // Open begins to lead names to cells: those that answer now are open when it returns. Close ends it.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{}, opening: map[string]bool{},
-		gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
+	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
+		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // also while the service ends, and answers what it has accepted
 	c.end = func() { endOpens(); endRunning() }
