@@ -78,6 +78,8 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 	if w.filter {
 		require.Zero(t, many.Metric(t, "footfall_filter_wrong_hints_total"))
 	}
+	one.warnsOfNoBatch(t)
+	many.warnsOfNoBatch(t)
 	many.Check(t)
 }
 

@@ -178,6 +178,8 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 			want := from.allNumbers(t, "demo")
 			text := from.exported(t, true)
 			require.NoError(t, to.loads(text, ""))
+			_, err := to.Tables().Exec(t.Context(), `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 2)`)
+			require.ErrorContains(t, err, "batches_by_this_version", "an instance of 0.1.0 would count visitors as others")
 			require.Equal(t, want, to.allNumbers(t, "demo"))
 			require.EqualValues(t, 7, to.One(t, `SELECT hot FROM pages JOIN counters ON page_id = id
 				WHERE app_id <> (SELECT id FROM apps WHERE name = 'demo')

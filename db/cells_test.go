@@ -200,7 +200,7 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 }
 
 // stepsGiveWay takes the last steps anew while visits are counted. It waits for nobody for long, and what it
-// has made is there for all. Step 15 finds its columns there, which the batches write.
+// has made is there for all. Step 22 finds its columns held_until and hashed_from there.
 func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)

@@ -209,11 +209,12 @@ var readingAttacks = []attack{
 	},
 	{
 		name:   "somebody's rank, another app's key",
-		sent:   "the same with a reading key of another app",
+		sent:   "the same with a reading key of another app; whose ids are whose, with it",
 		status: 401, says: "key: it is not a key of app shop",
 		requests: []string{"GET /counts?app=shop&uri={uri}&ip=127.0.0.1" + bearerOf + "{foreign}",
 			"GET /counts?app=shop&uri={uri}" + bearerOf + "{foreign}",
-			"POST /counts" + bearerOf + "{foreign}\n\n" + `{"app":"shop","uris":["{uri}"]}`},
+			"POST /counts" + bearerOf + "{foreign}\n\n" + `{"app":"shop","uris":["{uri}"]}`,
+			"POST /people/lookup" + bearerOf + "{foreign}\n\n" + `{"app":"shop","ids":["alice"]}`},
 	},
 	{
 		name:     "control: a key that may read",

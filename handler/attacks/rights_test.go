@@ -127,7 +127,7 @@ func deletedApp(w *world) {
 	for _, to := range []via{direct, second} {
 		for _, request := range []string{
 			"GET /visit?app=blog&uri={uri}", "GET /visit?app=blog&uri={uri}&ip=203.0.113.1" + bearerOf + "{foreign}",
-			"GET /counts?app=blog&uri={uri}",
+			"GET /counts?app=blog&uri={uri}", "GET /api/apps/blog/sites",
 			"GET /visit?app=blog&uri={uri}\nOrigin: https://example.com",
 		} {
 			a := w.send(to, request)
@@ -166,22 +166,29 @@ func hashedVisitors(w *world) {
 
 func dailyVisitors(w *world) {
 	w.page++
-	const request = "GET /visit?app=daily&uri={uri}" + from + "198.51.100.20"
-	w.counted(w.send(proxied, request))
+	const request = "GET /visit?app=daily&uri={uri}" + from
+	const who, other = "198.51.100.20", "198.51.100.25"
+	w.counted(w.send(proxied, request+who))
+	w.counted(w.send(proxied, request+other))
 	first := w.Clock.Now()
 	w.pass(24 * time.Hour)
-	_, page := w.counted(w.send(proxied, request))
-	assert.Equal(w.t, "2 2 2 2", page, "somebody else")
-	erase := func() int64 {
-		erased, err := w.Admin.EraseVisitor(context.Background(), "daily", "198.51.100.20")
+	_, page := w.counted(w.send(proxied, request+who))
+	assert.Equal(w.t, "3 3 3 3", page, "somebody else")
+	w.counted(w.send(proxied, request+other))
+	erase := func(ip string) int64 {
+		erased, err := w.Admin.EraseVisitor(context.Background(), "daily", ip)
 		require.NoError(w.t, err)
 		return erased.Targets
 	}
+	found, err := w.Admin.ShowVisitor(context.Background(), "daily", other)
+	require.NoError(w.t, err)
+	assert.Len(w.t, found.Targets, 4, "at the site and the page, on both days: their keys are there")
+	assert.EqualValues(w.t, 4, erase(other))
 	// What upkeep does when a day is over: with its key goes the way from the address to that day's
 	// visitor.
-	_, err := w.Tables().Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(first, time.UTC))
+	_, err = w.Tables().Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(first, time.UTC))
 	require.NoError(w.t, err)
-	assert.EqualValues(w.t, 2, erase(), "at the site and the page, on the second day")
-	assert.Zero(w.t, erase(), "the first day's is nobody's, even for somebody who has the secret")
+	assert.EqualValues(w.t, 2, erase(who), "at the site and the page, on the second day")
+	assert.Zero(w.t, erase(who), "the first day's is nobody's, even for somebody who has the secret")
 	assert.Len(w.t, w.tables()[w.expand("daily {page}")].visitors, 1)
 }
