@@ -118,6 +118,15 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 			a := <-got
 			require.Equal(t, http.StatusInternalServerError, a.status, a.body)
 			assert.Contains(t, a.error(t), "it is not known whether")
+			if name == "GET" {
+				for _, path := range []string{"/visit?app=demo&uri=http://a.example/", "/counts?app=demo&uri=http://a.example/", "/readyz"} {
+					away := far.get(path)
+					assert.Equal(t, http.StatusServiceUnavailable, away.status, path)
+					assert.Equal(t, "1", away.header.Get("Retry-After"), path)
+					assert.NotRegexp(t, `(?i)SQLSTATE|postgres|nowhere|nobody|127\.0\.0\.1|dial`, away.body)
+				}
+				assert.Equal(t, http.StatusOK, far.get("/livez").status)
+			}
 			network.LeadTo(e.URL)
 			answered := func() answer { // statements end early here, as on a slow machine all may
 				for a = send(far); a.status == http.StatusServiceUnavailable; a = send(far) {

@@ -233,6 +233,10 @@ func TestBadInputStoresNothing(t *testing.T) {
 			assert.Equal(t, c.status, e.get("/counts?"+c.query).status, c.query)
 		}
 	}
+	a := e.get("/visit?app=%3Cscript%3E&uri=http://a/")
+	assert.Equal(t, []any{404, "application/json", "nosniff"},
+		[]any{a.status, a.header.Get("Content-Type"), a.header.Get("X-Content-Type-Options")})
+	assert.NotContains(t, a.body, "<")
 	const valid = `{"app":"demo","uri":"http://a/"`
 	for _, c := range []struct {
 		kind, body string
