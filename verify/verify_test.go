@@ -634,10 +634,13 @@ func TestVerifyLimit(t *testing.T) {
 	}
 }
 
-// What is compared is of one moment, whatever is counted and erased meanwhile.
+// What is compared is of one moment, whatever is counted and erased meanwhile, pages and days too;
+// and no visit fails beside that.
 func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
+	keep := 1
+	require.NoError(t, p.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &keep}))
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
 		_, err := p.Visit(context.Background(), counter.Request{
 			App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+client)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
@@ -646,6 +649,11 @@ func TestVerifyWhileCounting(t *testing.T) {
 	for i := range dbtest.LongOrShort(8, 4) {
 		assert.Empty(t, violations(p.verify(t, verify.Options{Within: []time.Duration{0, 10 * time.Millisecond}[i%2]})))
 		_, err := p.Admin.EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
+		assert.NoError(t, err)
+		page := fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)
+		p.Count(t, "192.0.2.9", page)
+		assert.NoError(t, p.Admin.DeletePage(t.Context(), "demo", page))
+		_, err = retention.NewRetainer(p.DB, retention.Options{Clock: p.Clock.Now}).Run(t.Context())
 		assert.NoError(t, err)
 	}
 	disperse()
