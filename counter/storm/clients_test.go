@@ -55,7 +55,9 @@ func (s *storm) begin() (end func()) {
 	s.part(ctx, &all, s.day, func(*rand.Rand) { s.passDay() })
 	s.part(ctx, &all, s.day/2, s.retain)
 	s.part(ctx, &all, 80*time.Millisecond, s.eraseSomebody)
-	s.part(ctx, &all, 40*time.Millisecond, s.deletePage)
+	for range 2 { // so that two page deletions of one app may meet
+		s.part(ctx, &all, 40*time.Millisecond, s.deletePage)
+	}
 	s.part(ctx, &all, 100*time.Millisecond, s.moveIn)
 	s.part(ctx, &all, 100*time.Millisecond, s.set)
 	s.part(ctx, &all, 700*time.Millisecond, s.replaceBrief)

@@ -68,6 +68,9 @@ func (s *storm) retain(*rand.Rand) {
 			for _, day := range done.Visits {
 				s.some("visits deleted", int(day.Visits))
 			}
+			for _, who := range done.Forgotten {
+				s.some("visitors forgotten", int(who.Visitors))
+			}
 		}
 		return err == nil || !interrupted(err)
 	})

@@ -249,7 +249,7 @@ func (s *storm) some(what string, n int) {
 var needed = []string{
 	"connections cut", "instances killed", "backends killed", "imports stopped", "visitors erased", "pages deleted", "apps replaced",
 	"apps set", "offsets set",
-	"days closed", "days dropped", "visits deleted", "proofs", "late visits", "visits too late", "visits into the inbox",
+	"days closed", "days dropped", "visits deleted", "visitors forgotten", "proofs", "late visits", "visits too late", "visits into the inbox",
 	"visits over into the inbox", "visits repeated",
 	"visits skipped", "calls", "calls to two instances", "imports", "logs rotated",
 }
