@@ -50,10 +50,17 @@ func (s *storm) passDay() {
 	}
 }
 
-// retain runs retention by a clock that is behind everything under way: no day is closed before its
-// last visit has been counted. What is compared of rows is read before they go.
+// retain runs retention by a clock that is behind everything under way, and behind what waits in the
+// inbox: no day is closed before its last visit has been counted. What is compared of rows is read
+// before they go.
 func (s *storm) retain(*rand.Rand) {
 	day := s.oldest()
+	err := s.own.QueryRow(context.Background(), `
+		SELECT least($1, min(day_date(day) - $2::date)) FROM inbox, unnest(days) AS day`, day, firstDay).Scan(&day)
+	if err != nil {
+		assert.True(s, interrupted(err), "%v", err)
+		return
+	}
 	behind := func() time.Time { return firstDay.AddDate(0, 0, int(day)) }
 	if !s.model.readRows() {
 		return
