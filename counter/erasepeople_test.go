@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -385,8 +386,8 @@ func TestErasePeopleBesideAll(t *testing.T) {
 		for _, id := range ids {
 			require.NoError(t, <-b.erases(id))
 		}
-		a.Exec(t, `DELETE FROM here`) // which may say for five minutes whom an instance saw seconds before the erasure
-		require.Empty(t, a.remains(t, ids))
+		// But for five minutes an instance may have written whom it saw seconds before the erasure.
+		require.Empty(t, slices.DeleteFunc(a.remains(t, ids), func(row string) bool { return strings.HasPrefix(row, "here") }))
 		a.verified(t)
 	}
 	require.NotEmpty(t, a.remains(t, []string{"stays"}))
