@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	_ "time/tzdata" // the old names, which a system may lack
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
 	"footfall/counter/desk"
+	"footfall/db"
 	"footfall/visit/tag"
 )
 
@@ -100,4 +102,18 @@ func TestIgnoreFile(t *testing.T) {
 	assert.EqualValues(t, 10_000, c.One(t, `SELECT cardinality(ignore) FROM apps WHERE name = 'demo'`))
 	require.NoError(t, set(app.Settings{IgnoreFile: []byte{}}))
 	is("{}")
+}
+
+// A zone by the name that browsers have for it is kept by its name of today; who has the old one keeps it.
+func TestZonesOfBrowsers(t *testing.T) {
+	c := newCommands(t)
+	set := func(zone string) string {
+		require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{TZ: &zone}))
+		return desk.Column[string](t, c, `SELECT tz FROM footfall.apps WHERE name = 'demo'`)[0]
+	}
+	assert.Equal(t, "Asia/Kolkata", set("Asia/Calcutta"))
+	assert.Equal(t, "America/Argentina/Buenos_Aires", set("America/Buenos_Aires"))
+	row := db.App{Name: "demo", Tz: "Asia/Calcutta", Access: app.AccessOpen, Visitor: app.ByAddress, Ipv6Prefix: 64, PublicCounts: app.PublicRead}
+	require.NoError(t, app.Settings{TZ: &row.Tz}.Apply(&row, nil))
+	assert.Equal(t, "Asia/Calcutta", row.Tz)
 }

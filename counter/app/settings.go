@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -143,12 +144,27 @@ func CheckFixed(was, row *db.App) error {
 	return f.error()
 }
 
+// zonesNow has the names of today of zones that browsers call by older ones, which PostgreSQL does not
+// know where the system has the tz database without them, as Debian 13 does.
+var zonesNow = map[string]string{
+	"Africa/Asmera": "Africa/Asmara", "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
+	"America/Catamarca": "America/Argentina/Catamarca", "America/Coral_Harbour": "America/Atikokan",
+	"America/Cordoba": "America/Argentina/Cordoba", "America/Godthab": "America/Nuuk",
+	"America/Indianapolis": "America/Indiana/Indianapolis", "America/Jujuy": "America/Argentina/Jujuy",
+	"America/Louisville": "America/Kentucky/Louisville", "America/Mendoza": "America/Argentina/Mendoza",
+	"Asia/Calcutta": "Asia/Kolkata", "Asia/Katmandu": "Asia/Kathmandu", "Asia/Rangoon": "Asia/Yangon",
+	"Asia/Saigon": "Asia/Ho_Chi_Minh", "Atlantic/Faeroe": "Atlantic/Faroe", "Europe/Kiev": "Europe/Kyiv",
+	"Pacific/Enderbury": "Pacific/Kanton", "Pacific/Ponape": "Pacific/Pohnpei", "Pacific/Truk": "Pacific/Chuuk",
+}
+
 // apply checks every setting that is given and writes it into row. Its error tells all faults at
 // once.
 func (s Settings) apply(row *db.App) error {
 	var f faults
 	if s.TZ != nil {
-		row.Tz = *s.TZ
+		if *s.TZ != row.Tz { // an app that has an old name keeps it
+			row.Tz = cmp.Or(zonesNow[*s.TZ], *s.TZ)
+		}
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
 			f.add("tz: %.64q is not a time zone: write one like Europe/Berlin or UTC", row.Tz)
 		}
