@@ -113,7 +113,8 @@ func TestZonesOfBrowsers(t *testing.T) {
 	}
 	assert.Equal(t, "Asia/Kolkata", set("Asia/Calcutta"))
 	assert.Equal(t, "America/Argentina/Buenos_Aires", set("America/Buenos_Aires"))
-	row := db.App{Name: "demo", Tz: "Asia/Calcutta", Access: app.AccessOpen, Visitor: app.ByAddress, Ipv6Prefix: 64, PublicCounts: app.PublicRead}
+	row := db.App{Name: "demo", Tz: "Asia/Calcutta", Access: app.AccessOpen, Visitor: app.ByAddress, Ipv6Prefix: 64,
+		PublicCounts: app.PublicRead}
 	require.NoError(t, app.Settings{TZ: &row.Tz}.Apply(&row, nil))
 	assert.Equal(t, "Asia/Calcutta", row.Tz)
 }
