@@ -115,10 +115,10 @@ type PersonRow struct {
 // PutPeople writes the rows of ids of an app that put changes, or adds. It gets those of the ids, and
 // of all through which they lead to persons, which are renewed. lead adds rows of all who lead to the
 // ids: none whose height is 0 is missing unless another one is there that leads to the same id.
-// Nobody else writes the app's people meanwhile.
+// Nobody else writes the app's people meanwhile. It may be called twice.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
-	err := d.inTx(ctx, d.writers, func(q *Queries) error {
+	write := func(q *Queries) error {
 		if err := q.PeopleLock(ctx, app); err != nil {
 			return err
 		}
@@ -154,7 +154,12 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 			return err
 		}
 		return q.SessionCommit(ctx) // what others have written of them may not be confirmed yet
-	})
+	}
+	err := d.inTx(ctx, d.writers, write)
+	if FaultOf(err) == FaultBusy {
+		// Who uses an id meanwhile, and copies its way, may hold a row that leads to one copied here.
+		err = d.inTx(ctx, d.writers, write)
+	}
 	if err != nil {
 		return fmt.Errorf("put people: %w", err)
 	}

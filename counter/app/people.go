@@ -83,19 +83,21 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	if err := a.makeTags(ctx, d, visit.DayOf(now, a.Zone), tags); err != nil {
 		return nil, notPut(err)
 	}
+	var told []string
 	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
 		p := people{rows: rows, lead: lead}
+		told = slices.Clone(faults)
 		for i := range pending {
-			if faults[i] != "" {
+			if told[i] != "" {
 				continue
 			}
 			if err := p.put(&pending[i], tags); err != nil {
-				faults[i] = err.Error()
+				told[i] = err.Error()
 			}
 		}
 		return p.err
 	})
-	return faults, notPut(err)
+	return told, notPut(err)
 }
 
 // notPut is what to tell of people that were not written.
