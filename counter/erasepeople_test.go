@@ -326,7 +326,7 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	in.waiters(t, 2)
 	require.NoError(t, held.Rollback(t.Context()))
 	require.NoError(t, <-changed)
-	require.ErrorContains(t, <-linked, "it has just been deleted or changed")
+	require.ErrorContains(t, <-linked, "the app has just been changed; try again")
 	in.verified(t)
 }
 

@@ -15,7 +15,11 @@ type People struct {
 // AuthorizePuttingPeople lets a caller say whom ids stand for, if nothing is wrong with the app, the
 // key and its scope, how the call was written, the origin, and the rate.
 func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*People, error) {
-	return c.authorizePeople(ctx, &r, app.ScopeAssert, "takes links of ids")
+	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "takes links of ids")
+	if err == nil {
+		err = c.checkHeld(p.app)
+	}
+	return p, err
 }
 
 // AuthorizeFindingPeople lets a caller ask whom ids stand for, likewise.

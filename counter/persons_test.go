@@ -77,6 +77,16 @@ func (in *instance) says(t *testing.T, said app.Link) string {
 	return faults[0]
 }
 
+// finds asks whom an id stands for, as GET /people does.
+func (in *instance) finds(t *testing.T, id string) app.Person {
+	t.Helper()
+	p, err := in.AuthorizeFindingPeople(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	var found []app.Person
+	again(t, func() error { found, err = p.Find(t.Context(), []string{id}); return err })
+	return found[0]
+}
+
 // link says that an id is another's.
 func (in *instance) link(t *testing.T, id, is string) {
 	t.Helper()
@@ -104,6 +114,31 @@ func (in *instance) turn(t *testing.T) {
 		in.Exec(t, `SELECT turn_people()`) // unless an instance has done it
 		return in.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0
 	}, dbtest.Patience, dbtest.Tick)
+}
+
+// What is said while an app is on its way elsewhere is to be said again, whether its instance knows of that
+// or not yet.
+func TestPeopleWaitForAMove(t *testing.T) {
+	t.Parallel()
+	in, _ := plain.newPeople(t, counter.Options{})
+	unavailable := func(err error) {
+		told, is := errors.AsType[*visit.Error](err)
+		require.True(t, is && told.Kind == visit.Unavailable, err)
+	}
+	before, err := in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	in.Exec(t, `UPDATE apps SET moving_to = 'there' WHERE name = 'demo'`)
+	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", Is: "user:42"}}, nil)
+	unavailable(err)
+	require.Eventually(t, func() bool {
+		_, err = in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
+		return err != nil
+	}, dbtest.Patience, dbtest.Tick)
+	unavailable(err)
+	require.ErrorContains(t, err, "on its way to the cell there")
+	in.Exec(t, `UPDATE apps SET moving_to = NULL WHERE name = 'demo'`)
+	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", Is: "user:42"}}, nil)
+	require.NoError(t, err)
 }
 
 const page = "http://a/"

@@ -257,18 +257,15 @@ func (in *instance) chunk(t *testing.T, items []counter.Item) []record.Result {
 
 // finds asks whom an id stands for, as GET /people does.
 func (p *people) finds(t *testing.T, in *instance, id string) {
-	found, err := in.AuthorizeFindingPeople(t.Context(), counter.Request{App: "demo"})
-	require.NoError(t, err)
-	var whom []app.Person
-	again(t, func() error { whom, err = found.Find(t.Context(), []string{id}); return err })
+	whom := in.finds(t, id)
 	way, _ := p.way(id)
 	person := p.use(id)
 	if len(way) == 0 {
-		require.False(t, whom[0].Person.IsValid())
+		require.False(t, whom.Person.IsValid())
 		return
 	}
-	require.Equal(t, in.stored(t, person), whom[0].Person)
-	require.Equal(t, p.tags(person).Text(), whom[0].Tags.Text())
+	require.Equal(t, in.stored(t, person), whom.Person)
+	require.Equal(t, p.tags(person).Text(), whom.Tags.Text())
 }
 
 // asks holds what is answered about an id against the model.

@@ -191,6 +191,13 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 					WHERE p.uri = 'a.example/1' AND NOT ip << 'fd00::/8'`))
 			}
 			to.Clock.Set(from.Clock.Now())
+			if mode == app.ByID { // links of then and of now lead to the same visitors
+				for _, in := range []*instance{from, to} {
+					in.link(t, "cookie:2", "visitor 2")
+					require.Equal(t, in.stored(t, "visitor 1"), in.finds(t, "cookie:1").Person)
+					require.Equal(t, in.stored(t, "visitor 2"), in.finds(t, "cookie:2").Person)
+				}
+			}
 			for n := range 12 {
 				r := mover(mode, n, n)
 				mine, theirs := from.CountAs(t, r), to.CountAs(t, r)
@@ -200,7 +207,9 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 			}
 			require.Equal(t, from.rows(t, "demo"), to.rows(t, "demo"))
 			if mode == app.ByID {
-				require.Equal(t, from.by(t, "cookie:1", "http://a.example/0"), to.by(t, "cookie:1", "http://a.example/0"))
+				for _, id := range []string{"cookie:1", "cookie:2"} {
+					require.Equal(t, from.by(t, id, "http://a.example/0"), to.by(t, id, "http://a.example/0"), id)
+				}
 			}
 			to.verified(t)
 			from.verified(t)

@@ -109,8 +109,11 @@ func notPut(err error) error {
 		return visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this was written: "+
 			"send it again").Because(err)
 	case db.FaultData:
-		if errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged) {
-			return visit.Errorf(visit.NotFound, "app", "it has just been deleted or changed").Because(err)
+		switch {
+		case errors.Is(err, db.ErrAppGone):
+			return visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+		case errors.Is(err, db.ErrAppChanged):
+			return visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
 		}
 		return err
 	}
@@ -122,7 +125,7 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 	if err := checkVisitor("id", link.ID); err != nil {
 		return l, err
 	}
-	l.id = secret.hashOf(a.ID, ByID, link.ID)
+	l.id = a.hashOf(secret, ByID, link.ID)
 	l.person, l.tagged = l.id, link.Tags != nil
 	switch {
 	case link.Is != "":
@@ -132,7 +135,7 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 		if link.Is == link.ID {
 			return l, visit.Errorf(visit.Invalid, "is", "it is the id itself: give the id of the person that it stands for")
 		}
-		l.person = secret.hashOf(a.ID, ByID, link.Is)
+		l.person = a.hashOf(secret, ByID, link.Is)
 	case !l.tagged:
 		return l, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this one stands for, or tags")
 	}
@@ -295,7 +298,7 @@ func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []str
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))
 	for i, id := range ids {
 		if found[i].Fault = checkVisitor("id", id); found[i].Fault == nil {
-			asked, places = append(asked, db.AppID{App: a.ID, ID: secret.hashOf(a.ID, ByID, id)}), append(places, i)
+			asked, places = append(asked, db.AppID{App: a.ID, ID: a.hashOf(secret, ByID, id)}), append(places, i)
 		}
 	}
 	ways, err := d.LookUpPeople(ctx, asked)

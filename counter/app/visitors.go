@@ -66,7 +66,7 @@ func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	if err := checkVisitor("visitor", id); err != nil {
 		return netip.Addr{}, err
 	}
-	return secret.hashOf(a.HashedFor(), ByID, id), nil
+	return a.hashOf(secret, ByID, id), nil
 }
 
 // VisitorByAddress returns the visitor that an address stands for. Where browsers behind it are told
@@ -84,7 +84,7 @@ func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agen
 	case ByDay:
 		parts = append(parts, string(dayKey))
 	}
-	return secret.hashOf(a.HashedFor(), a.Mode, parts...), nil
+	return a.hashOf(secret, a.Mode, parts...), nil
 }
 
 // VisitorsByAddress are all whom an address may stand for: where browsers are told apart, one for each.
@@ -113,8 +113,8 @@ func (a *App) HashedFor() int32 {
 
 // hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
 // hash, in fd00::/8.
-func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
-	sum := s.sum(append([]string{"visitor", fmt.Sprint(app), mode}, parts...)...)
+func (a *App) hashOf(s Secret, mode string, parts ...string) netip.Addr {
+	sum := s.sum(append([]string{"visitor", fmt.Sprint(a.HashedFor()), mode}, parts...)...)
 	var address [16]byte
 	address[0] = 0xfd
 	copy(address[1:], sum)
