@@ -274,6 +274,9 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	for i := 0; i < len(tables) && err == nil; i++ {
 		err = l.carry(ctx, from.Tx(), tables[i])
 	}
+	if err == nil {
+		err = l.q.MoveCalls(ctx, l.app)
+	}
 	if err == nil && len(had.Webhooks) > 0 {
 		err = l.q.WebhooksGoOn(ctx)
 	}

@@ -118,6 +118,21 @@ func (q *Queries) MoveBlocked(ctx context.Context, arg MoveBlockedParams) (strin
 	return why, err
 }
 
+const MoveCalls = `-- name: MoveCalls :exec
+UPDATE positions AS p
+SET source = 'calls of key ' || k.id
+FROM keys AS k
+WHERE p.app_id = $1
+  AND k.app_id = p.app_id
+  AND p.source = 'calls of key ' || k.name
+`
+
+// Lets calls that were counted with a key be those of the number that it has here.
+func (q *Queries) MoveCalls(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, MoveCalls, appID)
+	return err
+}
+
 const MoveEnd = `-- name: MoveEnd :exec
 UPDATE apps
 SET moving_to = NULL,
@@ -229,7 +244,13 @@ func (q *Queries) MoveStubRights(ctx context.Context, iD int32, stub int32) erro
 
 const MoveTables = `-- name: MoveTables :many
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
-       format('COPY (SELECT %s FROM %I WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
+       format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
+              (SELECT string_agg(CASE
+                                     WHEN t.name = 'positions' AND c.name = 'source'
+                                     THEN $$coalesce((SELECT 'calls of key ' || k.name FROM keys AS k
+                                                      WHERE t.source = 'calls of key ' || k.id), t.source) AS source$$
+                                     ELSE quote_ident(c.name)
+                                 END, ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
               t.name, $1::integer, 'ORDER BY ' || t.number)::text AS reading
 FROM (
     SELECT n.name, n.place,
@@ -259,7 +280,7 @@ type MoveTablesRow struct {
 
 // What an export leaves out for people, and how it is read of an app: of what has numbers of its own
 // those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
-// numbered: the others get new ones where they are written.
+// numbered: the others get new ones where they are written. Calls with a key are read as those of its
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {

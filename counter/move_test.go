@@ -2,6 +2,7 @@ package counter_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"runtime"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/record"
 )
 
 // moves moves the app demo. killed is a step at which the command ends as if it were killed: nothing that it would
@@ -62,12 +64,23 @@ func TestAppMoves(t *testing.T) {
 			from.Exec(t, `INSERT INTO refused (app_id, source, part, position, reason, beginning)
 				VALUES (1, 'kafka', 'visits 0', 3, 'a, "b"', E'\n')`)
 			from.Exec(t, `UPDATE apps SET log_key = decode(repeat('ab', 32), 'hex') WHERE visitor = 'address'`)
+			call := func(in *instance) *record.Position {
+				counting, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Key: key})
+				require.NoError(t, err)
+				at, err := counting.OpenCall(t.Context(), "call", sha256.Sum256([]byte("body")), 2)
+				require.NoError(t, err)
+				return at
+			}
+			_, err = to.Admin.AddKey(t.Context(), "second", []app.Scope{app.ScopeCount}) // has the number
+			require.NoError(t, err)
+			require.Zero(t, call(from).Next)
+			from.Exec(t, `UPDATE positions SET next = 2, uncounted = B'00' WHERE part = 'call'`)
 			once := mover(mode, 1, 1)
 			once.ID, once.Key = "once", key
 			from.CountAs(t, once)
-			private := []string{`SELECT name, hash, scopes FROM keys`, `SELECT id, url FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
+			private := []string{`SELECT name, hash, scopes FROM keys WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`, `SELECT id, url FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
 				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
-				`SELECT source, part, next FROM positions`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
+				`SELECT source, part, next FROM positions WHERE content IS NULL`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
 				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}
 			want := from.rows(t, "demo")
 			for _, sql := range private {
@@ -90,6 +103,7 @@ func TestAppMoves(t *testing.T) {
 			before := to.One(t, `SELECT sum(hot) FROM counters`)
 			to.CountAs(t, once)
 			require.Equal(t, before, to.One(t, `SELECT sum(hot) FROM counters`), "it was counted before, with its id")
+			require.EqualValues(t, 2, call(to).Next, "it was counted before, with its key")
 			again := mover(mode, 1, 1)
 			require.Equal(t, to.CountAs(t, again).Site.Rank, to.CountAs(t, again).Site.Rank)
 			require.NoError(t, moves(t.Context(), from, to, "there", "", &led), "once more")

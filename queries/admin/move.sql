@@ -43,9 +43,16 @@ FROM generate_series(1, @logs::integer);
 -- name: MoveTables :many
 -- What an export leaves out for people, and how it is read of an app: of what has numbers of its own
 -- those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
--- numbered: the others get new ones where they are written.
+-- numbered: the others get new ones where they are written. Calls with a key are read as those of its
+-- name: MoveCalls.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
-       format('COPY (SELECT %s FROM %I WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)', (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
+       format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
+              (SELECT string_agg(CASE
+                                     WHEN t.name = 'positions' AND c.name = 'source'
+                                     THEN $$coalesce((SELECT 'calls of key ' || k.name FROM keys AS k
+                                                      WHERE t.source = 'calls of key ' || k.id), t.source) AS source$$
+                                     ELSE quote_ident(c.name)
+                                 END, ', ' ORDER BY c.place) FROM unnest(t.columns) WITH ORDINALITY AS c (name, place)),
               t.name, @app_id::integer, 'ORDER BY ' || t.number)::text AS reading
 FROM (
     SELECT n.name, n.place,
@@ -64,6 +71,15 @@ FROM (
     GROUP BY n.name, n.place
 ) AS t
 ORDER BY t.place;
+
+-- name: MoveCalls :exec
+-- Lets calls that were counted with a key be those of the number that it has here.
+UPDATE positions AS p
+SET source = 'calls of key ' || k.id
+FROM keys AS k
+WHERE p.app_id = @app_id
+  AND k.app_id = p.app_id
+  AND p.source = 'calls of key ' || k.name;
 
 -- name: CarryBegin :exec
 -- Makes what rows are copied to that get numbers here.
