@@ -295,6 +295,19 @@ func TestDaysAreOfOneSource(t *testing.T) {
 	require.ErrorContains(t, err, "app blog has no import of history 1")
 }
 
+// Offsets are of the days that were not counted here: visitors of another day are not among them.
+func TestOffsetsOfDaysThatAreShown(t *testing.T) {
+	i := newImports(t)
+	i.Exec(t, `INSERT INTO pages (app_id, uri) SELECT id, 'blog.example' FROM apps WHERE name = 'blog'`)
+	i.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, id, 20240504, 1, 1, 1 FROM pages`)
+	done, err := i.read(admin.History{Source: "goatcounter", Offsets: true}, file{"a.csv", "2Path,Session,Date\n" +
+		"/a,s1,2024-05-03T10:00:00Z\n/a,s2,2024-05-04T10:00:00Z\n/a,s3,2024-05-04T10:00:00Z\n/b,s2,2024-05-04T10:00:00Z\n" +
+		"/a,s1,2024-05-05T10:00:00Z\n"})
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), done.Hidden)
+	assert.Equal(t, []string{"blog.example 2 2 1", "blog.example/a 2 2 1"}, i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY 1`))
+}
+
 // What comes in several portions, and is put away in several, is what it is in one.
 func TestPortions(t *testing.T) {
 	i := newImports(t)

@@ -156,25 +156,22 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     RETURN QUERY
-    WITH shown AS MATERIALIZED (
-        SELECT r.uri, r.day_id, r.page_views, r.visitors
-        FROM pg_temp.history_read AS r
-        WHERE NOT EXISTS (
-            SELECT
-            FROM pages AS p
-            JOIN days AS c ON c.page_id = p.id AND c.day_id = r.day_id
-            WHERE p.app_id = app
-              AND p.key = page_key(r.site)
-        )
+    WITH counted AS MATERIALIZED (
+        SELECT r.site, r.day_id
+        FROM (SELECT DISTINCT r.site, r.day_id FROM pg_temp.history_read AS r) AS r
+        JOIN pages AS p ON p.app_id = app AND p.key = page_key(r.site)
+        JOIN days AS c  ON c.page_id = p.id AND c.day_id = r.day_id
     ), summed AS (
-        SELECT s.uri, sum(greatest(s.page_views, s.visitors, 0))::bigint AS hot, sum(coalesce(s.visitors, 0))::bigint AS pv
-        FROM shown AS s
-        GROUP BY s.uri
+        SELECT r.uri, sum(greatest(r.page_views, r.visitors, 0))::bigint AS hot, sum(coalesce(r.visitors, 0))::bigint AS pv
+        FROM pg_temp.history_read AS r
+        WHERE NOT EXISTS (SELECT FROM counted AS c WHERE c.site = r.site AND c.day_id = r.day_id)
+        GROUP BY r.uri
     ), came AS (
         SELECT t.uri, count(DISTINCT l.by_visitor) AS uv
         FROM pg_temp.history_lines AS l
         CROSS JOIN LATERAL (VALUES (l.uri), (l.site)) AS t (uri)
         WHERE l.by_visitor IS NOT NULL
+          AND NOT EXISTS (SELECT FROM counted AS c WHERE c.site = l.site AND c.day_id = l.day_id)
         GROUP BY t.uri
     )
     SELECT s.uri, s.hot, s.pv, least(s.pv, coalesce(c.uv, 0))
