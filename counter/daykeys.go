@@ -15,24 +15,27 @@ import (
 
 // dayKeys are the keys that change hashes each day. They lie in the database, so that all instances
 // agree on them; the Secret, which hashes need as well, does not. An instance remembers them for as
-// long as its recorder remembers anything of the tables.
+// long as its recorder remembers anything of the tables, and for each app by itself: one that is moved
+// here brings those by which it has counted, in place of what no app has used.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
 	mu         sync.Mutex
-	keys       map[int32][]byte // guarded by mu, as what follows; a few days
-	generation uint64           // of what the recorder remembers, which they rest on too
+	keys       map[appDay][]byte // guarded by mu, as what follows; a few days of each app
+	generation uint64            // of what the recorder remembers, which they rest on too
 }
+
+type appDay struct{ app, day int32 }
 
 func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
-	return &dayKeys{db: d, recorder: r, keys: map[int32][]byte{}}
+	return &dayKeys{db: d, recorder: r, keys: map[appDay][]byte{}}
 }
 
-// of returns the key of a day, and makes it if there is none; not for a day that is past, where the
-// error is db.ErrNoRows.
-func (k *dayKeys) of(ctx context.Context, day int32, past bool) ([]byte, error) {
+// of returns the key of a day for an app that was read before, and makes it if there is none; not for
+// a day that is past, where the error is db.ErrNoRows.
+func (k *dayKeys) of(ctx context.Context, app, day int32, past bool) ([]byte, error) {
 	generation := k.recorder.Generation()
-	if key := k.remembered(generation, day); key != nil {
+	if key := k.remembered(generation, appDay{app, day}); key != nil {
 		return key, nil
 	}
 	ctx, cancel := k.db.InTime(ctx)
@@ -44,19 +47,19 @@ func (k *dayKeys) of(ctx context.Context, day int32, past bool) ([]byte, error) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.generation == generation && !past {
-		k.keys[day] = key
+		k.keys[appDay{app, day}] = key
 	}
 	return key, nil
 }
 
-func (k *dayKeys) remembered(generation uint64, day int32) []byte {
+func (k *dayKeys) remembered(generation uint64, of appDay) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.generation != generation {
 		k.generation = generation
 		clear(k.keys)
 	}
-	return k.keys[day]
+	return k.keys[of]
 }
 
 func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error) {
@@ -82,14 +85,14 @@ func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
 		return fmt.Errorf("delete the keys of past days: %w", err)
 	}
 	k.mu.Lock()
-	for day := range k.keys {
-		if day < from {
-			delete(k.keys, day)
+	for of := range k.keys {
+		if of.day < from {
+			delete(k.keys, of)
 		}
 	}
 	k.mu.Unlock()
 	for _, day := range days {
-		if _, err := k.of(ctx, day, false); err != nil {
+		if _, err := k.read(ctx, day, false); err != nil {
 			return fmt.Errorf("make the key of day %d: %w", day, err)
 		}
 	}

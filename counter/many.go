@@ -161,7 +161,7 @@ func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err erro
 		return nil, false, nil
 	}
 	if daily = g.app.Mode == app.ByDay; daily {
-		_, err = g.counter.days.of(ctx, visit.DayOf(g.counter.clock(), g.app.Zone), false) // made, if it was not
+		_, err = g.counter.days.of(ctx, g.app.ID, visit.DayOf(g.counter.clock(), g.app.Zone), false) // made, if it was not
 	}
 	return g.counter.secret.LogKey(g.app.HashedFor()), daily, err
 }

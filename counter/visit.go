@@ -252,7 +252,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 	}
 	var key []byte
 	if a.Mode == app.ByDay {
-		key, err = c.days.of(ctx, w.day, w.when == record.Past)
+		key, err = c.days.of(ctx, a.ID, w.day, w.when == record.Past)
 		if w.when == record.Past && errors.Is(err, db.ErrNoRows) {
 			w.visitor = netip.IPv6Unspecified() // nobody knows any more who that is
 			if w.tooOld == nil {
@@ -396,7 +396,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
-			key, err := c.days.of(ctx, day, false)
+			key, err := c.days.of(ctx, a.ID, day, false)
 			if err != nil {
 				return netip.Addr{}, err
 			}
