@@ -432,6 +432,23 @@ func TestZipsThatAreRefused(t *testing.T) {
 	to.verified(t)
 }
 
+// A page whose deletion was cut off before its app went elsewhere is deleted there by the next one.
+func TestLoadedAsAPageWasDeleted(t *testing.T) {
+	t.Parallel()
+	from, to := plain.newInstance(t, counter.Options{}), elsewhere(t, counter.Options{})
+	for _, page := range []string{"a", "b", "c"} {
+		from.Count(t, "192.0.2.1", "http://a.example/"+page)
+	}
+	require.NoError(t, from.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
+	from.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`) // and then it was killed
+	require.NoError(t, to.loads(from.exported(t, true), ""))
+	require.ErrorContains(t, to.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
+	require.Equal(t, []string{"a.example 1 1 3\n", "a.example/(deleted) 1 1 2\n", "a.example/c 1 1 1\n"}, to.Table(t, `
+		SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id
+		WHERE p.app_id = (SELECT id FROM apps WHERE name = 'demo') ORDER BY p.uri COLLATE "C"`))
+	to.verified(t)
+}
+
 // A load that is cut off leaves nothing, and of two at a time for one name one is done.
 func TestLoadsThatMeet(t *testing.T) {
 	t.Parallel()

@@ -261,10 +261,12 @@ BEGIN
     FROM loaded_app AS l;
     INSERT INTO pages (id, site_id, app_id, created_at, uri)
     OVERRIDING SYSTEM VALUE
-    SELECT m.id, o.id, app, l.created_at, l.uri
+    SELECT m.id, o.id, app, l.created_at,
+           CASE WHEN l.uri = s.uri || '/(deleted) ' || l.target THEN s.uri || '/(deleted) ' || m.id ELSE l.uri END -- its deletion was cut off
     FROM loaded_targets AS l
-    JOIN target_map AS m      ON m.target = l.target
-    LEFT JOIN target_map AS o ON o.target = l.site
+    JOIN target_map AS m          ON m.target = l.target
+    LEFT JOIN target_map AS o     ON o.target = l.site
+    LEFT JOIN loaded_targets AS s ON s.target = l.site AND s.site IS NULL
     ORDER BY m.id;
     INSERT INTO titles (page_id, title, told_at)
     SELECT m.id, l.title, l.titled_at
