@@ -73,10 +73,16 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		if err := errors.Join(read(to), to.send(ctx)); err != nil {
 			return err
 		}
+		lock := queries.AppShare
 		if h.Offsets { // those who change offsets have the app first
-			if _, err := q.AppLock(ctx, h.App); err != nil {
-				return err
-			}
+			lock = queries.AppLock
+		}
+		now, err := q.held(ctx, h.App, lock) // it may have gone elsewhere while files were read
+		if err == nil && now.ID != row.ID {
+			err = app.NoApp(h.App)
+		}
+		if err != nil {
+			return err
 		}
 		done.HistoryPutRow, err = q.HistoryPut(ctx, HistoryPutParams{AppID: row.ID, Source: h.Source, Files: h.Files, AreParts: h.AreParts})
 		if err != nil {
@@ -255,8 +261,12 @@ func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRo
 // RemoveHistory takes imports back, by their numbers, and returns how many days they had.
 func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32) (removed int64, err error) {
 	slices.Sort(numbers)
-	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
+	err = a.atLength(ctx, app, func(q queries, _ *db.App) error {
 		removed = 0
+		row, err := q.held(ctx, app, queries.AppShare)
+		if err != nil {
+			return err
+		}
 		for _, id := range slices.Compact(numbers) {
 			had, err := q.HistoryRemove(ctx, row.ID, id)
 			if err != nil {

@@ -159,6 +159,52 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 	return err
 }
 
+const AppShare = `-- name: AppShare :one
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
+FROM apps
+WHERE name = $1
+FOR SHARE
+`
+
+// The same, while others make pages of it.
+func (q *Queries) AppShare(ctx context.Context, name string) (App, error) {
+	row := q.db.QueryRow(ctx, AppShare, name)
+	var i App
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.Tz,
+		&i.Ipv6Prefix,
+		&i.Access,
+		&i.Sites,
+		&i.KeepQuery,
+		&i.CreatedAt,
+		&i.Visitor,
+		&i.SecretID,
+		&i.RespectDnt,
+		&i.Bots,
+		&i.Ignore,
+		&i.MaxRequests,
+		&i.MaxNewPages,
+		&i.DeletedAt,
+		&i.RetainDays,
+		&i.ForgetDays,
+		&i.PublicCounts,
+		&i.Tags,
+		&i.LogKey,
+		&i.Filters,
+		&i.Goals,
+		&i.HeldUntil,
+		&i.HashedFrom,
+		&i.HashedAs,
+		&i.Titles,
+		&i.Cell,
+		&i.CellBegan,
+		&i.MovingTo,
+	)
+	return i, err
+}
+
 const AppsEpoch = `-- name: AppsEpoch :one
 SELECT value
 FROM epochs

@@ -20,6 +20,13 @@ FROM apps
 WHERE name = @name
 FOR UPDATE;
 
+-- name: AppShare :one
+-- The same, while others make pages of it.
+SELECT *
+FROM apps
+WHERE name = @name
+FOR SHARE;
+
 -- name: AppCounts :one
 -- Whether anything has been counted for an app, or accepted to be, or is written of its people.
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0

@@ -305,7 +305,8 @@ func TestOffsetsOfDaysThatAreShown(t *testing.T) {
 		"/a,s1,2024-05-05T10:00:00Z\n"})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), done.Hidden)
-	assert.Equal(t, []string{"blog.example 2 2 1", "blog.example/a 2 2 1"}, i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY 1`))
+	assert.Equal(t, []string{"blog.example 2 2 1", "blog.example/a 2 2 1"},
+		i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY 1`))
 }
 
 // What comes in several portions, and is put away in several, is what it is in one.
@@ -415,6 +416,54 @@ func TestImportWhileCounting(t *testing.T) {
 	require.NoError(t, i.Admin.DeleteApp(t.Context(), "demo"))
 	assert.Equal(t, int64(6004), i.One(t, `SELECT count(*) FROM history`))
 	i.Check(t)
+}
+
+// Where the app is on its way elsewhere, or is deleted, once its files are read, nothing is put away; from then on
+// it stays as it is until that is done, while new pages are counted, unless offsets are set.
+func TestImportBesideAMove(t *testing.T) {
+	i := newImports(t)
+	bring := func(offsets bool, within string) error {
+		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: "csv", Files: []string{"a"}, Offsets: offsets},
+			func(to *admin.HistoryTo) error {
+				i.Exec(t, within)
+				return to.Add(t.Context(), &admin.Told{Page: "/a", Day: 20240503, PageViews: 9, Visits: -1, Visitors: -1, New: -1})
+			})
+		return err
+	}
+	for _, c := range []struct{ within, says string }{
+		{`UPDATE apps SET moving_to = 'there' WHERE name = 'blog'`, "app blog is on its way to the cell there"},
+		{`UPDATE apps SET cell = 'there', moving_to = NULL WHERE name = 'blog'`, "app blog is in the cell there"},
+		{`UPDATE apps SET deleted_at = now(), cell = NULL WHERE name = 'blog'`, "this app is being deleted"},
+		{`UPDATE apps SET name = 'former' WHERE name = 'blog'`, `there is no app "blog"`},
+	} {
+		for _, offsets := range []bool{false, true} {
+			require.ErrorContains(t, bring(offsets, c.within), c.says)
+			require.Empty(t, i.rows())
+			i.Exec(t, `UPDATE apps SET name = 'blog', deleted_at = NULL, cell = NULL, moving_to = NULL WHERE name IN ('blog', 'former')`)
+		}
+	}
+	require.NoError(t, bring(false, `SELECT 1`))
+	removing := func() error { _, err := i.Admin.RemoveHistory(context.Background(), "blog", 1); return err }
+	for _, do := range []func() error{func() error { return bring(false, `SELECT 1`) }, removing} {
+		tx, err := i.Conn(t).Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `LOCK history_imports, history_days IN ACCESS EXCLUSIVE MODE`)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		require.Eventually(t, func() bool {
+			return i.One(t, `SELECT count(*) FROM pg_locks WHERE NOT granted
+				AND relation IN ('history_imports'::regclass, 'history_days'::regclass)`) > 0
+		}, dbtest.Patience, dbtest.Tick)
+		for sql, refused := range map[string]bool{`SELECT FROM apps WHERE name = 'blog' FOR NO KEY UPDATE NOWAIT`: true,
+			`SELECT FROM apps WHERE name = 'blog' FOR KEY SHARE NOWAIT`: false} {
+			_, err := i.Tables().Exec(t.Context(), sql)
+			assert.Equal(t, refused, err != nil, "%s: %v", sql, err)
+		}
+		require.NoError(t, tx.Rollback(t.Context()))
+		require.NoError(t, <-done)
+	}
+	require.Empty(t, i.rows())
 }
 
 // FuzzHistory reads whatever comes as a file of any source: it ends, with an error or without, and what is
