@@ -206,8 +206,8 @@ func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browse
 	return session, err
 }
 
-// setPassword sets the password of an account, and its name where it has none, ends its sessions, and
-// gives the browser a new one.
+// setPassword sets the password of an account, and its name where it has none, ends its sessions and a
+// link to it, and gives the browser a new session.
 func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
 	set, err := q.AccountSetPassword(ctx, p)
 	switch {
@@ -216,7 +216,9 @@ func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, br
 	case err == nil && set == 0:
 		err = errNoLink
 	case err == nil:
-		err = q.SessionsEnd(ctx, p.ID, 0)
+		if err = q.SessionsEnd(ctx, p.ID, 0); err == nil {
+			err = q.LinkEnd(ctx, p.ID)
+		}
 	}
 	if err != nil {
 		return "", err

@@ -154,6 +154,14 @@ func TestTheLastOwnerStays(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Remove(ctx, olga.ID))
 	require.ErrorContains(t, s.Remove(ctx, ann), "the only owner")
+	jane, err := s.Named(ctx, "Jane") // by a proxy, without a password
+	require.NoError(t, err)
+	require.NoError(t, s.Set(ctx, jane.ID, Rights{Owner: &owner}))
+	require.NoError(t, s.Remove(ctx, ann))
+	_, err = s.NewLink(ctx, jane.ID)
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Remove(ctx, jane.ID), "the only owner", "also while she has not followed it")
+	require.ErrorContains(t, s.Set(ctx, jane.ID, Rights{Owner: &member}), "the only owner")
 
 	_, err = s.NewLink(ctx, olga.ID)
 	refused, _ := errors.AsType[*visit.Error](err)
@@ -169,10 +177,11 @@ func TestTheLastOwnerStays(t *testing.T) {
 	defer func() { assert.NoError(t, conn.Close(context.WithoutCancel(ctx))) }()
 	noted := dbtest.Column[string](t, conn, `SELECT who || ' | ' || was || ' | ' || is_now FROM changes ORDER BY id`)
 	assert.Equal(t, []string{"account Olga |  | Olga: everything", "shell |  | Ann: everything", "account Ann |  | Ann: another password",
-		"shell | Olga: everything | ", "account Max |  | Max: nothing"}, noted)
+		"shell | Olga: everything | ", "account Jane |  | Jane: nothing", "shell | Jane: nothing | Jane: everything",
+		"shell | Ann: everything | ", "shell |  | Jane: a link", "account Max |  | Max: nothing"}, noted)
 }
 
-// A password that is changed ends all sessions but that of the browser that changed it.
+// A password that is changed ends all sessions but that of the browser that changed it, and the link to another.
 func TestPasswordEndsSessions(t *testing.T) {
 	t.Parallel()
 	s, _ := newAccounts(t)
@@ -203,8 +212,12 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.ErrorIs(t, err, errNotYours)
 	other, err = s.SignIn(ctx, "olga", "nine trombones", "another")
 	require.NoError(t, err)
+	link, err = s.NewLink(ctx, a.ID)
+	require.NoError(t, err)
 	session, err := s.SetPassword(ctx, a, "nine trombones", "eight trombones", "this")
 	require.NoError(t, err)
+	_, err = s.Follow(ctx, link, "", "six trombones!", "a thief's")
+	require.ErrorIs(t, err, errNoLink)
 	gone, err := s.Of(ctx, other)
 	require.NoError(t, err)
 	assert.Nil(t, gone)

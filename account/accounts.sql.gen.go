@@ -344,35 +344,51 @@ func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 }
 
 const accountsLockOwners = `-- name: AccountsLockOwners :many
-SELECT a.id
+SELECT a.id,
+       (a.name IS NOT NULL
+        AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id)))::boolean AS signs_in
 FROM accounts AS a
 WHERE a.owner
-  AND a.name IS NOT NULL
-  AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id))
 ORDER BY a.id
 FOR UPDATE
 `
 
-// The owners who can sign in, with a password or by a proxy, who stay owners up to the end of the
-// transaction. One without a password to whom there is a link has not followed it.
-func (q *Queries) AccountsLockOwners(ctx context.Context) ([]int32, error) {
+type AccountsLockOwnersRow struct {
+	ID      int32
+	SignsIn bool
+}
+
+// The owners, who stay owners up to the end of the transaction, and whether they can sign in, with a
+// password or by a proxy. One without a password to whom there is a link has not followed it.
+func (q *Queries) AccountsLockOwners(ctx context.Context) ([]AccountsLockOwnersRow, error) {
 	rows, err := q.db.Query(ctx, accountsLockOwners)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int32
+	var items []AccountsLockOwnersRow
 	for rows.Next() {
-		var id int32
-		if err := rows.Scan(&id); err != nil {
+		var i AccountsLockOwnersRow
+		if err := rows.Scan(&i.ID, &i.SignsIn); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
+}
+
+const linkEnd = `-- name: LinkEnd :exec
+DELETE FROM account_links
+WHERE account_id = $1::integer
+`
+
+// Ends the link to an account, if there is one.
+func (q *Queries) LinkEnd(ctx context.Context, account int32) error {
+	_, err := q.db.Exec(ctx, linkEnd, account)
+	return err
 }
 
 const linkGet = `-- name: LinkGet :one

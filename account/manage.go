@@ -165,10 +165,14 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	return nil
 }
 
-// checkOwners returns an error unless another owner than an account stays.
+// checkOwners returns an error if an account is the only owner who can sign in, or one without another who can.
 func checkOwners(ctx context.Context, q *Queries, but int32) error {
 	owners, err := q.AccountsLockOwners(ctx)
-	if err == nil && slices.Equal(owners, []int32{but}) {
+	isOwner, others := false, false
+	for _, o := range owners {
+		isOwner, others = isOwner || o.ID == but, others || o.ID != but && o.SignsIn
+	}
+	if err == nil && isOwner && !others {
 		return visit.Errorf(visit.Invalid, "account",
 			"it is the only owner, without whom nobody could change anything: make another one an owner first")
 	}

@@ -335,6 +335,11 @@ func TestSettingsOfTheService(t *testing.T) {
 		send(400, "do", do, "one", "999", "sure", "yes")
 		assert.Contains(t, last.body, "there is none that is called")
 	}
+	e.Exec(t, `UPDATE accounts SET owner = true WHERE name = 'Max'`)
+	send(303, "do", "rights", "one", one, "was.owner", "false", "app.docs", "none", "was.app.docs", "none")
+	assert.Equal(t, 200, max.get("/settings/docs").status, "an owner meanwhile, and left so")
+	send(303, "do", "rights", "one", one, "was.owner", "true")
+	assert.Equal(t, 403, max.get("/settings/docs").status)
 	send(400, "do", "rights", "one", e.texts(`SELECT id::text FROM accounts WHERE name = 'Olga'`)[0])
 	assert.Contains(t, last.body, "it is the only owner")
 	send(200, "do", "add", "of", "keys", "scope", "admin")
@@ -365,7 +370,8 @@ func TestSettingsOfTheService(t *testing.T) {
 	send(303, "do", "remove account", "one", one, "sure", "yes")
 	assert.Equal(t, 403, max.get(page).status)
 	assert.Equal(t, []string{"account Olga | Max: look at docs, change shop", "account Max | Max: another password",
-		"account Olga | Max: look at shop", "account Olga | Max: look at late, look at shop", "account Max | Max: another password", "account Olga | "},
+		"account Olga | Max: look at shop", "account Olga | Max: look at late, look at shop", "account Olga | Max: look at late, look at shop",
+		"account Max | Max: another password", "account Olga | "},
 		e.texts(`SELECT who || ' | ' || is_now FROM changes WHERE was LIKE 'Max%' OR is_now LIKE 'Max%' ORDER BY id`))
 	assert.Empty(t, e.texts(`SELECT id::text FROM changes
 		WHERE changes::text LIKE '%trombones%' OR changes::text LIKE '%`+link[len(link)-20:]+`%'`))

@@ -52,7 +52,7 @@ func (p *changing) doInService() (then string, err error) {
 		return p.done("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
 	case "invite":
 		rights := p.rights()
-		if !*rights.Owner && len(rights.Apps) == 0 {
+		if p.form.Get("owner") != "true" && len(rights.Apps) == 0 {
 			return "", visit.Errorf(visit.Invalid, "owner", "an account without an app sees nothing: choose one below, or an owner")
 		}
 		_, token, err := accounts.Add(ctx, strings.TrimSpace(p.form.Get("name")), rights)
@@ -97,9 +97,13 @@ func (p *changing) tellLink(token string, err error) error {
 // ofApp begins the name of a field that says what an account may do with an app.
 const ofApp = "app."
 
-// rights reads what an account may do, of a form that says all of it.
+// rights reads what an account may do, of a form that says all of it: what it leaves as it was shown stays as
+// it is by now.
 func (p *changing) rights() account.Rights {
-	r := account.Rights{Owner: ptrTo(p.form.Get("owner") == "true"), Apps: map[string]account.Right{}}
+	r := account.Rights{Apps: map[string]account.Right{}}
+	if owner := p.form.Get("owner") == "true"; strconv.FormatBool(owner) != p.form.Get("was.owner") {
+		r.Owner = &owner
+	}
 	for name := range p.form {
 		if app, is := strings.CutPrefix(name, ofApp); is {
 			if right := p.form.Get(name); right != p.form.Get("was."+name) {
@@ -113,7 +117,7 @@ func (p *changing) rights() account.Rights {
 // rightsFields are what rights reads, with what an account has: a line of each app. offered is an app at
 // which one without any is offered to look.
 func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
-	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner),
+	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Was: ptrTo(strconv.FormatBool(e.Owner)),
 		Help: "An owner may do everything, for all apps and accounts. Somebody else may, with each app:"}}
 	for _, name := range p.apps {
 		has := cmp.Or(e.Apps[name], account.None)

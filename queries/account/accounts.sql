@@ -83,13 +83,13 @@ SET owner = @owner
 WHERE id = @id;
 
 -- name: AccountsLockOwners :many
--- The owners who can sign in, with a password or by a proxy, who stay owners up to the end of the
--- transaction. One without a password to whom there is a link has not followed it.
-SELECT a.id
+-- The owners, who stay owners up to the end of the transaction, and whether they can sign in, with a
+-- password or by a proxy. One without a password to whom there is a link has not followed it.
+SELECT a.id,
+       (a.name IS NOT NULL
+        AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id)))::boolean AS signs_in
 FROM accounts AS a
 WHERE a.owner
-  AND a.name IS NOT NULL
-  AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id))
 ORDER BY a.id
 FOR UPDATE;
 
@@ -162,6 +162,11 @@ FROM accounts AS a
 WHERE a.id = @account
 FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now();
+
+-- name: LinkEnd :exec
+-- Ends the link to an account, if there is one.
+DELETE FROM account_links
+WHERE account_id = @account::integer;
 
 -- name: LinkGet :one
 -- The account of a link that holds, and its name; 0 where it makes the first account.
