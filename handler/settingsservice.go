@@ -117,7 +117,8 @@ func (p *changing) rights() account.Rights {
 // rightsFields are what rights reads, with what an account has: a line of each app. offered is an app at
 // which one without any is offered to look.
 func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
-	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: strconv.FormatBool(e.Owner), Was: ptrTo(strconv.FormatBool(e.Owner)),
+	owner := strconv.FormatBool(e.Owner)
+	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
 		Help: "An owner may do everything, for all apps and accounts. Somebody else may, with each app:"}}
 	for _, name := range p.apps {
 		has := cmp.Or(e.Apps[name], account.None)
