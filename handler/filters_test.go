@@ -150,7 +150,7 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	e.Close()
 	const site, api = "/dash/demo/hhui.top?range=today", "/api/apps/demo/numbers?site=hhui.top&"
 	for where, says := range map[string]string{
-		"source:bing": "there are google, (other)", "x": "is no condition", "colour:red": "there are page, event, new, returning, source",
+		"source:bing": "there are google", "x": "is no condition", "colour:red": "there are page, event, new, returning, source",
 		"page:/none":   "has no page /none",
 		"page:.evil/x": "is no path", "event:signup": "there are no events", "!source:": "is no condition", "page:/none/*": "has no page",
 		"page:/home|/none": "has no page /none",

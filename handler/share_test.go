@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -117,6 +118,31 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 			assert.Greater(t, files, 5)
 		})
 	}
+}
+
+// A link to a site tells neither with what visitors came to others, nor whether anybody came to them with something.
+func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for i, uri := range []string{"http://one.example/?utm_campaign=spring", "http://two.example/?utm_campaign=takeover"} {
+		require.Equal(t, http.StatusOK, e.get("/visit?"+url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", i)},
+			"uri": {uri}}.Encode()).status)
+	}
+	one := e.share("demo", "one.example")
+	for range 2 { // a moment after the visit, too
+		for _, ask := range []string{"?range=today&where=campaign:", "?range=today&funnel&step=campaign:"} {
+			assert.Equal(t, http.StatusOK, e.get(one+ask+"spring").status)
+			hers, nobodys := e.get(one+ask+"takeover"), e.get(one+ask+"nonsense")
+			assert.Contains(t, html.UnescapeString(hers.body), `obody ever came with campaign "takeover": there are`)
+			assert.Equal(t, nobodys.status, hers.status)
+			assert.Equal(t, strings.ReplaceAll(nobodys.body, "nonsense", "x"), strings.ReplaceAll(hers.body, "takeover", "x"))
+			assert.NotContains(t, nobodys.body, "takeover")
+			assert.Contains(t, e.get("/dash/demo/two.example"+ask+"takeover").body, "takeover")
+		}
+		e.Close() // which adds up tags
+	}
+	assert.Contains(t, e.get(one+"?range=today&where=campaign:nonsense").body, "there are spring")
+	assert.EqualValues(t, 1, e.One(t, `SELECT visitors FROM report.numbers_where('demo', '', 20190629, 20190629, '{campaign:takeover}')`))
 }
 
 // A caller without a link that shows something learns nothing of which there are.

@@ -43,15 +43,66 @@ $$;
 
 COMMENT ON FUNCTION filter_known(integer) IS 'True; an error, if there is a day of which it is not known with what its visitors came.';
 
--- The ids of the values of a tag; those of all other values, too, where the last is (none).
-CREATE FUNCTION filter_tags(of_app integer, app text, name text, written text, OUT ids integer[], OUT without integer[])
+-- Whether anybody ever came to a site with a tag, also a moment ago: tag_days follow the rows of visits. A
+-- look for each day, the last first, as tag_days are in order of days.
+CREATE FUNCTION filter_came(site bigint, tag integer) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    last_day integer;
+    came     boolean;
+BEGIN
+    IF EXISTS (
+        SELECT
+        FROM (SELECT d.day_id FROM days AS d WHERE d.page_id = site ORDER BY d.day_id DESC) AS d
+        CROSS JOIN LATERAL (SELECT FROM tag_days AS t WHERE t.page_id = site AND t.day_id = d.day_id AND t.tag_id = tag LIMIT 1) AS t)
+    THEN
+        RETURN true;
+    END IF;
+    last_day := (SELECT max(d.day_id) FROM days AS d WHERE d.page_id = site);
+    EXECUTE format('SELECT EXISTS (SELECT FROM visits AS v WHERE v.page_id = %s AND v.day_id = %s AND %s = ANY (v.tags))', site, coalesce(last_day, 0), tag)
+    INTO came;
+    RETURN came;
+END
+$$;
+
+COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether anybody ever came to a site with a tag.';
+
+-- Of the values of a name ten with which visitors came to a site lately; of the site '' to any of the app.
+CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT coalesce(string_agg(v.value, ', '), 'no values')
+    FROM (
+        SELECT t.value
+        FROM tags AS t
+        WHERE t.app_id = of_app
+          AND t.name = filter_values_of.name
+          AND (site IS NULL OR t.id = ANY (ARRAY(SELECT d.tag_id FROM tag_days AS d WHERE d.page_id = site ORDER BY d.day_id DESC LIMIT 10000)))
+        ORDER BY t.value = '(other)', t.id
+        LIMIT 10
+    ) AS v
+$$;
+
+COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag with which visitors came to a site, or to any site of an app.';
+
+-- The ids of the values of a tag; those of all other values, too, where the last is (none). A value with
+-- which nobody came to the site is as unknown as one that the app never had: somebody who may see that
+-- site alone learns nothing of the others.
+CREATE FUNCTION filter_tags(of_app integer, app text, site text, name text, written text, OUT ids integer[], OUT without integer[])
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    wanted text;
-    found  integer[];
+    site_id bigint := CASE
+                          WHEN site <> ''
+                          THEN coalesce((SELECT p.id FROM pages AS p WHERE p.app_id = of_app AND p.key = page_key(as_stored(site)) AND p.site_id IS NULL), 0)
+                      END;
+    wanted  text;
+    found   integer[];
 BEGIN
     IF NOT EXISTS (SELECT FROM report.tag_names(app) AS n WHERE n.name = filter_tags.name) THEN
         PERFORM filter_fault('%s is nothing to ask for: there are page, event, new, returning, %s', quote_ident(name),
@@ -64,17 +115,15 @@ BEGIN
             CONTINUE;
         END IF;
         found := ARRAY(SELECT t.id FROM tags AS t WHERE t.app_id = of_app AND t.name = filter_tags.name AND lower(t.value) = lower(wanted));
-        IF found = '{}' THEN
-            PERFORM filter_fault('nobody ever came with %s "%s": there are %s', name, wanted,
-                                 coalesce((SELECT string_agg(t.value, ', ') FROM (
-                                     SELECT t.value FROM tags AS t WHERE t.app_id = of_app AND t.name = filter_tags.name ORDER BY t.value = '(other)', t.id LIMIT 10) AS t), 'no values'));
+        IF found = '{}' OR site_id IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(found) AS f (id) WHERE filter_came(site_id, f.id)) THEN
+            PERFORM filter_fault('nobody ever came with %s "%s": there are %s', name, wanted, filter_values_of(of_app, site_id, name));
         END IF;
         ids := ids || found;
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION filter_tags(integer, text, text, text) IS 'The tags that a condition names; without: those of its name, where (none) is among its values.';
+COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'The tags that a condition names; without: those of its name, where (none) is among its values.';
 
 -- The pages of a site, or the events of its app.
 CREATE FUNCTION filter_pages(of_app integer, site text, is_event boolean, written text) RETURNS bigint[]
@@ -188,7 +237,7 @@ BEGIN
     ELSIF name IN ('page', 'event') THEN
         pages := filter_pages(of_app, site, name = 'event', written);
     ELSE
-        named := filter_tags(of_app, app, regexp_replace(name, '^tag\.', ''), written);
+        named := filter_tags(of_app, app, site, regexp_replace(name, '^tag\.', ''), written);
         asks := format('%s(%s%s)', CASE WHEN negated THEN 'NOT ' END, filter_has(named.ids), ' OR NOT ' || filter_has(named.without));
         tags := CASE WHEN NOT negated AND named.without IS NULL THEN named.ids END;
         tagged := true;
