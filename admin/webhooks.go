@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	"footfall/db"
@@ -10,7 +11,10 @@ import (
 	"footfall/webhook"
 )
 
-const mostWebhooks = 100 // of an app
+const (
+	mostWebhooks     = 100 // of an app
+	webhookSaltBytes = 16
+)
 
 // AddWebhook adds a webhook of a site, or of a page, one of which is "", and returns its number,
 // the target and the key that its receiver needs. From now on each round number that a visitor of
@@ -23,17 +27,20 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 	if err := webhook.CheckURL(url, private); err != nil {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "", "%v", err)
 	}
+	salt := make([]byte, webhookSaltBytes)
+	_, _ = rand.Read(salt) // which never fails
 	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {
 		if target, err = webhookTarget(row, site, page); err != nil {
 			return err
 		}
-		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Most: mostWebhooks})
+		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Salt: salt,
+			Most: mostWebhooks})
 		if err != nil {
 			return noRow(err, visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks))
 		}
 		return q.note(ctx, of, "webhook", "", fmt.Sprintf("%d: %s, %s", id, visit.Shown(target), withoutSecret(url)))
 	}))
-	return id, target, a.secret.WebhookKey(id), err
+	return id, target, a.secret.WebhookKey(id, salt), err
 }
 
 func webhookTarget(row *db.App, site, page string) (string, error) {
@@ -62,7 +69,7 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string) (said strin
 	for _, w := range hooks {
 		if fmt.Sprint(w.ID) == number && len(a.secret) > 0 {
 			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{})
-			return "The test call was " + sender.Test(ctx, w.ID, w.Url, w.Private) + ".", nil
+			return "The test call was " + sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private) + ".", nil
 		}
 	}
 	if err == nil {

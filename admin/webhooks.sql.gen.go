@@ -12,10 +12,10 @@ import (
 
 const WebhookAdd = `-- name: WebhookAdd :one
 
-INSERT INTO webhooks (app_id, uri, url, private, seen)
-SELECT $1::integer, $2::text, $3, $4,
+INSERT INTO webhooks (app_id, uri, url, private, salt, seen)
+SELECT $1::integer, $2::text, $3, $4, $5,
        coalesce((SELECT c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id WHERE p.app_id = $1 AND p.key = page_key($2)), 0)
-WHERE (SELECT count(*) FROM webhooks AS w WHERE w.app_id = $1) < $5::bigint
+WHERE (SELECT count(*) FROM webhooks AS w WHERE w.app_id = $1) < $6::bigint
 RETURNING id
 `
 
@@ -24,6 +24,7 @@ type WebhookAddParams struct {
 	Uri     string
 	Url     string
 	Private bool
+	Salt    []byte
 	Most    int64
 }
 
@@ -36,6 +37,7 @@ func (q *Queries) WebhookAdd(ctx context.Context, arg WebhookAddParams) (int32, 
 		arg.Uri,
 		arg.Url,
 		arg.Private,
+		arg.Salt,
 		arg.Most,
 	)
 	var id int32
@@ -59,7 +61,7 @@ func (q *Queries) WebhookRemove(ctx context.Context, appID int32, iD int32) (str
 }
 
 const WebhooksList = `-- name: WebhooksList :many
-SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers
+SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers, salt
 FROM webhooks
 WHERE app_id = $1
 ORDER BY id
@@ -74,6 +76,7 @@ type WebhooksListRow struct {
 	Since   time.Time
 	TryAt   time.Time
 	Answers []string
+	Salt    []byte
 }
 
 // The webhooks of an app.
@@ -95,6 +98,7 @@ func (q *Queries) WebhooksList(ctx context.Context, appID int32) ([]WebhooksList
 			&i.Since,
 			&i.TryAt,
 			&i.Answers,
+			&i.Salt,
 		); err != nil {
 			return nil, err
 		}

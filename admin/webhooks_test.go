@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,8 @@ func TestWebhooks(t *testing.T) {
 	const url = "HTTPS://hook.example/"
 	_, _, _, err := c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "secret-file: it is missing")
-	c.Admin = admin.NewAdmin(c.DB, make(app.Secret, app.SecretBytes))
+	secret := make(app.Secret, app.SecretBytes)
+	c.Admin = admin.NewAdmin(c.DB, secret)
 	for _, wrong := range []struct{ app, site, page, says string }{
 		{"nobody", "shop.example", "", `there is no app "nobody"`},
 		{"shop", "", "", "site: name a site, or else a page"},
@@ -42,7 +44,12 @@ func TestWebhooks(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, hooks, 2)
 	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since,
-		TryAt: hooks[0].TryAt, Answers: []string{}}, hooks[0])
+		TryAt: hooks[0].TryAt, Answers: []string{}, Salt: hooks[0].Salt}, hooks[0])
+	// The key is no other database's, which may have the same secret and a webhook of this number; one that was
+	// added by 0.1.0 has that which it had.
+	require.Equal(t, secret.WebhookKey(id, hooks[0].Salt), key)
+	require.NotEqual(t, secret.WebhookKey(id, hooks[1].Salt), key)
+	require.Equal(t, "bf8b7ef9927b6add8989b024b90d7a65f8b2192d41ecdc006880d7300a43e4c5", hex.EncodeToString(secret.WebhookKey(7, nil)))
 
 	_, err = c.Admin.RemoveWebhook(ctx, "demo", id)
 	require.ErrorContains(t, err, "number: the app has no webhook", "another app's")

@@ -57,7 +57,8 @@ func TestAppMoves(t *testing.T) {
 			from, to := lived(t, mode), elsewhere(t, counter.Options{})
 			key, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeCount, app.ScopeAssert})
 			require.NoError(t, err)
-			from.Exec(t, `INSERT INTO webhooks (app_id, seen, private, uri, url) VALUES (1, 0, false, 'a.example', 'https://hook.example/token')`)
+			from.Exec(t, `INSERT INTO webhooks (app_id, seen, private, salt, uri, url)
+				VALUES (1, 0, false, decode(repeat('ab', 16), 'hex'), 'a.example', 'https://hook.example/token')`)
 			from.Exec(t, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 7, 1, sha256('a'), 'a', '', 7)`)
 			from.Exec(t, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) SELECT 1, id, 0, 1, '\x0011223344556677' FROM logs`)
 			from.Exec(t, `INSERT INTO positions (app_id, source, part, next) VALUES (1, 'kafka', 'visits 0', 7)`)
@@ -82,7 +83,8 @@ func TestAppMoves(t *testing.T) {
 			if mode == app.ByDay {
 				to.hadDaily(t)
 			}
-			private := []string{`SELECT name, hash, scopes FROM keys WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`, `SELECT id, url FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
+			private := []string{`SELECT name, hash, scopes FROM keys WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`,
+				`SELECT id, url, salt FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
 				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
 				`SELECT source, part, next FROM positions WHERE content IS NULL`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
 				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}

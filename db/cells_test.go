@@ -214,7 +214,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		`DROP TABLE cell.account_links, cell.account_sessions, cell.account_apps, cell.accounts`,
 		`ALTER TABLE cell.apps DROP COLUMN log_key CASCADE`, `ALTER TABLE cell.logs ADD CONSTRAINT logs_are_different UNIQUE (app_id, hash)`,
 		`ALTER TABLE cell.apps DROP COLUMN goals CASCADE`, `ALTER TABLE cell.offsets DROP COLUMN told CASCADE`,
-		`ALTER TABLE cell.webhooks DROP COLUMN answers CASCADE`, `DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
+		`ALTER TABLE cell.webhooks DROP COLUMN answers CASCADE`, `ALTER TABLE cell.webhooks DROP COLUMN salt CASCADE`,
+		`DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
 		`DELETE FROM cell.goose_db_version WHERE version_id >= 9`, `DELETE FROM cell.schema_files WHERE name = 'functions' OR name >= '00009'`,
 	}
 	for _, column := range strings.Fields(`counted counted_hash beginning look server inode state told after after_lines last_at tail`) {

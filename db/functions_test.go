@@ -259,7 +259,7 @@ func TestForeignStepsAreRefused(t *testing.T) {
 var leftOut = map[string]string{
 	"accounts": "people sign in elsewhere with other accounts", "account_apps": "likewise", "account_sessions": "likewise",
 	"account_links": "likewise", "admin_keys": "keys are secrets of one database", "keys": "likewise", "shares": "links are, too",
-	"webhooks": "they are signed with a key of the app's number, and may have secrets in their URLs",
+	"webhooks": "the key of their signatures is of one database, and they may have secrets in their URLs",
 	"day_keys": "secrets of a day", "apps.log_key": "a key", "apps.held_until": "of minutes", "apps.cell": "of an app that is elsewhere",
 	"apps.moving_to": "of one that goes there", "apps.cell_began": "of one that is there", "apps.deleted_at": "such an app is not exported",
 	"logs": "logs are known by hashes with a key of the app's number", "log_samples": "likewise", "log_lines": "likewise",

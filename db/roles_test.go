@@ -217,7 +217,7 @@ var notForTheService = []string{
 	`INSERT INTO admin_keys (name, hash) VALUES ('b', sha256('b'))`, `UPDATE admin_keys SET revoked_at = NULL`, `DELETE FROM admin_keys`,
 	`UPDATE changes SET who = 'other'`, `DELETE FROM changes`,
 	`UPDATE webhooks SET url = 'https://b.example'`, `UPDATE webhooks SET private = true`, `UPDATE webhooks SET uri = 'b.example'`,
-	`DELETE FROM webhooks`,
+	`DELETE FROM webhooks`, `UPDATE webhooks SET salt = NULL`,
 	`INSERT INTO webhooks (app_id, uri, url, private, seen) VALUES (1, 'a.example', 'https://a.example', false, 0)`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,

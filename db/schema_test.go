@@ -182,6 +182,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"webhooks_uri_length", `UPDATE webhooks SET uri = ''`},
 	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'file:///etc/passwd'`},
 	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'https://a.example/' || repeat('a', 2048)`},
+	{"webhooks_salt_is_16_bytes", `UPDATE webhooks SET salt = ''`},
 	{"webhooks_waiting_no_nulls", `UPDATE webhooks SET waiting = '{NULL}'`},
 	{"admin_keys_pkey", `INSERT INTO admin_keys (id, name, hash) OVERRIDING SYSTEM VALUE VALUES (1, 'b', sha256('b')), (1, 'c', sha256('c'))`},
 	{"admin_keys_name_is_unique", `INSERT INTO admin_keys (name, hash) VALUES ('b', sha256('b')), ('b', sha256('c'))`},

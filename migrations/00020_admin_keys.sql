@@ -1,4 +1,5 @@
--- Keys by which programs change apps, and what receivers of webhooks have answered.
+-- Keys by which programs change apps, what receivers of webhooks have answered, and keys of webhooks of
+-- several databases that have one secret.
 
 -- +goose Up
 ALTER TABLE keys DROP CONSTRAINT keys_scopes_are_known;
@@ -30,10 +31,14 @@ COMMENT ON COLUMN admin_keys.name       IS 'The beginning of the key, by which p
 COMMENT ON COLUMN admin_keys.hash       IS 'SHA-256 of the whole key, which has 256 random bits.';
 
 ALTER TABLE webhooks ADD COLUMN answers text[] NOT NULL DEFAULT '{}';
+-- Without a default: an instance of an earlier version adds webhooks, too, whose key it makes of the number alone.
+ALTER TABLE webhooks ADD COLUMN salt bytea CONSTRAINT webhooks_salt_is_16_bytes CHECK (octet_length(salt) = 16);
 
 COMMENT ON COLUMN webhooks.answers IS 'What the receiver has answered to the last calls, or why it was not reached, each behind its time: the last first.';
+COMMENT ON COLUMN webhooks.salt    IS 'Of what the key of its signatures is made beside the secret and the number, since another database with that secret has the same numbers; null: of these two alone, as in 0.1.0.';
 
 -- +goose Down
+ALTER TABLE webhooks DROP COLUMN salt CASCADE;
 ALTER TABLE webhooks DROP COLUMN answers CASCADE;
 DROP TABLE admin_keys;
 DELETE FROM keys WHERE scopes = '{admin}';

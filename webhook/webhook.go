@@ -43,17 +43,20 @@ type Options struct {
 	Within time.Duration // in which a receiver must answer; default 10 s
 }
 
+// Keys tell by which key the calls of a webhook are signed, of its number and its salt.
+type Keys func(webhook int32, salt []byte) []byte
+
 // Sender sends the calls of all webhooks of a database.
 type Sender struct {
 	db     *db.DB
-	key    func(webhook int32) []byte
+	key    Keys
 	log    *slog.Logger
 	within time.Duration
 }
 
 // NewSender returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
 // them wait for another.
-func NewSender(d *db.DB, key func(webhook int32) []byte, o Options) *Sender {
+func NewSender(d *db.DB, key Keys, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
 
@@ -123,10 +126,10 @@ func said(status int, failed error) string {
 }
 
 // Test makes a call to a webhook that says that it is a test, and returns what became of it.
-func (s *Sender) Test(ctx context.Context, id int32, url string, private bool) string {
+func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) string {
 	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers take each id once
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
-	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Body: body, Call: call})
+	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
 		return "not taken: " + said(status, err)
 	}
@@ -147,7 +150,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 		"User-Agent":        {"Footfall"},
 		"Webhook-Id":        {w.Call},
 		"Webhook-Timestamp": {now},
-		"Webhook-Signature": {sign(s.key(w.ID), w.Call, now, w.Body)},
+		"Webhook-Signature": {sign(s.key(w.ID, w.Salt), w.Call, now, w.Body)},
 	}
 	answer, err := transport(w.Private).RoundTrip(request)
 	if err != nil {

@@ -144,6 +144,7 @@ func TestRoundNumbersArrive(t *testing.T) {
 	pageID, target, _, err := w.Admin.AddWebhook(t.Context(), "blog", "", "http://A.example/x?from=mail", page.URL, true)
 	require.NoError(t, err)
 	require.Equal(t, "a.example/x", target)
+	w.Exec(t, `UPDATE webhooks SET salt = NULL WHERE id = $1`, pageID) // as 0.1.0 has added it
 	_, _, _, err = w.Admin.AddWebhook(t.Context(), "blog", "", "a.example/never", page.URL, true)
 	require.NoError(t, err)
 	w.send(0)
@@ -166,6 +167,7 @@ func TestRoundNumbersArrive(t *testing.T) {
 	require.NoError(t, err)
 	assert.WithinDuration(t, time.Now(), time.Unix(sent, 0), dbtest.Patience)
 	checkAsDocumented(t, webhook.KeyText(key), first)
+	checkAsDocumented(t, webhook.KeyText(desk.Secret.WebhookKey(pageID, nil)), page.calls[0])
 	// The standard's own example.
 	checkAsDocumented(t, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", call{id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330",
 		body: `{"test": 2432232314}`, signature: "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="})

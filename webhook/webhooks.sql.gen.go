@@ -68,13 +68,14 @@ const webhooksTry = `-- name: WebhooksTry :many
 UPDATE webhooks
 SET try_at = now() + make_interval(secs => $1)
 WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
-RETURNING id, url, private, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call
+RETURNING id, url, private, salt, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call
 `
 
 type WebhooksTryRow struct {
 	ID      int32
 	Url     string
 	Private bool
+	Salt    []byte
 	Body    string
 	Call    string
 }
@@ -94,6 +95,7 @@ func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksT
 			&i.ID,
 			&i.Url,
 			&i.Private,
+			&i.Salt,
 			&i.Body,
 			&i.Call,
 		); err != nil {

@@ -147,8 +147,14 @@ func (s Secret) sum(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// WebhookKey is the key by which the calls of a webhook are signed.
-func (s Secret) WebhookKey(id int32) []byte { return s.sum("webhook", fmt.Sprint(id)) }
+// WebhookKey is the key by which the calls of a webhook are signed. Without a salt, as webhooks of 0.1.0
+// are, those of the same number in several databases with this secret have the same key.
+func (s Secret) WebhookKey(id int32, salt []byte) []byte {
+	if salt == nil {
+		return s.sum("webhook", fmt.Sprint(id))
+	}
+	return s.sum("webhook", fmt.Sprint(id), string(salt))
+}
 
 // LogKey is the key by which the logs of an app are known again whose visitors are hashed.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }

@@ -3,15 +3,15 @@
 -- name: WebhookAdd :one
 -- Adds a webhook, which is told of the visitors to come, and returns its number; no row if the app
 -- has as many as it may.
-INSERT INTO webhooks (app_id, uri, url, private, seen)
-SELECT @app_id::integer, @uri::text, @url, @private,
+INSERT INTO webhooks (app_id, uri, url, private, salt, seen)
+SELECT @app_id::integer, @uri::text, @url, @private, @salt,
        coalesce((SELECT c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id WHERE p.app_id = @app_id AND p.key = page_key(@uri)), 0)
 WHERE (SELECT count(*) FROM webhooks AS w WHERE w.app_id = @app_id) < @most::bigint
 RETURNING id;
 
 -- name: WebhooksList :many
 -- The webhooks of an app.
-SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers
+SELECT id, uri, url, private, cardinality(waiting) AS waiting, since, try_at, answers, salt
 FROM webhooks
 WHERE app_id = @app_id
 ORDER BY id;

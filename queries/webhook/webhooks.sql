@@ -12,7 +12,7 @@ WHERE EXISTS (SELECT FROM webhooks);
 UPDATE webhooks
 SET try_at = now() + make_interval(secs => @seconds)
 WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
-RETURNING id, url, private, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call;
+RETURNING id, url, private, salt, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call;
 
 -- name: WebhookTaken :exec
 -- Takes out the call that a receiver has taken, if it is still the first.
