@@ -152,7 +152,7 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	for where, says := range map[string]string{
 		"source:bing": "there are google", "x": "is no condition", "colour:red": "there are page, event, new, returning, source",
 		"page:/none":   "has no page /none",
-		"page:.evil/x": "is no path", "event:signup": "there are no events", "!source:": "is no condition", "page:/none/*": "has no page",
+		"page:.evil/x": "is no path", "event:signup": "there are no events", "!source:": "is no condition", "page:/none/*": "has no page", ":x": "is no condition",
 		"page:/home|/none": "has no page /none",
 	} {
 		for _, at := range []string{site + "&where=", api + "where="} {
@@ -211,6 +211,7 @@ func TestFiltersAreOff(t *testing.T) {
 	today := e.get("/dash/demo/hhui.top?range=7d&where=source:google&where=returning").body
 	assert.Contains(t, today, "known from 30 June 2019 on")
 	assert.Contains(t, today, `class="big">1<`)
+	assert.Equal(t, http.StatusBadRequest, e.get("/dash/demo/hhui.top?range=90d&all&where=:x").status, "a condition without a name")
 	single := e.get("/dash/demo/hhui.top?range=7d&where=source:google").body
 	assert.Regexp(t, `(?s)class="big">–<.*class="big">3<.*class="big">4<`, single, "its days are known for ever, and who came is not")
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/numbers?site=hhui.top&where=returning").status)

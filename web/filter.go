@@ -57,7 +57,7 @@ func (v *view) readWhere(given []string) error {
 		if c = strings.TrimSpace(c); c != "" && !slices.Contains(v.where, c) {
 			v.where = append(v.where, c)
 		}
-		if len(c) > mostPath || !utf8.ValidString(c) || strings.ContainsRune(c, 0) {
+		if !mayBeCondition(c) {
 			return visit.Errorf(visit.Invalid, "where", "it is no condition: write one like country:de")
 		}
 	}
@@ -75,6 +75,11 @@ func (v *view) readWhere(given []string) error {
 	}
 	v.find, v.value, v.by, v.chart = "", "", orders[0], charts[0]
 	return nil
+}
+
+// mayBeCondition reports whether a text is none that the database would not even read, or that has no name.
+func mayBeCondition(c string) bool {
+	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0) && !strings.HasPrefix(strings.TrimPrefix(c, "!"), ":")
 }
 
 // sharesCondition reports whether whoever has a link may ask for a condition: those of the app's own tags may
@@ -136,7 +141,7 @@ func (v view) single() bool {
 		return false
 	}
 	name, values, is := strings.Cut(v.where[0], ":")
-	return is && name[0] != '!' && name != "page" && name != "event" && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
+	return is && !strings.HasPrefix(name, "!") && name != "page" && name != "event" && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
 // readKnown finds out on which days of the range it is known with what visitors came. Of earlier ones only the

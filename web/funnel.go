@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"footfall/report"
 	"footfall/visit"
@@ -67,7 +66,7 @@ func (v *view) readReached(q map[string][]string) error {
 	}
 	for _, c := range slices.Concat(v.steps, []string{v.goal}) {
 		switch {
-		case len(c) > mostPath || !utf8.ValidString(c) || strings.ContainsRune(c, 0):
+		case !mayBeCondition(c):
 			return visit.Errorf(visit.Invalid, "step", "it is not a condition: write one like page:/pricing or event:signup")
 		case c != "" && v.app.Shared != nil && !v.sharesCondition(c):
 			return visit.Errorf(visit.Forbidden, "step", "a link leads to conditions of pages and built-in tags alone")

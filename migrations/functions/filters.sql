@@ -231,7 +231,7 @@ BEGIN
     tagged := false;
     IF rest IN ('new', 'returning') THEN
         asks := CASE WHEN (rest = 'new') <> negated THEN 'v.previous_day = 0' ELSE 'v.previous_day > 0' END;
-    ELSIF written = '' THEN
+    ELSIF name = '' OR written = '' THEN
         PERFORM filter_fault('"%s" is no condition: write one like source:google, country:de|at, !device:phone, page:/home, event:signup, new or returning',
                              condition);
     ELSIF name IN ('page', 'event') THEN
