@@ -62,15 +62,24 @@ func withoutSecret(text string) string {
 	return at.Scheme + "://" + at.Host + "/…"
 }
 
-// Changes lists the last changes, of an app or of everything (""), the latest first.
+// Changes lists the last changes, of all apps of a name or of everything (""), the latest first.
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
-		of := &app
+		p := ChangesListParams{App: &app, Most: most}
 		if app == "" {
-			of = nil
+			p.App = nil
 		}
-		changes, err = New(q.Tx()).ChangesList(ctx, of, most)
+		changes, err = New(q.Tx()).ChangesList(ctx, p)
 		return err
 	})
 	return changes, wrap("list changes", err)
+}
+
+// ChangesOf lists those of an app that is there, and of no other that had its name before.
+func (a *Admin) ChangesOf(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
+	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
+		changes, err = q.ChangesList(ctx, ChangesListParams{App: &row.Name, Began: &row.CreatedAt, Most: most})
+		return err
+	})
+	return changes, wrap("list changes of app "+app, err)
 }

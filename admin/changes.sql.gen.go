@@ -14,11 +14,20 @@ const ChangesList = `-- name: ChangesList :many
 
 SELECT at, who, app, what, was, is_now
 FROM changes
-WHERE $1::text IS NULL
-   OR app = $1
+WHERE ($1::text IS NULL
+       OR app = $1)
+  AND ($2::timestamptz IS NULL
+       OR at >= $2
+      AND id > coalesce((SELECT max(d.id) FROM changes AS d WHERE d.app = $1 AND d.what = 'app' AND d.is_now = 'deleted'), 0))
 ORDER BY id DESC
-LIMIT $2
+LIMIT $3
 `
+
+type ChangesListParams struct {
+	App   *string
+	Began *time.Time
+	Most  int32
+}
 
 type ChangesListRow struct {
 	At    time.Time
@@ -30,9 +39,11 @@ type ChangesListRow struct {
 }
 
 // What was changed.
-// The last changes of an app (null: of all, and of what is no app's), the latest first.
-func (q *Queries) ChangesList(ctx context.Context, app *string, most int32) ([]ChangesListRow, error) {
-	rows, err := q.db.Query(ctx, ChangesList, app, most)
+// The last changes of an app (null: of all, and of what is no app's), the latest first. began: of the app that
+// was added then, and of none that had its name before; it may be older than one that was deleted here, where
+// it was loaded or has moved here.
+func (q *Queries) ChangesList(ctx context.Context, arg ChangesListParams) ([]ChangesListRow, error) {
+	rows, err := q.db.Query(ctx, ChangesList, arg.App, arg.Began, arg.Most)
 	if err != nil {
 		return nil, err
 	}

@@ -91,4 +91,18 @@ func TestChangesAreNoted(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, of, 2)
 	assert.Equal(t, "deleted", of[0].IsNow, "also once the app is gone")
+
+	// Who may change an app is not told what was changed of one that had its name before, whichever is older.
+	require.NoError(t, a.AddApp(ctx, "demo", app.Settings{Sites: []string{"b.example"}}))
+	for _, then := range []string{`UPDATE apps SET created_at = '2019-01-01' WHERE name = 'demo'`, // it was loaded
+		`UPDATE apps SET created_at = (SELECT max(at) FROM changes) WHERE name = 'demo'`,
+		`DELETE FROM changes WHERE what = 'app' AND is_now = 'deleted'`, // the other one had moved away before
+	} {
+		_, err = c.Tables().Exec(ctx, then)
+		require.NoError(t, err)
+		of, err = a.ChangesOf(ctx, "demo", 100)
+		require.NoError(t, err)
+		require.Len(t, of, 2, then)
+		assert.Equal(t, []string{"b.example", "added"}, []string{of[0].IsNow, of[1].IsNow})
+	}
 }

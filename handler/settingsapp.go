@@ -388,8 +388,10 @@ func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 		if len(away) > 0 {
 			s.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, ", "))
 		}
-	} else {
+	} else if of == "" {
 		list, err = p.admin.Changes(ctx, of, most)
+	} else {
+		list, err = p.admin.ChangesOf(ctx, of, most)
 	}
 	for _, ch := range list {
 		app := "–"
