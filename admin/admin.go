@@ -118,6 +118,9 @@ func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 		return nil
 	}
 	counts, err := q.AppCounts(ctx, row.ID)
+	if err == nil && !counts && was.Tz != row.Tz {
+		err = q.checkHistory(ctx, was)
+	}
 	if err != nil || !counts {
 		return err
 	}

@@ -78,8 +78,11 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			lock = queries.AppLock
 		}
 		now, err := q.held(ctx, h.App, lock) // it may have gone elsewhere while files were read
-		if err == nil && now.ID != row.ID {
+		switch {
+		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
+		case err == nil && now.Tz != row.Tz:
+			err = visit.Errorf(visit.Unavailable, "tz", "the time zone of app %s was changed meanwhile: try again", h.App)
 		}
 		if err != nil {
 			return err
@@ -256,6 +259,17 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 // HistoryImports lists those of an app, the last one first.
 func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRow, error) {
 	return list(ctx, a, "history", app, queries.HistoryList)
+}
+
+// checkHistory refuses to let an app with history have another time zone: moments that others told were put on
+// days of the one that it has.
+func (q queries) checkHistory(ctx context.Context, row *db.App) error {
+	is, err := q.HistoryIs(ctx, row.ID)
+	if err == nil && is {
+		err = visit.Errorf(visit.Invalid, "tz", "app %s has history, by days of %s: remove it first (`footfall history remove`), and import it again",
+			row.Name, row.Tz)
+	}
+	return err
 }
 
 // RemoveHistory takes imports back, by their numbers, and returns how many days they had.

@@ -53,6 +53,18 @@ func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
 	return items, nil
 }
 
+const HistoryIs = `-- name: HistoryIs :one
+SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = $1) AS is
+`
+
+// Whether an app has any.
+func (q *Queries) HistoryIs(ctx context.Context, appID int32) (bool, error) {
+	row := q.db.QueryRow(ctx, HistoryIs, appID)
+	var is bool
+	err := row.Scan(&is)
+	return is, err
+}
+
 const HistoryList = `-- name: HistoryList :many
 SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_day, max(d.day_id)::integer AS last_day, count(*) AS days,
        string_agg(DISTINCT d.site, ', ' ORDER BY d.site)::text AS sites

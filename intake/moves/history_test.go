@@ -435,14 +435,18 @@ func TestImportBesideAMove(t *testing.T) {
 		{`UPDATE apps SET cell = 'there', moving_to = NULL WHERE name = 'blog'`, "app blog is in the cell there"},
 		{`UPDATE apps SET deleted_at = now(), cell = NULL WHERE name = 'blog'`, "this app is being deleted"},
 		{`UPDATE apps SET name = 'former' WHERE name = 'blog'`, `there is no app "blog"`},
+		{`UPDATE apps SET tz = 'UTC' WHERE name = 'blog'`, "tz: the time zone of app blog was changed meanwhile"},
 	} {
 		for _, offsets := range []bool{false, true} {
 			require.ErrorContains(t, bring(offsets, c.within), c.says)
 			require.Empty(t, i.rows())
-			i.Exec(t, `UPDATE apps SET name = 'blog', deleted_at = NULL, cell = NULL, moving_to = NULL WHERE name IN ('blog', 'former')`)
+			i.Exec(t, `UPDATE apps SET name = 'blog', tz = 'Europe/Berlin', deleted_at = NULL, cell = NULL, moving_to = NULL
+				WHERE name IN ('blog', 'former')`)
 		}
 	}
 	require.NoError(t, bring(false, `SELECT 1`))
+	utc := app.Settings{TZ: new("UTC")}
+	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc), "tz: app blog has history, by days of Europe/Berlin: remove it first")
 	removing := func() error { _, err := i.Admin.RemoveHistory(context.Background(), "blog", 1); return err }
 	for _, do := range []func() error{func() error { return bring(false, `SELECT 1`) }, removing} {
 		tx, err := i.Conn(t).Begin(t.Context())
@@ -464,6 +468,7 @@ func TestImportBesideAMove(t *testing.T) {
 		require.NoError(t, <-done)
 	}
 	require.Empty(t, i.rows())
+	require.NoError(t, i.Admin.SetApp(t.Context(), "blog", utc))
 }
 
 // FuzzHistory reads whatever comes as a file of any source: it ends, with an error or without, and what is

@@ -48,6 +48,10 @@ SELECT today(tz) AS today
 FROM apps
 WHERE id = @app_id;
 
+-- name: HistoryIs :one
+-- Whether an app has any.
+SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = @app_id) AS is;
+
 -- name: HistoryList :many
 -- The imports of an app, the last one first.
 SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_day, max(d.day_id)::integer AS last_day, count(*) AS days,
