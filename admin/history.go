@@ -266,8 +266,8 @@ func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRo
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	is, err := q.HistoryIs(ctx, row.ID)
 	if err == nil && is {
-		err = visit.Errorf(visit.Invalid, "tz", "app %s has history, by days of %s: remove it first (`footfall history remove`), and import it again",
-			row.Name, row.Tz)
+		err = visit.Errorf(visit.Invalid, "tz", "app %s has history, by days of %s: remove it first (`footfall history remove`), "+
+			"and import it again", row.Name, row.Tz)
 	}
 	return err
 }
