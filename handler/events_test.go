@@ -122,6 +122,32 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// Goals, steps and conditions are written as pages show them, or as they are stored.
+func TestGoalsAreWrittenAsPeopleReadThem(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.brings(1, "http://hhui.top/日本", "")
+	e.brings(2, "http://hhui.top/home", "")
+	require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&event=download/A%20b.pdf").status)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "demo", app.Settings{Goals: []string{"page:/日本", "event:download/A b.pdf", "page:/%E6%97%A5%E6%9C%AC"}})
+	})
+	assert.Equal(t, "goal,value,visitors,of_visitors\r\npage:/%E6%97%A5%E6%9C%AC,,1,2\r\nevent:download/A%20b.pdf,,1,2\r\n",
+		e.get("/api/apps/demo/goals?site=hhui.top&format=csv").body)
+	for _, c := range []string{"page:/日本", "page:/日本|/日本", "event:download/A b.pdf"} {
+		c = url.QueryEscape(c)
+		assert.Contains(t, e.get("/api/apps/demo/numbers?site=hhui.top&where="+c).body, `"uniques":1,`, c)
+		assert.Contains(t, e.get("/api/apps/demo/funnel?site=hhui.top&format=csv&step="+c).body, ",1,1\r\n", c)
+		assert.Contains(t, e.get("/api/apps/demo/goals?site=hhui.top&format=csv&goal="+c).body, ",,1,2\r\n", c)
+	}
+	const site = "/dash/demo/hhui.top?range=today&"
+	shown := e.shown(site + url.Values{"where": {"page:/日本"}}.Encode())
+	assert.Contains(t, shown, `class="big">1<`)
+	assert.Contains(t, shown, "<bdi>/日本</bdi>")
+	assert.Contains(t, e.shown(site+"funnel&"+url.Values{"step": {"page:/日本"}}.Encode()), `page:/日本</bdi></th><td class="n">1</td>`)
+	assert.Contains(t, e.shown(site+url.Values{"goal": {"event:download/A b.pdf"}}.Encode()), `<td class="n">1</td>`)
+}
+
 // On a site's page stands what its visitors did; behind a link to one site nothing of that, since it is
 // the app's, and of days whose rows are gone, why it is not known.
 func TestEventsOfASite(t *testing.T) {

@@ -139,8 +139,9 @@ func paramsOf[Params any](l Look) (p Params) {
 		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
 		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "Period": l.Period, "NotesOfAll": !l.OfSite,
-		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": append([]string{}, l.Where...),
-		"Goal": l.Goal, "Split": l.Split, "Steps": append([]string{}, l.Steps...), "Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
+		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": convert(l.Where, visit.StoredCondition),
+		"Goal": visit.StoredCondition(l.Goal), "Split": l.Split, "Steps": convert(l.Steps, visit.StoredCondition),
+		"Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
 	}
 	of := reflect.ValueOf(&p).Elem()

@@ -42,6 +42,16 @@ func StoredPart(part string) string {
 	return string(out)
 }
 
+// StoredCondition returns a condition of a filter that somebody has typed with its pages or events as they are
+// stored. Their escapes of letters are part of the target, and not of how a condition is written.
+func StoredCondition(typed string) string {
+	name, value, _ := strings.Cut(strings.TrimPrefix(typed, "!"), ":")
+	if name != "page" && name != "event" {
+		return typed
+	}
+	return strings.TrimSuffix(typed, value) + StoredPart(value)
+}
+
 func shownPath(path string) string {
 	var out strings.Builder
 	for at := 0; at < len(path); {

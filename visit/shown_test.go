@@ -83,4 +83,9 @@ func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 		"?": "?"} {
 		assert.Equal(t, stored, StoredPart(typed))
 	}
+	for typed, stored := range map[string]string{"page:/日本|/b c/*": "page:/%E6%97%A5%E6%9C%AC|/b%20c/*", "!event:a/Ä": "!event:a/%C3%84",
+		"page:/%E6%97%A5": "page:/%E6%97%A5", "source:Ä b": "source:Ä b", "tag.page:Ä": "tag.page:Ä", "new": "new", "page": "page", "": ""} {
+		assert.Equal(t, stored, StoredCondition(typed))
+		assert.Equal(t, stored, StoredCondition(stored))
+	}
 }

@@ -54,7 +54,7 @@ func shownValue(written string) string {
 // saw it.
 func (v *view) readWhere(given []string) error {
 	for _, c := range given {
-		if c = strings.TrimSpace(c); c != "" && !slices.Contains(v.where, c) {
+		if c = visit.StoredCondition(strings.TrimSpace(c)); c != "" && !slices.Contains(v.where, c) {
 			v.where = append(v.where, c)
 		}
 		if !mayBeCondition(c) {
@@ -111,8 +111,8 @@ func (v view) chips() (chips []chip) {
 		made := chip{Not: not, Name: strings.TrimPrefix(name, "tag."), Link: v.toggled(c).link()}
 		var values []string
 		for _, value := range strings.Split(written, "|") {
-			if name == "page" {
-				values = append(values, visit.Shown(v.site + shownValue(value))[len(visit.Shown(v.site)):])
+			if name == "page" || name == "event" {
+				values = append(values, shownPart(shownValue(value)))
 			} else if value != "" {
 				values = append(values, tagName(v.app.words(), name, shownValue(value)))
 			}
@@ -141,7 +141,8 @@ func (v view) single() bool {
 		return false
 	}
 	name, values, is := strings.Cut(v.where[0], ":")
-	return is && !strings.HasPrefix(name, "!") && name != "page" && name != "event" && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
+	ofTag := is && !strings.HasPrefix(name, "!") && name != "page" && name != "event"
+	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
 // readKnown finds out on which days of the range it is known with what visitors came. Of earlier ones only the

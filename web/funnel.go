@@ -51,10 +51,10 @@ func (v *view) readReached(q map[string][]string) error {
 	}
 	_, v.onePage = q["one"]
 	first := func(name string) string { return strings.Join(q[name][:min(1, len(q[name]))], "") }
-	v.goal, v.goalBy = first("goal"), first("goal_by")
+	v.goal, v.goalBy = visit.StoredCondition(first("goal")), first("goal_by")
 	if _, v.funnel = q["funnel"]; v.funnel {
 		for _, step := range q["step"] {
-			if step = strings.TrimSpace(step); step != "" {
+			if step = visit.StoredCondition(strings.TrimSpace(step)); step != "" {
 				v.steps = append(v.steps, step)
 			}
 		}
@@ -82,8 +82,11 @@ func (v view) goalsBy() []string {
 // goalName is a condition as people read it.
 func goalName(condition string) string {
 	_, value, _ := strings.Cut(condition, ":")
-	return shownValue(value)
+	return shownPart(shownValue(value))
 }
+
+// shownPart is a text with paths in it as people read it.
+func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 
 // goals reads how many visitors of a site reached the app's goals. A link to a site shows neither these nor events,
 // since they are the app's.
@@ -164,6 +167,9 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	path, _, _ := strings.Cut(v.link(), "?")
 	page.Form = search{Action: path, Keeps: v.keeps("step")}
 	page.Steps = append(slices.Clone(v.steps), make([]string, max(mostSteps-len(v.steps), 0))...)
+	for i, step := range page.Steps {
+		page.Steps[i] = shownPart(step)
+	}
 	if v.app.Shared == nil { // of whose goals others learn nothing
 		page.Hint = slices.Clone(v.app.Goals)
 	}
@@ -175,8 +181,8 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	page.From = v.source("funnel", read.SQL)
 	for i, f := range read.Rows {
 		before := read.Rows[max(i-1, 0)].Visitors
-		page.Rows = append(page.Rows, reachedRow{Name: f.Step, Bar: bar("rank", f.Visitors, read.Rows[0].Visitors), Visitors: f.Visitors,
-			Of: before - f.Visitors, Share: v.rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
+		page.Rows = append(page.Rows, reachedRow{Name: shownPart(f.Step), Bar: bar("rank", f.Visitors, read.Rows[0].Visitors),
+			Visitors: f.Visitors, Of: before - f.Visitors, Share: v.rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
 	}
 	return err
 }

@@ -310,6 +310,7 @@ const mostGoals = 20
 
 // readGoal reads what visitors are to do, as a condition of filters.
 func readGoal(text string) (string, error) {
+	text = visit.StoredCondition(text)
 	name, value, _ := strings.Cut(text, ":")
 	_, err := visit.EventTarget(value)
 	if name == "event" && err == nil || name == "page" && strings.HasPrefix(value, "/") && len(value) <= mostGoal && utf8.ValidString(value) {
