@@ -599,3 +599,24 @@ func TestReportsTakeTurns(t *testing.T) {
 	_, err = r.each(t.Context(), []*lead.Cell{cell, other}, ask)
 	require.ErrorContains(t, err, "it goes", "of the database from which the service begins")
 }
+
+// Of an app or a site to which nobody has come there is nothing to tell, and that is no fault.
+func TestReportsOfWhatNobodyHasVisited(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for range 2 { // without any site, and beside one that is visited
+		for ask, told := range map[string]string{
+			"numbers": `"uniques":0,"new_visitors":0,"pv":0`, "events": `"events":[]`, "tags": `"tags":[`, "chart?from=today&to=today": `"chart":[`,
+			"goals?site=new.example&goal=event:signup": "nobody ever did", "funnel?site=new.example&step=page:/": `"visitors":0`,
+			"one-page?site=new.example": `"visits":0`, "events?site=new.example": `"events":[]`, "goals?site=new.example": `"goals":[]`,
+			"events?site=new.example&where=source:google": "where: nothing was counted for new.example yet",
+		} {
+			if a := e.get("/api/apps/demo/" + ask); strings.Contains(ask, "site=") || e.One(t, `SELECT count(*) FROM footfall.pages`) == 0 {
+				assert.Contains(t, a.body, told, ask)
+				assert.Equal(t, strings.HasPrefix(told, `"`), a.status == http.StatusOK, ask)
+			}
+		}
+		assert.Zero(t, e.One(t, `SELECT count(*) FROM report.visitors_where('demo', 'new.example', 20190629, 20190629, '{}')`))
+		e.brings(1, "http://hhui.top/home", "")
+	}
+}

@@ -297,7 +297,8 @@ COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'The rows 
 -- tags) is each of them on each of their days, v (ip, pv, fresh) each of them once, a (visitors) how many
 -- they are, and p (page_id, day_id, ip, previous_day) their rows of all pages and events on these days.
 -- Who neither needs tags nor has a condition of them is told of all days whose rows are there. The site
--- '' is all sites of the app as one.
+-- '' is all sites of the app as one. Of a site where nothing was counted yet there is nobody, and nothing
+-- to ask for by conditions.
 --
 -- Where it is not known of all with what they came, f fails for who needs rows, and is empty for whoever
 -- else: g.unknown is the last such day. Where rows are gone, gone is the last day of that, and query is
@@ -336,8 +337,8 @@ BEGIN
     INTO of_app, filters, sites
     FROM apps AS a
     WHERE a.name = filter_query.app;
-    IF coalesce(cardinality(sites), 0) = 0 THEN
-        PERFORM filter_fault('app %s has no site %s: filters are of the visitors of a site', app, site);
+    IF of_app IS NULL OR sites = '{}' AND conditions <> '{}' THEN
+        PERFORM filter_fault('nothing was counted for %s yet', coalesce(nullif(site, ''), app));
     ELSIF cardinality(sites) > 1000 THEN
         PERFORM filter_fault('app %s has more than 1,000 sites: ask for one of them', app);
     ELSIF cardinality(sites) = 1 THEN

@@ -138,6 +138,10 @@ BEGIN
     END IF;
     f := filter_query(app, site, from_day, to_day, conditions, true,
                       EXISTS (SELECT FROM unnest(steps) AS s (step) WHERE split_part(ltrim(s.step, '!'), ':', 1) NOT IN ('page', 'event', 'new', 'returning')));
+    IF f.sites = '{}' THEN
+        RETURN QUERY SELECT s.place::integer, s.step, 0::bigint, 0::bigint FROM unnest(steps) WITH ORDINALITY AS s (step, place);
+        RETURN;
+    END IF;
     FOR i IN 1..cardinality(steps) LOOP
         c := filter_condition(f.of_app, app, site, steps[i]);
         IF c.pages IS NOT NULL THEN

@@ -9,7 +9,9 @@ AS $$
 DECLARE
     f record := filter_query(app, site, from_day, to_day, conditions, true);
 BEGIN
-    IF f.site_id IS NULL THEN
+    IF f.sites = '{}' THEN
+        RETURN;
+    ELSIF f.site_id IS NULL THEN
         PERFORM filter_fault('ranks are of one site: name it');
     END IF;
     RETURN QUERY SELECT * FROM filter_rows(f.query || format(
