@@ -212,15 +212,18 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
 	}
-	stub, err := q.MoveStub(ctx, m.Name)
-	if err != nil {
-		return err
-	}
 	parts, err := from.TakeoutParts(ctx, row.ID)
 	l := loading{q: q}
 	for i := 0; i < len(parts) && err == nil; i++ {
 		err = l.across(ctx, from.Tx(), parts[i])
 	}
+	if err != nil {
+		return err
+	}
+	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as AppLoad does
+		return err
+	}
+	stub, err := q.MoveStub(ctx, m.Name)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -446,6 +447,42 @@ func TestLoadedAsAPageWasDeleted(t *testing.T) {
 	require.Equal(t, []string{"a.example 1 1 3\n", "a.example/(deleted) 1 1 2\n", "a.example/c 1 1 1\n"}, to.Table(t, `
 		SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id
 		WHERE p.app_id = (SELECT id FROM apps WHERE name = 'demo') ORDER BY p.uri COLLATE "C"`))
+	to.verified(t)
+}
+
+// A day that is closed while an app comes has sketches of that app, too. What waits for it waits in the order of
+// locks, and keeps nobody from changing another app.
+func TestComesAsADayIsClosed(t *testing.T) {
+	t.Parallel()
+	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
+	text := from.exported(t, true)
+	_, err := to.DB.MakeDays(t.Context(), 20260630, 20260701, 20260702, 20260703) // so that nothing but the end has to wait
+	require.NoError(t, err)
+	to.Exec(t, `SELECT close_day(day) FROM unnest(ARRAY[20260629, 20260630, 20260701]) AS day`) // as it is where the app is
+	var led atomic.Int64
+	for _, come := range []struct {
+		name string
+		day  int
+		as   func() error
+	}{
+		{"loaded", 20260702, func() error { return to.loads(text, "loaded") }},
+		{"demo", 20260703, func() error { return moves(context.Background(), from, to, "there", "", &led) }},
+	} {
+		closing, err := to.Tables().Begin(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = closing.Rollback(context.Background()) })
+		_, err = closing.Exec(t.Context(), `SELECT close_day($1)`, come.day)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- come.as() }()
+		to.waiters(t, 1)
+		to.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
+		require.NoError(t, closing.Commit(t.Context()))
+		require.NoError(t, <-done)
+		require.Equal(t, to.One(t, `SELECT count(DISTINCT page_id) FROM visits JOIN pages ON id = page_id JOIN apps a ON a.id = app_id
+			WHERE a.name = $1 AND day_id = $2`, come.name, come.day), to.One(t, `SELECT count(*) FROM sketches JOIN pages ON id = page_id
+			JOIN apps a ON a.id = app_id WHERE a.name = $1 AND day_id = $2`, come.name, come.day), come.name)
+	}
 	to.verified(t)
 }
 

@@ -251,6 +251,9 @@ BEGIN
     FROM loaded_people AS l
     ORDER BY l.visitor;
 
+    -- Whoever closes a day has done so, or waits, and finds these visits. In its turn before the epoch of
+    -- apps, as for all who erase.
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
                       bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles)
     OVERRIDING SYSTEM VALUE
