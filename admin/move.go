@@ -1,11 +1,9 @@
 package admin
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"footfall/counter/app"
@@ -21,18 +19,34 @@ type Moving struct {
 	At         func(step string)               // nil, or called before each step
 }
 
-// privately are the tables with what an export leaves out for people, in the order in which they refer
-// to each other.
-var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
-	"log_lines"}
-
 func onItsWay(row *db.App) error {
 	return visit.Errorf(visit.Unavailable, "app", "app %s is on its way to the cell %s: if nobody is moving it just now, type "+
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
+// overtaken is why a command goes no further: another one moves the app at the same time, and is ahead.
+func (m *Moving) overtaken() error {
+	return visit.Errorf(visit.Unavailable, "app", "another command moves app %s just now: wait until that has ended, and type this one again",
+		m.Name)
+}
+
+// lock keeps others from changing the app where it comes from, if it is there still. begun: and is on its way.
+func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
+	now, err := q.AppLock(ctx, m.Name)
+	switch {
+	case err != nil:
+		return noRow(err, m.overtaken())
+	case now.MovingTo != nil && *now.MovingTo != m.Cell:
+		return onItsWay(&now)
+	case now.ID != row.ID || now.Cell != nil || begun && now.MovingTo == nil:
+		return m.overtaken()
+	}
+	return nil
+}
+
 // MoveApp moves an app. Visits wait in its inbox meanwhile, and are counted where it has gone. Each step
 // is there as a whole or not at all, and after each one it can be called again, which goes on from there.
+// Of two that move one app at a time, one fails at the latest where it would do a step that the other has done.
 // What fails before the app is there leaves it where it is.
 func (m *Moving) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.move(ctx))
@@ -58,7 +72,10 @@ func (m *Moving) move(ctx context.Context) error {
 		}
 		m.at("leave")
 		err = m.From.inTx(ctx, func(q queries) error { // nothing comes to its inbox any more
-			return errors.Join(q.InboxHold(ctx), q.MoveLeave(ctx, row.ID), q.note(ctx, m.Name, "app", "", "moved to the cell "+m.Cell))
+			if err := errors.Join(q.InboxHold(ctx), m.lock(ctx, q, row, true)); err != nil {
+				return err
+			}
+			return errors.Join(q.MoveLeave(ctx, row.ID), q.note(ctx, m.Name, "app", "", "moved to the cell "+m.Cell))
 		})
 		if err != nil {
 			return err
@@ -71,12 +88,8 @@ func (m *Moving) move(ctx context.Context) error {
 	if err := m.From.db.WaitForInstances(ctx, instancesWithin); err != nil && !IsBehind(err) {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		do   func(context.Context, *db.App) error
-	}{{"carry", m.carryWaiting}, {"clear", m.clear}, {"forget", m.forget}} {
-		m.at(step.name)
-		if err := step.do(ctx, row); err != nil {
+	for _, step := range []func(context.Context, *db.App) error{m.carryWaiting, m.clear, m.forget} {
+		if err := step(ctx, row); err != nil {
 			return err
 		}
 	}
@@ -129,7 +142,10 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	m.at("hold")
 	err := m.From.changed(ctx, "hold", m.From.inTx(ctx, func(q queries) error {
 		// No batch commits that was made before, and none is made of its pages any more (AppCountsBy).
-		return errors.Join(q.BasisRaise(ctx), q.MoveBegin(ctx, &m.Cell, row.ID))
+		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
+			return err
+		}
+		return q.MoveBegin(ctx, &m.Cell, row.ID)
 	}))
 	if err == nil {
 		m.at("copy")
@@ -139,13 +155,24 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	if _, unknown := m.here(ctx, row); !errors.Is(unknown, db.ErrNoRows) { // it has come, or nobody can tell
-		if unknown == nil {
-			return nil
+	come := false
+	failed := m.From.inTx(ctx, func(q queries) error {
+		if _, err := q.AppLock(ctx, m.Name); err != nil { // another command may be copying it
+			return noRow(err, nil)
 		}
-		return errors.Join(err, fmt.Errorf("whether it has come there cannot be told now, type the same command again: %w", unknown))
+		_, unknown := m.here(ctx, row)
+		switch come = unknown == nil; {
+		case come:
+			return nil
+		case !errors.Is(unknown, db.ErrNoRows):
+			return fmt.Errorf("whether it has come there cannot be told now, type the same command again: %w", unknown)
+		}
+		return q.MoveTakeBack(ctx, row.ID, &m.Cell)
+	})
+	if come {
+		return nil
 	}
-	return errors.Join(err, m.From.changed(ctx, "take back", m.From.inTx(ctx, func(q queries) error { return q.MoveTakeBack(ctx, row.ID) })))
+	return errors.Join(err, m.From.changed(ctx, "take back", failed))
 }
 
 // check refuses what cannot go along.
@@ -184,7 +211,10 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if _, err := locked.PagesTallyLock(ctx, row.ID, 0); err != nil {
 			return err
 		}
-		if _, err := locked.AppLock(ctx, m.Name); err != nil {
+		if err := m.lock(ctx, locked, row, true); err != nil {
+			return err
+		}
+		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // another command has copied it meanwhile
 			return err
 		}
 		if err := inTurn(ctx, row.ID, locked.QueuesHold, locked.AppCountersTake); err != nil {
@@ -207,128 +237,14 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 	})
 }
 
-// put copies what a transaction reads to what another one writes.
-func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
-	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
-		return err
-	}
-	parts, err := from.TakeoutParts(ctx, row.ID)
-	l := loading{q: q}
-	for i := 0; i < len(parts) && err == nil; i++ {
-		err = l.across(ctx, from.Tx(), parts[i])
-	}
-	if err != nil {
-		return err
-	}
-	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as AppLoad does
-		return err
-	}
-	stub, err := q.MoveStub(ctx, m.Name)
-	if err != nil {
-		return err
-	}
-	if err := q.AppLoad(ctx, m.Name); err != nil {
-		return err
-	}
-	come, err := q.AppLock(ctx, m.Name)
-	if err != nil {
-		return err
-	}
-	l.app = come.ID
-	if err := l.private(ctx, from, row.ID); err != nil {
-		return err
-	}
-	if row.Visitor == app.ByDay {
-		keys, err := from.DayKeysList(ctx)
-		for i := 0; i < len(keys) && err == nil; i++ {
-			err = q.DayKeyPut(ctx, keys[i].DayID, keys[i].Key)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for _, step := range []func() error{
-		func() error {
-			return q.MoveNoted(ctx, MoveNotedParams{ID: come.ID, Part: mark(row), LogKey: row.LogKey})
-		},
-		func() error { return q.MoveStubRights(ctx, come.ID, stub) },
-		func() error { return q.MoveStubDelete(ctx, stub) },
-		func() error { return q.note(ctx, m.Name, "app", "", "moved here") },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	m.at("commit")
-	return nil
-}
-
-// private copies what an export leaves out.
-func (l *loading) private(ctx context.Context, from queries, id int32) error {
-	had, err := from.MoveNumbers(ctx, id)
-	if err != nil {
-		return err
-	}
-	l.logs.old = had.Logs
-	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // of files
-		return err
-	}
-	tables, err := from.MoveTables(ctx, id, privately)
-	for i := 0; i < len(tables) && err == nil; i++ {
-		err = l.carry(ctx, from.Tx(), tables[i])
-	}
-	if err == nil {
-		err = l.q.MoveCalls(ctx, l.app)
-	}
-	if err == nil && len(had.Webhooks) > 0 {
-		err = l.q.WebhooksGoOn(ctx)
-	}
-	return err
-}
-
-// carry copies what a table has of the app.
-func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
-	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
-	if !t.Numbered {
-		return l.across(ctx, from, part)
-	}
-	if err := l.q.CarryBegin(ctx, t.Name, t.Columns); err != nil {
-		return err
-	}
-	if err := l.across(ctx, from, part); err != nil {
-		return err
-	}
-	return l.q.CarryEnd(ctx, t.Name, t.Columns)
-}
-
-// across copies from one database to the other.
-func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
-	r, w := io.Pipe()
-	read := make(chan error, 1)
-	go func() {
-		buffered := bufio.NewWriterSize(w, 1<<16)
-		_, err := db.CopyOut(ctx, from, part.Reading, buffered)
-		if err == nil {
-			err = buffered.Flush()
-		}
-		_ = w.CloseWithError(err)
-		read <- err
-	}()
-	_, err := l.part(ctx, part, r)
-	_ = r.CloseWithError(io.ErrClosedPipe)
-	if err := errors.Join(err, <-read); err != nil {
-		return fmt.Errorf("copy %s: %w", part.Name, err)
-	}
-	return nil
-}
-
 // carryWaiting takes the visits along that wait in the inbox, to which no more come. Each row goes once:
-// the number of the last one is kept beside them.
+// the number of the last one is kept beside them, and is still what it was when they are written.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.here(ctx, row)
 	if err != nil {
-		return err
+		return noRow(err, m.overtaken())
 	}
+	m.at("carry")
 	err = m.From.inTx(ctx, func(from queries) error {
 		if err := errors.Join(from.EraseBegin(ctx), from.MoveWaits(ctx)); err != nil {
 			return err
@@ -349,7 +265,11 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 			if err := l.carry(ctx, from.Tx(), waiting[0]); err != nil {
 				return err
 			}
-			return q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: mark(row), Next: last})
+			carried, err := q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: mark(row), Was: come.Next, Next: last})
+			if err == nil && carried == 0 {
+				err = m.overtaken()
+			}
+			return err
 		})
 	})
 	if err != nil {
@@ -361,6 +281,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 
 // clear deletes what is left of the app in its old place, but its name.
 func (m *Moving) clear(ctx context.Context, row *db.App) error {
+	m.at("clear")
 	ofApp := func(f func(q queries) error) error {
 		return m.From.inTx(ctx, func(q queries) error {
 			if err := errors.Join(q.EraseBegin(ctx), q.EraseTurn(ctx)); err != nil {
@@ -381,9 +302,10 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 
 // forget lets go of what was noted of the move.
 func (m *Moving) forget(ctx context.Context, row *db.App) error {
+	m.at("forget")
 	come, err := m.here(ctx, row)
 	if err != nil {
-		return err
+		return noRow(err, nil)
 	}
 	return m.To.changed(ctx, "move", m.To.inTx(ctx, func(q queries) error {
 		return q.MovedForget(ctx, come.ID, mark(row))

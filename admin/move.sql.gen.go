@@ -311,11 +311,12 @@ UPDATE apps
 SET moving_to = NULL
 WHERE id = $1
   AND cell IS NULL
+  AND moving_to = $2
 `
 
-// Lets it stay.
-func (q *Queries) MoveTakeBack(ctx context.Context, id int32) error {
-	_, err := q.db.Exec(ctx, MoveTakeBack, id)
+// Lets it stay, unless it has left, or is on its way to another cell.
+func (q *Queries) MoveTakeBack(ctx context.Context, iD int32, cell *string) error {
+	_, err := q.db.Exec(ctx, MoveTakeBack, iD, cell)
 	return err
 }
 
@@ -365,23 +366,34 @@ func (q *Queries) MovedHere(ctx context.Context, name string, part string) (Move
 	return i, err
 }
 
-const MovedUpTo = `-- name: MovedUpTo :exec
+const MovedUpTo = `-- name: MovedUpTo :execrows
 UPDATE positions
 SET next = $1
 WHERE app_id = $2
   AND source = 'moved'
   AND part = $3::text
+  AND next = $4
 `
 
 type MovedUpToParams struct {
 	Next  int64
 	AppID int32
 	Part  string
+	Was   int64
 }
 
-func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) error {
-	_, err := q.db.Exec(ctx, MovedUpTo, arg.Next, arg.AppID, arg.Part)
-	return err
+// Notes up to which of the rows that waited there they are here; no row if another command has done so since.
+func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) (int64, error) {
+	result, err := q.db.Exec(ctx, MovedUpTo,
+		arg.Next,
+		arg.AppID,
+		arg.Part,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const WaitingDelete = `-- name: WaitingDelete :exec

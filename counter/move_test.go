@@ -1,6 +1,7 @@
 package counter_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -86,7 +87,8 @@ func TestAppMoves(t *testing.T) {
 			private := []string{`SELECT name, hash, scopes FROM keys WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`,
 				`SELECT id, url, salt FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
 				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
-				`SELECT source, part, next FROM positions WHERE content IS NULL`, `SELECT reason, beginning FROM refused`, `SELECT log_key FROM apps WHERE name = 'demo'`,
+				`SELECT source, part, next FROM positions WHERE content IS NULL`, `SELECT reason, beginning FROM refused`,
+				`SELECT log_key FROM apps WHERE name = 'demo'`,
 				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}
 			want := from.rows(t, "demo")
 			for _, sql := range private {
@@ -198,6 +200,77 @@ func TestMovesThatAreKilled(t *testing.T) {
 	require.Zero(t, to.One(t, `SELECT count(*) FROM counters`))
 	one.verified(t)
 	other.verified(t)
+}
+
+// stopsAt begins to move the app, and stops at a step, if it comes there, until it is to go on.
+func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
+	reached, on, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	m := &admin.Moving{Name: "demo", Cell: cell, From: from.Admin, To: to.Admin, Lead: func(context.Context) error { return nil },
+		At: func(at string) {
+			if at == step {
+				close(reached)
+				<-on
+			}
+		}}
+	go func() { done <- m.MoveApp(context.Background()) }()
+	select {
+	case <-reached:
+	case err := <-done: // without that step
+		done <- err
+	}
+	return func() error { close(on); return <-done }
+}
+
+// Of two commands that move the app at once one goes no further than the other has gone: what waits is carried once,
+// and what the app has stays where the other one has put it, also where they do not move it to the same cell.
+func TestMovesAtOnce(t *testing.T) {
+	t.Parallel()
+	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
+	from, to := plain.newInstance(t, counter.Options{}), plain.startOn(t, desk.Database(t, others), counter.Options{})
+	third := plain.startOn(t, desk.Database(t, others), counter.Options{})
+	const another, onItsWay = "another command moves app demo just now", "app demo is on its way to the cell there"
+	var visits int64
+	for _, c := range []struct {
+		third             bool   // the first one moves it to that
+		first, then, says string // the steps at which the first one stops, and the second; "": that moves it meanwhile
+	}{
+		{false, "hold", "", another}, {false, "copy", "", another}, {false, "leave", "", another}, {false, "carry", "carried", another},
+		{false, "clear", "", ""}, {true, "hold", "", another}, {true, "hold", "copy", onItsWay},
+	} {
+		require.NoError(t, from.DB.WaitForInstances(t.Context(), dbtest.Patience))
+		for _, later := range []bool{false, true} {
+			if later && !c.third { // typed before, so that it waits
+				from.Exec(t, `UPDATE apps SET moving_to = 'there' WHERE name = 'demo'`)
+			}
+			_, err := from.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: later})
+			require.NoError(t, err)
+			visits++
+		}
+		place, cell := to, "there"
+		if c.third {
+			place, cell = third, "third"
+		}
+		first := stopsAt(from, place, cell, c.first)
+		then := stopsAt(from, to, "there", cmp.Or(c.then, "hold"))
+		if c.then == "" {
+			require.NoError(t, then(), c)
+		}
+		if err := first(); c.says == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.says, c)
+		}
+		if c.then != "" {
+			require.NoError(t, then(), c)
+		}
+		require.Zero(t, from.One(t, `SELECT (SELECT count(*) FROM inbox) + (SELECT count(*) FROM pages) + (SELECT count(moving_to) FROM apps)
+			+ (SELECT count(*) FROM apps WHERE name = 'demo' AND cell IS NULL)`), c)
+		to.Drained(t)
+		require.Equal(t, visits, to.One(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL`), c)
+		require.Zero(t, third.One(t, `SELECT count(*) FROM apps WHERE name = 'demo'`))
+		from, to = to, from
+	}
+	from.verified(t)
 }
 
 // What cannot go along is refused before anything moves.

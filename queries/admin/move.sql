@@ -7,11 +7,12 @@ SET moving_to = @cell
 WHERE id = @id;
 
 -- name: MoveTakeBack :exec
--- Lets it stay.
+-- Lets it stay, unless it has left, or is on its way to another cell.
 UPDATE apps
 SET moving_to = NULL
 WHERE id = @id
-  AND cell IS NULL;
+  AND cell IS NULL
+  AND moving_to = @cell;
 
 -- name: MoveBlocked :one
 -- What keeps an app from coming here; '': nothing.
@@ -131,12 +132,14 @@ WHERE a.name = @name
   AND p.source = 'moved'
   AND p.part = @part::text;
 
--- name: MovedUpTo :exec
+-- name: MovedUpTo :execrows
+-- Notes up to which of the rows that waited there they are here; no row if another command has done so since.
 UPDATE positions
 SET next = @next
 WHERE app_id = @app_id
   AND source = 'moved'
-  AND part = @part::text;
+  AND part = @part::text
+  AND next = @was;
 
 -- name: MovedForget :exec
 DELETE FROM positions

@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"footfall/counter/app"
+	"footfall/db"
+)
+
+// privately are the tables with what an export leaves out for people, in the order in which they refer
+// to each other.
+var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
+	"log_lines"}
+
+// put copies what a transaction reads to what another one writes.
+func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
+	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
+		return err
+	}
+	parts, err := from.TakeoutParts(ctx, row.ID)
+	l := loading{q: q}
+	for i := 0; i < len(parts) && err == nil; i++ {
+		err = l.across(ctx, from.Tx(), parts[i])
+	}
+	if err != nil {
+		return err
+	}
+	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as AppLoad does
+		return err
+	}
+	stub, err := q.MoveStub(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	if err := q.AppLoad(ctx, m.Name); err != nil {
+		return err
+	}
+	come, err := q.AppLock(ctx, m.Name)
+	if err != nil {
+		return err
+	}
+	l.app = come.ID
+	if err := l.private(ctx, from, row.ID); err != nil {
+		return err
+	}
+	if row.Visitor == app.ByDay {
+		keys, err := from.DayKeysList(ctx)
+		for i := 0; i < len(keys) && err == nil; i++ {
+			err = q.DayKeyPut(ctx, keys[i].DayID, keys[i].Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, step := range []func() error{
+		func() error {
+			return q.MoveNoted(ctx, MoveNotedParams{ID: come.ID, Part: mark(row), LogKey: row.LogKey})
+		},
+		func() error { return q.MoveStubRights(ctx, come.ID, stub) },
+		func() error { return q.MoveStubDelete(ctx, stub) },
+		func() error { return q.note(ctx, m.Name, "app", "", "moved here") },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	m.at("commit")
+	return nil
+}
+
+// private copies what an export leaves out.
+func (l *loading) private(ctx context.Context, from queries, id int32) error {
+	had, err := from.MoveNumbers(ctx, id)
+	if err != nil {
+		return err
+	}
+	l.logs.old = had.Logs
+	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // of files
+		return err
+	}
+	tables, err := from.MoveTables(ctx, id, privately)
+	for i := 0; i < len(tables) && err == nil; i++ {
+		err = l.carry(ctx, from.Tx(), tables[i])
+	}
+	if err == nil {
+		err = l.q.MoveCalls(ctx, l.app)
+	}
+	if err == nil && len(had.Webhooks) > 0 {
+		err = l.q.WebhooksGoOn(ctx)
+	}
+	return err
+}
+
+// carry copies what a table has of the app.
+func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
+	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
+	if !t.Numbered {
+		return l.across(ctx, from, part)
+	}
+	if err := l.q.CarryBegin(ctx, t.Name, t.Columns); err != nil {
+		return err
+	}
+	if err := l.across(ctx, from, part); err != nil {
+		return err
+	}
+	return l.q.CarryEnd(ctx, t.Name, t.Columns)
+}
+
+// across copies from one database to the other.
+func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
+	r, w := io.Pipe()
+	read := make(chan error, 1)
+	go func() {
+		buffered := bufio.NewWriterSize(w, 1<<16)
+		_, err := db.CopyOut(ctx, from, part.Reading, buffered)
+		if err == nil {
+			err = buffered.Flush()
+		}
+		_ = w.CloseWithError(err)
+		read <- err
+	}()
+	_, err := l.part(ctx, part, r)
+	_ = r.CloseWithError(io.ErrClosedPipe)
+	if err := errors.Join(err, <-read); err != nil {
+		return fmt.Errorf("copy %s: %w", part.Name, err)
+	}
+	return nil
+}
