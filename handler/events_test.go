@@ -148,6 +148,23 @@ func TestGoalsAreWrittenAsPeopleReadThem(t *testing.T) {
 	assert.Contains(t, e.shown(site+url.Values{"goal": {"event:download/A b.pdf"}}.Encode()), `<td class="n">1</td>`)
 }
 
+// Of no goal days are missing, unless somebody asks for fewer rows.
+func TestGoalsByDayAreWhole(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "demo", app.Settings{Goals: []string{"page:/a", "page:/b", "page:/c"}})
+	})
+	for day := range 35 {
+		e.Clock.Set(noon.AddDate(0, 0, day))
+		e.brings(1, "http://hhui.top/c", "")
+	}
+	read := e.get("/api/apps/demo/goals?site=hhui.top&by=day&format=csv").body
+	assert.Equal(t, 1+3*35, strings.Count(read, "\r\n"))
+	assert.Contains(t, read, "page:/c,20190802,1,1\r\n")
+	assert.Equal(t, 1+2, strings.Count(e.get("/api/apps/demo/goals?site=hhui.top&by=day&format=csv&limit=2").body, "\r\n"))
+}
+
 // On a site's page stands what its visitors did; behind a link to one site nothing of that, since it is
 // the app's, and of days whose rows are gone, why it is not known.
 func TestEventsOfASite(t *testing.T) {

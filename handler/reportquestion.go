@@ -172,7 +172,7 @@ func (q *question) look(k report.Report) report.Look {
 	if l.Before > 0 {
 		l.Compared = visit.Range{From: cmp.Or(l.Compared.From, l.In.From), To: cmp.Or(l.Compared.To, min(l.In.To, l.Today))}
 	}
-	if !takes("limit") {
+	if !takes("limit") || k.Name == "goals" && q.value("limit") == "" {
 		l.N = 0
 	}
 	if q.err == nil {

@@ -106,7 +106,7 @@ var Reports = []Report{
 	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
 	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
 	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfApp: true, Read: panel("events", (*Reader).Events)},
-	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: panel("goals", (*Reader).Goals)},
+	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
 	{Name: "funnel", Takes: words("site from to step where"), Repeats: words("step where"), OfSite: true,
 		Read: panel("funnel", (*Reader).Funnel)},
 	{Name: "one-page", Takes: words("site from to where"), Repeats: words("where"), OfSite: true,
@@ -392,6 +392,20 @@ func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		l.In.To = l.Today
 	}
 	return panel("chart", (*Reader).Chart)(ctx, from, l)
+}
+
+// readGoals reads all that is told of goals, or as many rows as are asked for: of more nobody would know that
+// the last goals are missing.
+func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	asked := l
+	if l.N == 0 {
+		asked.N = DeepestTop + 1
+	}
+	read, err := from.Goals(ctx, asked)
+	if len(read.Rows) > DeepestTop {
+		return nil, visit.Errorf(visit.Invalid, "by", "these are more than 10,000 rows: ask for fewer days, or for one goal")
+	}
+	return &Rows{Look: l, Name: "goals", List: read.Rows}, err
 }
 
 func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
