@@ -38,28 +38,40 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptied empties what an app keeps no longer by settings that have been made.
+// emptied empties what an app keeps no longer by settings that have been made. Of one that is about to
+// leave what is left would go along: it fails, and the settings are to be made again where the app has gone.
 func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
-		err = wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, set.ID))
+		err = wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, name))
 	}
 	if s.Titles != nil && !set.Titles {
-		gone := a.inTx(ctx, func(q queries) error { return q.TitlesDelete(ctx, set.ID) })
+		gone := a.whileHere(ctx, name, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })
 		err = cmp.Or(err, wrap("delete the titles of pages of app "+name, gone))
 	}
 	return err
+}
+
+// whileHere runs f in a transaction that keeps an app from leaving.
+func (a *Admin) whileHere(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
+	return a.inTx(ctx, func(q queries) error {
+		row, err := q.held(ctx, name, queries.AppShare)
+		if err != nil {
+			return err
+		}
+		return f(q, row)
+	})
 }
 
 // emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
 const emptiedAtOnce = 5000
 
 // emptyTags takes the tags out of all rows of an app's visits.
-func (a *Admin) emptyTags(ctx context.Context, app int32) error {
+func (a *Admin) emptyTags(ctx context.Context, name string) error {
 	var days []SiteDaysRow
-	err := a.inTx(ctx, func(q queries) (err error) { days, err = q.SiteDays(ctx, app); return err })
+	err := a.whileHere(ctx, name, func(q queries, row *db.App) (err error) { days, err = q.SiteDays(ctx, row.ID); return err })
 	for i := 0; i < len(days) && err == nil; {
 		var emptied int64
-		err = a.inTx(ctx, func(q queries) (err error) {
+		err = a.whileHere(ctx, name, func(q queries, _ *db.App) (err error) {
 			emptied, err = q.VisitTagsEmpty(ctx, VisitTagsEmptyParams{Site: days[i].Site, Day: days[i].Day, Most: emptiedAtOnce})
 			return err
 		})

@@ -305,3 +305,28 @@ func TestMovesThatAreRefused(t *testing.T) {
 	}(), "there is no app \"none\"")
 	require.Zero(t, led.Load())
 }
+
+// What an app keeps no longer is emptied here alone: as it leaves, its settings are to be made again where it has gone.
+func TestSettingsAsAnAppLeaves(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.Count(t, "192.0.2.1", "http://a.example/")
+	in.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'A', now() FROM pages WHERE uri = 'a.example/'`)
+	behind, err := in.Tables().Begin(t.Context()) // an instance that has not read the apps anew
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = behind.Rollback(context.Background()) })
+	_, err = behind.Exec(t.Context(), `
+		SELECT pg_advisory_xact_lock_shared(hashtext('footfall.apps'), value::integer) FROM epochs WHERE name = 'apps'`)
+	require.NoError(t, err)
+	off, done := app.Settings{Filters: ptr("off"), Titles: ptr("off")}, make(chan error, 1)
+	go func() { done <- in.Admin.SetApp(context.Background(), "demo", off) }()
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM apps WHERE NOT filters`) == 1 }, dbtest.Patience, dbtest.Tick)
+	in.Exec(t, `UPDATE apps SET moving_to = 'there'`)
+	require.NoError(t, behind.Rollback(t.Context()))
+	require.ErrorContains(t, <-done, "app demo is on its way to the cell there")
+	const left = `SELECT (SELECT count(*) FROM visits WHERE tags IS NOT NULL) + (SELECT count(*) FROM titles)`
+	require.EqualValues(t, 2, in.One(t, left), "which may be copied just now")
+	in.Exec(t, `UPDATE apps SET moving_to = NULL`)
+	require.NoError(t, in.Admin.SetApp(t.Context(), "demo", off))
+	require.Zero(t, in.One(t, left))
+}
