@@ -35,7 +35,9 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
 	case err != nil:
-		return noRow(err, m.overtaken())
+		return noRow(err, app.NoApp(m.Name))
+	case now.DeletedAt != nil:
+		return errBeingDeleted
 	case now.MovingTo != nil && *now.MovingTo != m.Cell:
 		return onItsWay(&now)
 	case now.ID != row.ID || now.Cell != nil || begun && now.MovingTo == nil:

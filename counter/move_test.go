@@ -299,6 +299,11 @@ func TestMovesThatAreRefused(t *testing.T) {
 	to.Exec(t, `DELETE FROM webhooks`)
 	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
 	refused("an import of logs counts for app demo")
+	from.Exec(t, `DELETE FROM retention_pauses`)
+	goOn := stopsAt(from, to, "there", "hold")
+	from.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'`)
+	require.ErrorContains(t, goOn(), "this app is being deleted")
+	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))
 	require.ErrorContains(t, func() error {
 		m := &admin.Moving{Name: "none", Cell: "there", From: from.Admin, To: to.Admin}
 		return m.MoveApp(t.Context())
