@@ -93,15 +93,18 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		return false, err
 	}
 	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
-		if err := q.PeopleLock(ctx, row.ID); err != nil {
-			return err
-		}
 		now, err := q.PersonIDs(ctx, row.ID, of.StoredAs)
 		if linked = of.lacks(now); linked || err != nil {
 			return err
 		}
 		erased.IDs = len(now)
 		return erasePeople(ctx, q, PeopleEraseParams{AppID: row.ID, Ids: of.StoredAs})
+	}, func(q queries, ctx context.Context) error { // before it looks whether the app moves, which waits for this once
+		row, err := appOf(ctx, q, app)
+		if err != nil {
+			return err
+		}
+		return q.PeopleLock(ctx, row.ID)
 	})
 	return linked, err
 }

@@ -201,6 +201,11 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 
 // copy copies all that the app has in one transaction, while nobody may count for it.
 func (m *Moving) copy(ctx context.Context, row *db.App) error {
+	// Who writes its people, or erases some, ends before that; whoever comes later knows that it moves.
+	err := m.From.inTx(ctx, func(q queries) error { return errors.Join(q.EraseBegin(ctx), q.PeopleLock(ctx, row.ID)) })
+	if err != nil {
+		return err
+	}
 	snapshots, err := m.From.db.OpenSnapshots(ctx, exportMemory)
 	if err != nil {
 		return err

@@ -273,6 +273,32 @@ func TestMovesAtOnce(t *testing.T) {
 	from.verified(t)
 }
 
+// People go along whose link is written as the move begins, and those of whom an erasure has not erased the ids by
+// then: it is to be typed again.
+func TestPeopleMove(t *testing.T) {
+	t.Parallel()
+	from, _ := plain.newPeople(t, counter.Options{})
+	to := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}), counter.Options{})
+	from.link(t, "cookie:1", "user:1")
+	from.link(t, "cookie:2", "user:2")
+	writing, err := from.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = writing.Exec(t.Context(), `WITH locked AS MATERIALIZED (SELECT lock_people(id) FROM apps)
+		INSERT INTO people (app_id, period, height, id, person) SELECT app_id, period, height, 'fd00::77', person FROM people, locked WHERE id = $1`,
+		from.stored(t, "cookie:2"))
+	require.NoError(t, err)
+	erased := from.erases("user:1")
+	from.waiters(t, 1)
+	moved := begin(func() error { return moves(context.Background(), from, to, "there", "", new(atomic.Int64)) })
+	from.waiters(t, 2)
+	require.NoError(t, writing.Commit(t.Context()))
+	require.ErrorContains(t, <-erased, "app demo is on its way to the cell there")
+	require.NoError(t, <-moved)
+	require.EqualValues(t, 5, to.One(t, `SELECT count(*) FROM people`))
+	require.NoError(t, <-to.erases("user:1"))
+	require.EqualValues(t, 3, to.One(t, `SELECT count(*) FROM people`))
+}
+
 // What cannot go along is refused before anything moves.
 func TestMovesThatAreRefused(t *testing.T) {
 	t.Parallel()
