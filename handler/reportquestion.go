@@ -126,7 +126,6 @@ func (q *question) look(k report.Report) report.Look {
 		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
 		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
-		Compared: visit.Range{From: q.day("compared_from"), To: q.day("compared_to")},
 	}
 	switch l.History = q.value("history") == "yes"; {
 	case q.value("history") != "" && !l.History:
@@ -165,13 +164,8 @@ func (q *question) look(k report.Report) report.Look {
 			q.wrong("after", "it is given together with limit=all: leave one of them out")
 		}
 	}
-	if l.Before > 0 && l.In.From == visit.AllDays.From {
-		q.wrong("from", "it is missing: days that are compared with others begin with one")
-	}
+	l.Compared = q.compared(l)
 	l.Day = cmp.Or(l.Day, l.Today)
-	if l.Before > 0 {
-		l.Compared = visit.Range{From: cmp.Or(l.Compared.From, l.In.From), To: cmp.Or(l.Compared.To, min(l.In.To, l.Today))}
-	}
 	if !takes("limit") || k.Name == "goals" && q.value("limit") == "" {
 		l.N = 0
 	}
@@ -179,6 +173,26 @@ func (q *question) look(k report.Report) report.Look {
 		q.fail(l.CheckWhere())
 	}
 	return l
+}
+
+// compared are the days of a look that are compared with those before; none are where Before is 0.
+func (q *question) compared(l report.Look) visit.Range {
+	for _, name := range []string{"compared_from", "compared_to"} {
+		if l.Before == 0 && q.value(name) != "" {
+			q.wrong(name, "it is given without days_before: give that, too, or leave it out")
+		}
+	}
+	switch {
+	case l.Before == 0:
+		return visit.Range{}
+	case l.In.From == visit.AllDays.From:
+		q.wrong("from", "it is missing: days that are compared with others begin with one")
+	}
+	from, to := q.day("compared_from"), q.day("compared_to")
+	if to > l.In.To {
+		q.wrong("compared_to", "%d is after the last day, %d", to, l.In.To)
+	}
+	return visit.Range{From: cmp.Or(from, l.In.From), To: cmp.Or(to, min(l.In.To, l.Today))}
 }
 
 // among is one of some words, the first of which is usual.
