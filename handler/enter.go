@@ -192,14 +192,14 @@ func (d *dashboard) begin(c echo.Context) error {
 
 // form reads what a form sends, if it comes from a page of this service: browsers say where from
 // (http.CrossOriginProtection). Cookies are sent by none of another site's forms, besides.
-func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes) }
+func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes, false) }
 
-func (d *dashboard) formUpTo(c echo.Context, most int64) (url.Values, error) {
+func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values, error) {
 	r := c.Request()
 	if err := d.ownForms.Check(r); err != nil {
 		return nil, visit.Errorf(visit.Forbidden, "form", "it came from a page of another site: open the page here, and send it again")
 	}
-	if most > mostGiven && strings.HasPrefix(r.Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) { // a page of settings
+	if files && strings.HasPrefix(r.Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		err := readUpload(c.Response(), r)
 		return r.PostForm, err
 	}

@@ -227,3 +227,33 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	text("/dash/demo/hhui.top?range=30d&chart=views")
 	assert.Equal(t, 28, drawn())
 }
+
+// counted counts what is read of it.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+func (c *counted) Read(into []byte) (n int, err error) {
+	n, err = c.Reader.Read(into)
+	c.n += int64(n)
+	return n, err
+}
+
+// Files are for pages of an app that somebody may change: nothing is read of those that are sent elsewhere.
+func TestFilesAreSentToAppsAlone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const begins = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+	file, ends := bytes.NewReader(make([]byte, 32<<20)), strings.NewReader("\r\n--x--\r\n")
+	sent := &counted{Reader: io.MultiReader(strings.NewReader(begins), file, ends)}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.public+"/settings", io.NopCloser(sent))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	r.Header.Set("Cookie", e.member("Lena", "shop").cookie())
+	if response, err := http.DefaultClient.Do(r); err == nil { // the service may hang up before it is heard
+		defer response.Body.Close()
+		assert.NotEqual(t, http.StatusServiceUnavailable, response.StatusCode)
+	}
+	assert.Less(t, sent.n, int64(16<<20))
+}

@@ -56,7 +56,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	p.page = web.Settings{Place: d.place(c), Path: p.path, Said: said[c.QueryParam("done")]}
 	if c.Request().Method == http.MethodPost {
-		form, err := d.formUpTo(c, 4*mostGiven)
+		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // history, of an app that the reader may change
 		if err != nil {
 			return err
 		}
