@@ -147,6 +147,7 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	e := newEdge(t)
 	e.brings(1, "http://hhui.top/home", "https://www.google.com/")
 	e.brings(2, "http://hhui.top/a%7Cb", "")
+	e.brings(3, "http://hhui.top/blog/(deleted)", "")
 	e.Close()
 	const site, api = "/dash/demo/hhui.top?range=today", "/api/apps/demo/numbers?site=hhui.top&"
 	for where, says := range map[string]string{
@@ -161,6 +162,8 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 			assert.Contains(t, html.UnescapeString(a.body), says, where)
 		}
 	}
+	assert.EqualValues(t, 1, e.One(t, `SELECT new_visitors FROM report.pages_where('demo', 'hhui.top', 20190629, 20190629, '{}')
+		WHERE uri = 'hhui.top/blog/(deleted)'`), "it is a page like any other")
 	nine := strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")
 	assert.Equal(t, http.StatusBadRequest, e.get(site+nine).status)
 	assert.Contains(t, e.get(api+"days_before=7&from=today&where=new").body, "nothing is compared under a filter")

@@ -34,8 +34,8 @@ var (
 
 func (m *manage) routes() []route {
 	table := []route{
-		{"/api/apps", getOrPostAlone, m.by(m.apps)},
-		{"/api/apps/:app", ofOne, m.by(m.app)},
+		{"/api/apps", getOrPostAlone, inColumns(m.by(m.apps))},
+		{"/api/apps/:app", ofOne, inColumns(m.by(m.app))},
 		{"/api/apps/:app/visitors/erase", postOnly, m.by(m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, visitor string) error {
 			_, err := a.EraseVisitor(ctx, app, visitor)
 			return err
@@ -52,14 +52,9 @@ func (m *manage) routes() []route {
 			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, m.by(m.several(thing))},
 			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, m.by(m.remove(thing))})
 	}
-	table = append(table, route{"/api/accounts", getOrPostAlone, m.by(m.accounts)},
+	return append(table, route{"/api/accounts", getOrPostAlone, m.by(m.accounts)},
 		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.by(m.account)},
 		route{"/api/accounts/:one/link", postOnly, m.byKey(m.accountLink)})
-	for i := range table {
-		handle := table[i].handle
-		table[i].handle = func(c echo.Context) error { return inColumns(handle(c)) }
-	}
-	return table
 }
 
 // changer is who changes an app, or all apps, by a key.
@@ -313,22 +308,25 @@ func settingsOf(given admin.Given) (s app.Settings, err error) {
 	return s, nil
 }
 
-// inColumns has an error name settings as JSON does.
-func inColumns(err error) error {
-	var verr *visit.Error
-	if !errors.As(err, &verr) {
-		return err
-	}
-	told := *verr
-	told.Message = settingNamed.ReplaceAllStringFunc(told.Message, func(name string) string {
-		for _, s := range app.Declared {
-			if s.Name+":" == name {
-				return s.Column() + ":"
-			}
+// inColumns has errors of a call that changes settings name these as JSON does.
+func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := handle(c)
+		var verr *visit.Error
+		if !errors.As(err, &verr) {
+			return err
 		}
-		return name
-	})
-	return &told
+		told := *verr
+		told.Message = settingNamed.ReplaceAllStringFunc(told.Message, func(name string) string {
+			for _, s := range app.Declared {
+				if s.Name+":" == name {
+					return s.Column() + ":"
+				}
+			}
+			return name
+		})
+		return &told
+	}
 }
 
 var settingNamed = regexp.MustCompile(`(?m)^[a-z0-9-]+:`)
@@ -374,6 +372,9 @@ func readGiven(c echo.Context) (admin.Given, error) {
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, wrong
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, invalid("body", "there is more behind the object: leave it out")
 	}
 	return given, nil
 }

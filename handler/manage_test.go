@@ -67,6 +67,8 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1,"colour":"red"}`, `\"colour\" is not a setting`)
 	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1}`, `tz: \"Mars\" is not`,
 		`max_requests: \"-1\" is not a limit`)
+	call(400, "POST", "/api/apps", `{"name":"blog","tz":"UTC","sites":["blog.example"]} {"name":"shop"}`, `body: there is more behind`)
+	call(400, "POST", "/api/apps/demo/links", `{"site":"http://a b/"}`, `"error":"site: `)
 	call(400, "POST", "/api/apps", `{"name":"No way","tz":"UTC","sites":["blog.example"]}`, `is not a name for an app`)
 	call(201, "POST", "/api/apps", `{"name":"blog","tz":"Europe/Berlin","sites":["Blog.example"],"retain_days":60}`, `"visitor":"hashed"`)
 	assert.Empty(t, document.faults("$", document.at(document.operations()["POST /api/apps"], "responses", "201", "content",

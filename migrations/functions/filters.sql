@@ -469,7 +469,8 @@ BEGIN
     END IF;
     f := filter_query(app, site, from_day, to_day, conditions, false, conditions <> '{}' OR parts && '{tags,since}', events);
     unknown := f.gone;
-    deleted := ARRAY(SELECT p.id FROM pages AS p WHERE p.site_id = ANY (f.sites) AND p.uri LIKE '%/(deleted)%' AND 'pages' = ANY (parts));
+    deleted := ARRAY(SELECT p.id FROM pages AS s JOIN pages AS p ON p.app_id = s.app_id AND p.key = page_key(s.uri || '/(deleted)')
+                     WHERE s.id = ANY (f.sites) AND 'pages' = ANY (parts));
     IF period NOT IN ('day', 'week', 'month') THEN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
@@ -540,7 +541,7 @@ BEGIN
                 LEFT JOIN h ON h.name = n.name
             ) $x$ END,
             CASE WHEN 'pages' = ANY (parts) THEN $x$
-                SELECT 'pages', NULL, (SELECT h.title FROM titles AS h WHERE h.page_id = n.page_id), o.uri, n.visitors, CASE WHEN o.uri LIKE '%%/(deleted)' THEN 0 ELSE n.fresh END, n.pv, n.place
+                SELECT 'pages', NULL, (SELECT h.title FROM titles AS h WHERE h.page_id = n.page_id), o.uri, n.visitors, CASE WHEN n.page_id = ANY (%9$L) THEN 0 ELSE n.fresh END, n.pv, n.place
                 FROM (
                     SELECT o.page_id, sum(o.visitors)::bigint AS visitors, sum(o.fresh) AS fresh, sum(o.pv) AS pv,
                            row_number() OVER (ORDER BY sum(o.pv) DESC, o.page_id) AS place
