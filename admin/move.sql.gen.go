@@ -133,6 +133,18 @@ func (q *Queries) MoveCalls(ctx context.Context, appID int32) error {
 	return err
 }
 
+const MoveDailyBeside = `-- name: MoveDailyBeside :one
+SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> $1 AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside
+`
+
+// Whether an app here other than the one that has come has keys of days.
+func (q *Queries) MoveDailyBeside(ctx context.Context, id int32) (bool, error) {
+	row := q.db.QueryRow(ctx, MoveDailyBeside, id)
+	var beside bool
+	err := row.Scan(&beside)
+	return beside, err
+}
+
 const MoveEnd = `-- name: MoveEnd :exec
 UPDATE apps
 SET moving_to = NULL,

@@ -9,6 +9,7 @@ import (
 
 	"footfall/counter/app"
 	"footfall/db"
+	"footfall/visit"
 )
 
 // privately are the tables with what an export leaves out for people, in the order in which they refer
@@ -48,6 +49,14 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	if row.Visitor == app.ByDay {
+		beside, err := q.MoveDailyBeside(ctx, come.ID) // since check has asked; who adds one now waits
+		if err != nil {
+			return err
+		}
+		if beside {
+			return visit.Errorf(visit.Invalid, "", "the cell %s cannot have app %s: an app of --visitor daily has just come there",
+				m.Cell, m.Name)
+		}
 		keys, err := from.DayKeysList(ctx)
 		for i := 0; i < len(keys) && err == nil; i++ {
 			err = q.DayKeyPut(ctx, keys[i].DayID, keys[i].Key)

@@ -326,7 +326,12 @@ func TestMovesThatAreRefused(t *testing.T) {
 	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
 	refused("an import of logs counts for app demo")
 	from.Exec(t, `DELETE FROM retention_pauses`)
-	goOn := stopsAt(from, to, "there", "hold")
+	goOn := stopsAt(from, to, "there", "copy") // after it was checked
+	require.NoError(t, to.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr(app.ByDay)}))
+	require.ErrorContains(t, goOn(), "an app of --visitor daily has just come there")
+	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))
+	to.Exec(t, `DELETE FROM apps WHERE name = 'daily'`)
+	goOn = stopsAt(from, to, "there", "hold")
 	from.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'`)
 	require.ErrorContains(t, goOn(), "this app is being deleted")
 	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))

@@ -151,6 +151,10 @@ WHERE app_id = @app_id
 -- Lets webhooks to come have numbers behind those that there are.
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')));
 
+-- name: MoveDailyBeside :one
+-- Whether an app here other than the one that has come has keys of days.
+SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> @id AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside;
+
 -- name: DayKeyPut :exec
 -- Has visitors of a day hashed with this key, which no other app here does.
 INSERT INTO day_keys (day_id, key)
