@@ -26,7 +26,11 @@ import (
 // do then is done, but its transactions end.
 func moves(ctx context.Context, from, to *instance, cell, killed string, led *atomic.Int64) (err error) {
 	m := &admin.Moving{Name: "demo", Cell: cell, From: from.Admin, To: to.Admin,
-		Lead: func(context.Context) error { led.Add(1); return nil },
+		Lead: func(ctx context.Context) error { // names may be kept where it comes from
+			led.Add(1)
+			_, err := from.Admin.ClaimName(ctx, "demo", cell)
+			return err
+		},
 		At: func(step string) {
 			if step == killed {
 				runtime.Goexit()

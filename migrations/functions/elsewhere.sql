@@ -9,7 +9,8 @@ BEGIN
     VALUES (named, by_cell)
     ON CONFLICT (name) DO UPDATE
         SET created_at = now()
-        WHERE apps.cell = by_cell;
+        WHERE apps.cell = by_cell
+          AND apps.moving_to IS NULL; -- a move that is not over knows the app by it
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;
@@ -50,7 +51,7 @@ AS $$
     UPDATE apps AS a
     SET cell       = to_cell,
         cell_began = coalesce(began, a.cell_began),
-        created_at = now()
+        created_at = CASE WHEN a.moving_to IS NULL THEN now() ELSE a.created_at END
     FROM led AS l
     WHERE a.id = l.id
     RETURNING true
