@@ -288,7 +288,8 @@ func TestPeopleMove(t *testing.T) {
 	writing, err := from.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = writing.Exec(t.Context(), `WITH locked AS MATERIALIZED (SELECT lock_people(id) FROM apps)
-		INSERT INTO people (app_id, period, height, id, person) SELECT app_id, period, height, 'fd00::77', person FROM people, locked WHERE id = $1`,
+		INSERT INTO people (app_id, period, height, id, person)
+		SELECT app_id, period, height, 'fd00::77', person FROM people, locked WHERE id = $1`,
 		from.stored(t, "cookie:2"))
 	require.NoError(t, err)
 	erased := from.erases("user:1")
