@@ -336,7 +336,11 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 
 	of := map[string][]string{"page": {"/0", "/1", "/2", "/*"}}
 	for _, name := range []string{"age", "plan"} {
-		of[name] = append(desk.Column[string](t, in.Desk, `SELECT value FROM tags WHERE name = $1`, name), "(none)")
+		of[name] = append(desk.Column[string](t, in.Desk, `
+			SELECT value
+			FROM tags
+			WHERE name = $1
+			  AND id IN (SELECT unnest(v.tags) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = 'a')`, name), "(none)")
 	}
 	for range dbtest.LongOrShort(200, 100) {
 		conditions := desk.AnyConditions(of)

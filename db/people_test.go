@@ -20,14 +20,15 @@ func TestPeopleAreWrittenBesideTheirCopies(t *testing.T) {
 	exec(t, conn, `INSERT INTO people (app_id, period, height, id, person)
 		SELECT 2, 1 - people_period(), r.*
 		FROM (VALUES (0, inet 'fd00::1', inet 'fd00::2'), (1, 'fd00::2', 'fd00::3'), (2, 'fd00::3', NULL)) AS r`)
-	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{})
+	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{}) // which finds the circle, and gives way
+	uses := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "1h"), db.Options{})
 	person := netip.MustParseAddr("fd00::3")
 	var used <-chan error
 	tries := 0
 	require.NoError(t, d.PutPeople(t.Context(), 2, []netip.Addr{person}, func(_ map[netip.Addr]*db.PersonRow, lead func() error) error {
 		if tries++; tries == 1 {
 			used = async(t, func() error {
-				_, err := d.FindPeople(t.Context(), []db.AppID{{App: 2, ID: netip.MustParseAddr("fd00::1")}})
+				_, err := uses.FindPeople(t.Context(), []db.AppID{{App: 2, ID: netip.MustParseAddr("fd00::1")}})
 				return err
 			})
 			dbtest.AwaitWaiting(t, conn, 1)
