@@ -14,6 +14,9 @@ func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	err := a.withApp(ctx, name, func(q queries, row *db.App) error {
+		if err := q.wholly(ctx, row); err != nil {
+			return err
+		}
 		// Before anything that raises the epoch of apps, as in SetApp: commands never wait for each
 		// other. Visits that wait to be written there then find the app closed.
 		if err := q.InboxHold(ctx); err != nil {
@@ -49,13 +52,18 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	}); err != nil {
 		return err
 	}
-	return a.inErasure(ctx, name, func(q queries, row *db.App) error { return deleteAll(ctx, q, row, q.AppDelete) })
+	return a.inErasure(ctx, name, func(q queries, row *db.App) error {
+		if err := deleteAll(ctx, q, row); err != nil {
+			return err
+		}
+		return q.AppDelete(ctx, row.ID)
+	})
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
 // locks of its counters from counting: a visit that was under way is counted and then deleted, or
 // does not find its pages any more.
-func deleteAll(ctx context.Context, q queries, row *db.App, last func(context.Context, int32) error) error {
+func deleteAll(ctx context.Context, q queries, row *db.App) error {
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return err
 	}
@@ -70,7 +78,7 @@ func deleteAll(ctx context.Context, q queries, row *db.App, last func(context.Co
 		return err
 	}
 	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
-		q.AppOffsetsDelete, q.AppRestDelete, last)
+		q.AppOffsetsDelete, q.AppRestDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

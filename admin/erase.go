@@ -317,6 +317,9 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 		if row.MovingTo != nil {
 			return onItsWay(row)
 		}
+		if err := q.wholly(ctx, row); err != nil {
+			return err
+		}
 		return f(q, row)
 	})
 }

@@ -24,6 +24,16 @@ func onItsWay(row *db.App) error {
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
+// wholly refuses to delete of an app what its old place may still have, or has waiting for it.
+func (q queries) wholly(ctx context.Context, row *db.App) error {
+	partly, err := q.MovedPartly(ctx, row.ID)
+	if err == nil && partly {
+		err = visit.Errorf(visit.Unavailable, "app", "app %s has not wholly come here yet: wait until the `footfall cell move-app %[1]s` "+
+			"has ended that moves it here, and type it again if it was cut off", row.Name)
+	}
+	return err
+}
+
 // overtaken is why a command goes no further: another one moves the app at the same time, and is ahead.
 func (m *Moving) overtaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command moves app %s just now: wait until that has ended, and type this one again",
@@ -90,7 +100,7 @@ func (m *Moving) move(ctx context.Context) error {
 	if err := m.From.db.WaitForInstances(ctx, instancesWithin); err != nil && !IsBehind(err) {
 		return err
 	}
-	for _, step := range []func(context.Context, *db.App) error{m.carryWaiting, m.clear, m.forget} {
+	for _, step := range []func(context.Context, *db.App) error{m.carryWaiting, m.clear, m.forget, m.end} {
 		if err := step(ctx, row); err != nil {
 			return err
 		}
@@ -184,6 +194,9 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 	if err != nil {
 		return err
 	}
+	if err := m.From.db.Read(ctx, func(q *db.Queries) error { return queries{Queries: New(q.Tx())}.wholly(ctx, row) }); err != nil {
+		return err
+	}
 	if numbers.Importing {
 		return visit.Errorf(visit.Unavailable, "", "an import of logs counts for app %s: move it when that has ended", m.Name)
 	}
@@ -248,8 +261,16 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 // the number of the last one is kept beside them, and is still what it was when they are written.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.here(ctx, row)
+	if errors.Is(err, db.ErrNoRows) { // it is forgotten, unless there is something left of it
+		counts := false
+		err = m.From.db.Read(ctx, func(q *db.Queries) (err error) { counts, err = q.AppCounts(ctx, row.ID); return err })
+		if err == nil && counts {
+			err = m.overtaken()
+		}
+		return err
+	}
 	if err != nil {
-		return noRow(err, m.overtaken())
+		return err
 	}
 	m.at("carry")
 	err = m.From.inTx(ctx, func(from queries) error {
@@ -304,7 +325,7 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	return ofApp(func(q queries) error { return deleteAll(ctx, q, row, q.MoveEnd) })
+	return ofApp(func(q queries) error { return deleteAll(ctx, q, row) })
 }
 
 // forget lets go of what was noted of the move.
@@ -317,4 +338,10 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	return m.To.changed(ctx, "move", m.To.inTx(ctx, func(q queries) error {
 		return q.MovedForget(ctx, come.ID, mark(row))
 	}))
+}
+
+// end comes last: up to there the old place is found by its row, whoever types the command again.
+func (m *Moving) end(ctx context.Context, row *db.App) error {
+	m.at("end")
+	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })
 }

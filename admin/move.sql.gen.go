@@ -378,6 +378,18 @@ func (q *Queries) MovedHere(ctx context.Context, name string, part string) (Move
 	return i, err
 }
 
+const MovedPartly = `-- name: MovedPartly :one
+SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = $1 AND p.source = 'moved')
+`
+
+// Whether an app that came from elsewhere has left something there, as where its move was cut off.
+func (q *Queries) MovedPartly(ctx context.Context, appID int32) (bool, error) {
+	row := q.db.QueryRow(ctx, MovedPartly, appID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const MovedUpTo = `-- name: MovedUpTo :execrows
 UPDATE positions
 SET next = $1

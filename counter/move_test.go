@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,6 +124,10 @@ func TestAppMoves(t *testing.T) {
 			require.Equal(t, before, to.One(t, `SELECT sum(hot) FROM counters`), "it was counted before, with its id")
 			require.EqualValues(t, 2, call(to).Next, "it was counted before, with its key")
 			require.NoError(t, moves(t.Context(), from, to, "there", "", &led), "once more")
+			if mode != app.ByDay {
+				_, err = to.Admin.EraseVisitor(t.Context(), "demo", again.IP+again.Visitor)
+				require.NoError(t, err, "it has wholly come")
+			}
 			to.verified(t)
 		})
 	}
@@ -174,7 +179,7 @@ func TestMovesThatAreKilled(t *testing.T) {
 	}
 	here := 0
 	var led atomic.Int64
-	for _, step := range []string{"hold", "copy", "commit", "leave", "lead", "carry", "carried", "clear", "forget", ""} {
+	for _, step := range []string{"hold", "copy", "commit", "leave", "lead", "carry", "carried", "clear", "forget", "end", ""} {
 		from, to, cell := places[here], places[1-here], names[1-here]
 		grows(&accepted)
 		if step != "" {
@@ -184,6 +189,13 @@ func TestMovesThatAreKilled(t *testing.T) {
 				require.ErrorContains(t, moves(t.Context(), from, to, "third", "", &led), "on its way to the cell "+cell)
 				_, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
 				require.ErrorContains(t, err, "type `footfall cell move-app demo --to "+cell)
+			}
+			if slices.Contains([]string{"leave", "lead", "carry", "carried", "clear", "forget"}, step) { // something may be left there
+				_, err := to.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
+				for _, err := range []error{err, to.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"),
+					to.Admin.DeleteApp(t.Context(), "demo"), moves(t.Context(), to, from, "third", "", &led)} {
+					require.ErrorContains(t, err, "has not wholly come here yet", step)
+				}
 			}
 		}
 		require.NoError(t, moves(t.Context(), from, to, cell, "", &led), step)

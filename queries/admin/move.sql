@@ -141,6 +141,10 @@ WHERE app_id = @app_id
   AND part = @part::text
   AND next = @was;
 
+-- name: MovedPartly :one
+-- Whether an app that came from elsewhere has left something there, as where its move was cut off.
+SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = @app_id AND p.source = 'moved');
+
 -- name: MovedForget :exec
 DELETE FROM positions
 WHERE app_id = @app_id
