@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"footfall/pause"
 )
 
 // AppID is an id of a visitor of an app.
@@ -112,10 +114,13 @@ type PersonRow struct {
 	Lowered bool // its height is, in whichever period the row is
 }
 
+// putTries is how often people are written that are rolled back because of others.
+const putTries = 10
+
 // PutPeople writes the rows of ids of an app that put changes, or adds. It gets those of the ids, and
 // of all through which they lead to persons, which are renewed. lead adds rows of all who lead to the
 // ids: none whose height is 0 is missing unless another one is there that leads to the same id.
-// Nobody else writes the app's people meanwhile. It may be called twice.
+// Nobody else writes the app's people meanwhile. It is called again after a deadlock.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -155,15 +160,17 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		}
 		return q.SessionCommit(ctx) // what others have written of them may not be confirmed yet
 	}
-	err := d.inTx(ctx, d.writers, write)
-	if FaultOf(err) == FaultBusy {
-		// Who uses an id meanwhile, and copies its way, may hold a row that leads to one copied here.
-		err = d.inTx(ctx, d.writers, write)
+	for try := 1; ; try++ {
+		err := d.inTx(ctx, d.writers, write)
+		if err == nil {
+			return nil
+		}
+		// A visit that uses an id meanwhile, and copies its way, may hold a row that leads to one copied here:
+		// it goes first.
+		if FaultOf(err) != FaultBusy || try >= putTries || !pause.Again(ctx, try) {
+			return fmt.Errorf("put people: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("put people: %w", err)
-	}
-	return nil
 }
 
 // addLeading adds the rows that lead to ids, step by step. They cannot be copied from now on: what
