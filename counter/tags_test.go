@@ -193,8 +193,18 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[string]int, beside func(i int)) {
 	t.Helper()
 	names := []string{"source", "campaign", "hour"}
-	of := map[string][]string{"source": {"google", "news.example", "(none)"}, "campaign": {"spring", "autumn", "(none)"},
-		"hour": {"22", "23", "00", "15"}, "page": {"/0", "/1", "/2", "/*"}, "event": events}
+	// With which values somebody came to both sites: another one is refused.
+	of := map[string][]string{"page": {"/0", "/1", "/2", "/*"}, "event": events}
+	for _, name := range names {
+		of[name] = append(desk.Column[string](t, in.Desk, `
+			SELECT value
+			FROM tags AS g
+			JOIN tag_days AS d ON d.tag_id = g.id
+			JOIN pages AS p    ON p.id = d.page_id AND p.uri IN ('s0.example', 's1.example')
+			WHERE name = $1 AND value IN ('google', 'news.example', 'spring', 'autumn', '22', '23', '00', '15')
+			GROUP BY value
+			HAVING count(DISTINCT p.id) = 2`, name), "(none)")
+	}
 	ofAll := maps.Clone(of) // of all sites, which have no pages in common
 	delete(ofAll, "page")
 	days := []int32{20260626, 20260627, 20260628, 20260629, 20260630, 20260701}
