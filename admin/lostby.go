@@ -45,21 +45,10 @@ func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *d
 		err = wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, name))
 	}
 	if s.Titles != nil && !set.Titles {
-		gone := a.whileHere(ctx, name, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })
+		gone := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })
 		err = cmp.Or(err, wrap("delete the titles of pages of app "+name, gone))
 	}
 	return err
-}
-
-// whileHere runs f in a transaction that keeps an app from leaving.
-func (a *Admin) whileHere(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
-	return a.inTx(ctx, func(q queries) error {
-		row, err := q.held(ctx, name, queries.AppShare)
-		if err != nil {
-			return err
-		}
-		return f(q, row)
-	})
 }
 
 // emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
@@ -68,10 +57,10 @@ const emptiedAtOnce = 5000
 // emptyTags takes the tags out of all rows of an app's visits.
 func (a *Admin) emptyTags(ctx context.Context, name string) error {
 	var days []SiteDaysRow
-	err := a.whileHere(ctx, name, func(q queries, row *db.App) (err error) { days, err = q.SiteDays(ctx, row.ID); return err })
+	err := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) (err error) { days, err = q.SiteDays(ctx, row.ID); return err })
 	for i := 0; i < len(days) && err == nil; {
 		var emptied int64
-		err = a.whileHere(ctx, name, func(q queries, _ *db.App) (err error) {
+		err = a.holding(ctx, name, queries.AppShare, func(q queries, _ *db.App) (err error) {
 			emptied, err = q.VisitTagsEmpty(ctx, VisitTagsEmptyParams{Site: days[i].Site, Day: days[i].Day, Most: emptiedAtOnce})
 			return err
 		})

@@ -13,8 +13,13 @@ import (
 // withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
 // deletes it.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
+	return a.holding(ctx, name, queries.AppLock, f)
+}
+
+// holding runs f in a transaction that locks an app in one of two ways: it stays here as long.
+func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
-		row, err := q.held(ctx, name, queries.AppLock)
+		row, err := q.held(ctx, name, lock)
 		if err != nil {
 			return err
 		}

@@ -77,9 +77,9 @@ func (v *view) readWhere(given []string) error {
 	return nil
 }
 
-// mayBeCondition reports whether a text is none that the database would not even read, or that has no name.
+// mayBeCondition reports whether the database can read a text, and say what is wrong with it.
 func mayBeCondition(c string) bool {
-	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0) && !strings.HasPrefix(strings.TrimPrefix(c, "!"), ":")
+	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0)
 }
 
 // sharesCondition reports whether whoever has a link may ask for a condition: those of the app's own tags may
