@@ -138,6 +138,9 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
 		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it begins with a slash, like /home")
 	}
+	if v.path != "" && site == "" {
+		return v, visit.Errorf(visit.Invalid, "page", "only a site has pages: open the site first")
+	}
 	for _, choice := range []struct {
 		name string
 		of   []string
