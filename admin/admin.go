@@ -60,10 +60,10 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := tellBrowsers(ctx, q, &was, &row); err != nil {
 			return err
 		}
-		if err := q.note(ctx, name, "app", "", "added"); err != nil {
+		if err := q.noteAdded(ctx, &was, &row); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &was, &row)
+		return setApp(ctx, q, &row, &row) // which notes no change of a setting
 	})
 	return a.changed(ctx, "add app "+name, err)
 }

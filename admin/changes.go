@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"footfall/counter/app"
@@ -29,21 +30,36 @@ func (q queries) note(ctx context.Context, app, what, was, is string) error {
 	return q.Note(ctx, q.who, app, what, was, is)
 }
 
-// noteSettings notes all settings that differ.
+// noteSettings notes each setting that differs.
 func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 	for _, s := range app.Declared {
-		before, after := s.Text(was), s.Text(is)
-		if before == after {
+		if s.Text(was) == s.Text(is) {
 			continue
 		}
-		if s.Hidden {
-			before, after = listedLines(before), listedLines(after)
-		}
-		if err := q.note(ctx, is.Name, s.Name, strings.ReplaceAll(before, "\n", ", "), strings.ReplaceAll(after, "\n", ", ")); err != nil {
+		if err := q.note(ctx, is.Name, s.Name, notedText(s, was), notedText(s, is)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// noteAdded notes a new app in one row, with its initial settings: those that differ from the table's defaults, and
+// always how visits are counted. No app had the defaults before, so they are not listed as former values.
+func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
+	var settings []string
+	for _, s := range app.Declared {
+		if s.Text(defaults) != s.Text(is) || slices.Contains([]string{"access", "tz", "public-counts", "visitor"}, s.Name) {
+			settings = append(settings, s.Name+" "+notedText(s, is))
+		}
+	}
+	return q.note(ctx, is.Name, "app", "", "added: "+strings.Join(settings, "; "))
+}
+
+func notedText(s app.Setting, of *db.App) string {
+	if s.Hidden {
+		return listedLines(s.Text(of))
+	}
+	return strings.ReplaceAll(s.Text(of), "\n", ", ")
 }
 
 func listedLines(text string) string {

@@ -102,7 +102,24 @@ func TestChangesAreNoted(t *testing.T) {
 		require.NoError(t, err)
 		of, err = a.ChangesOf(ctx, "demo", 100)
 		require.NoError(t, err)
-		require.Len(t, of, 2, then)
-		assert.Equal(t, []string{"b.example", "added"}, []string{of[0].IsNow, of[1].IsNow})
+		require.Len(t, of, 1, then)
+		assert.Equal(t, "added: access sites; site b.example; tz UTC; public-counts off; visitor address", of[0].IsNow)
 	}
+}
+
+// A new app had no settings before: its first row lists those that it begins with, and claims no change of them.
+func TestAddedAppIsOneChange(t *testing.T) {
+	c := newCommands(t)
+	a := admin.NewAdmin(c.DB, make(app.Secret, app.SecretBytes))
+	hashed, zone, off := app.ByHash, "Europe/Berlin", "off"
+	require.NoError(t, a.AddApp(t.Context(), "mag", app.Settings{
+		Sites: []string{"mag.example", "docs.mag.example"}, Visitor: &hashed, TZ: &zone,
+		Titles: &off, Ignore: []string{"192.0.2.7"}, Goals: []string{"event:signup"},
+	}))
+	changes, err := a.Changes(t.Context(), "mag", 100)
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	assert.Equal(t, []string{"app", "", "added: access sites; site mag.example, docs.mag.example; tz Europe/Berlin; " +
+		"public-counts off; visitor hashed; titles off; goal event:signup; ignore 1 listed",
+	}, []string{changes[0].What, changes[0].Was, changes[0].IsNow})
 }

@@ -95,7 +95,7 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	assert.NotRegexp(t, allPages, e.get(site).body, "one is all")
 	e.manyPages(207)
 	conn := e.Conn(t)
-	for by, column := range map[string]string{"pv": "pv", "uv": "new_visitors", "hot": "hot"} {
+	for by, column := range map[string]string{"": "pv", "pv": "pv", "uv": "new_visitors", "hot": "hot"} {
 		want := dbtest.Column[string](t, conn,
 			`SELECT p.uri FROM footfall.pages AS p JOIN footfall.days AS d ON d.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY d.`+column+
 				` DESC, p.id`)
@@ -130,6 +130,51 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	assert.Contains(t, app, "1 – 100 of 102")
 	assert.NotContains(t, app, "s100.example")
 	assert.Contains(t, e.get("/dash/demo?sort=site&skip=100").body, "s100.example")
+}
+
+// One visitor who opens a page many times a day raises its page views, and not its place.
+func TestPagesAreOrderedByVisits(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for range 9 {
+		e.counting(0, "192.0.2.1", "http://hhui.top/reloaded")
+	}
+	for day := range 2 {
+		e.counting(day, "192.0.2.2", "http://hhui.top/read")
+		e.counting(day, "192.0.2.3", "http://hhui.top/read")
+	}
+	for visitor := range 2 {
+		e.counting(1, fmt.Sprintf("192.0.2.%d", visitor+2), "http://hhui.top/shared")
+	}
+	e.counting(1, "192.0.2.2", "http://other.example/")
+	const site = "/dash/demo/hhui.top"
+	heads := regexp.MustCompile(`aria-sort="descending"><(?:a|span)[^>]*>([^<]*)<`)
+	for _, c := range []struct {
+		path, by string
+		pages    []string
+	}{
+		{site, "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{site + "?all", "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{site + "?by=pv", "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{site + "?by=hot", "Page views", []string{"/reloaded", "/read", "/shared"}},
+		{site + "?find=e", "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{site + "?find=e&by=change", "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{site + "?from=2019-06-29&to=2019-06-29", "Visitors", []string{"/read", "/reloaded"}},
+		{site + "?where=page:/*", "Visits", []string{"/read", "/shared", "/reloaded"}},
+		{"/dash/demo", "Visits", []string{"/read", "/shared", "/reloaded"}},
+	} {
+		body := e.get(c.path).body
+		_, list, _ := strings.Cut(body, `class="rows pages"`)
+		list, _, _ = strings.Cut(list, "</table>")
+		var pages []string
+		for _, found := range listedPage.FindAllStringSubmatch(list, -1) {
+			pages = append(pages, strings.TrimPrefix(found[1], "hhui.top"))
+		}
+		assert.Equal(t, c.pages, pages, c.path)
+		if head := heads.FindStringSubmatch(list); assert.NotNil(t, head, c.path) {
+			assert.Equal(t, c.by, head[1], c.path)
+		}
+	}
 }
 
 // Lists are ordered by the change in the server, of all rows and not of those that are shown; and have two numbers

@@ -78,7 +78,7 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen, files, all := map[string]bool{c.path + c.first: true}, 0, ""
-			for next := []string{c.path + c.first}; len(next) > 0 && len(seen) < 800; next = next[1:] {
+			for next := []string{c.path + c.first}; len(next) > 0 && len(seen) < 1000; next = next[1:] {
 				a := e.get(next[0])
 				require.Equal(t, http.StatusOK, a.status, "%s: %s", next[0], a.body)
 				assert.Empty(t, a.header.Values("Set-Cookie"))

@@ -1,34 +1,45 @@
 package web
 
-// pageColumns are those of the numbers of pages: the first two, or all. By most of them pages can be
-// ordered, unless they are of some visitors or what a source brought.
+import "slices"
+
+// pageColumns returns the columns of the list of pages: the usual ones, or all. A column's name orders the list by it,
+// unless the list has one order only. Visits of a single day are its visitors, in one column.
 func (v view) pageColumns() (columns []column) {
 	l := v.app.words()
 	brought, some := v.value != "", len(v.where) > 0
+	oneDay := v.stretch().In.Days() == 1
 	for _, c := range []struct {
-		sort, label, means string
-		usual, shown       bool
+		sort, label, means, class string
+		usual, shown              bool
 	}{
-		{"", "visitors", "means.visitors", true, !brought}, {"hot", "views", "means.views", true, !brought && !some},
-		{"pv", "visits", "means.visits", brought || some, true},
-		{byChange, "change", "means.change", false, !brought && !some && v.site != ""}, {"uv", "new", "means.new-page", brought, true},
+		{"", "visitors", "means.visitors", "n", true, !brought && !oneDay},
+		{"pv", "visits", "means.visits", "n", true, brought || !oneDay}, {"pv", "visitors", "means.visitors", "n", true, !brought && oneDay},
+		{"hot", "views", "means.views", "n wide", true, !brought && !some},
+		{byChange, "change", "means.change", "n change", false, !brought && !some && v.site != ""},
+		{"uv", "new", "means.new-page", "n wide", brought, true},
 	} {
 		if !c.shown || !c.usual && !v.moreColumns() {
 			continue
 		}
-		made := column{Label: l.Say("numbers." + c.label), Means: l.Say(c.means), Class: "n", Sort: c.sort}
-		made.Chosen = c.sort == v.by && !brought && !some
-		if c.sort == byChange {
-			made.Class = "n change"
-		} else if !c.usual {
-			made.Class = "n wide"
-		}
-		if c.sort != "" && !brought && !some {
+		made := column{Label: l.Say("numbers." + c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesBy()}
+		if c.sort != "" && !v.pagesHaveOneOrder() {
 			made.Link = v.with(func(o *view) { o.by, o.skip = c.sort, 0 }).link() + "#pages"
 		}
 		columns = append(columns, made)
 	}
 	return columns
+}
+
+// pagesHaveOneOrder reports whether the list of pages can be ordered by visits only: pages of some visitors, and pages to
+// which a source brought visitors.
+func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
+
+// pagesBy returns the number or change by which the list of pages is ordered.
+func (v view) pagesBy() string {
+	if v.pagesHaveOneOrder() || v.find != "" && v.by == byChange {
+		return orders[0]
+	}
+	return v.by
 }
 
 // tagColumns are those of the numbers of values: their visits, or all.
@@ -55,5 +66,5 @@ func (v view) columned(panel string) option {
 	return option{Label: v.say("columns.more"), Link: v.with(func(o *view) { o.more = true }).link() + "#" + panel}
 }
 
-// moreColumns reports whether lists have all of their columns, as one must by which they are ordered.
-func (v view) moreColumns() bool { return v.more || v.by != orders[0] }
+// moreColumns reports whether lists show all of their columns: the one by which they are ordered is always shown.
+func (v view) moreColumns() bool { return v.more || slices.Contains(orders[2:], v.by) }

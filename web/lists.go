@@ -83,15 +83,15 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 	return pages, all, err
 }
 
-// ordered is the number by which pages are ordered, or which is drawn where they are by their change.
-func (v view) ordered(p report.Page) int64 {
-	switch {
-	case v.value != "" || len(v.where) > 0 || v.by == "pv":
-		return p.PV
-	case v.by == "uv":
+// barOf returns the number that the bar of a page shows: that by which the pages are ordered, or the visits.
+func (v view) barOf(p report.Page) int64 {
+	switch v.pagesBy() {
+	case "hot":
+		return p.Hot
+	case "uv":
 		return p.NewVisitors
 	}
-	return p.Hot
+	return p.PV
 }
 
 // asks is what the files of a panel are asked for with; "": there is no such panel.

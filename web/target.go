@@ -339,7 +339,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	most := int64(0) // the bar of the first page of the list is full
 	for _, p := range listed.Rows {
-		most = max(most, v.ordered(p))
+		most = max(most, v.barOf(p))
 	}
 	for _, p := range listed.Rows {
 		site, path := v.site, strings.TrimPrefix(p.URI, v.site)
@@ -356,7 +356,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		page.Pages = append(page.Pages, pageRow{
 			Chosen: slices.Contains(v.where, pageCondition(path)),
 			Page:   p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: link.link(),
-			Bar:    bar("rank", v.ordered(p), most),
+			Bar:    bar("rank", v.barOf(p), most),
 			Change: changeOf(v.app.words(), p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
 		row := &page.Pages[len(page.Pages)-1]

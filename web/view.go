@@ -105,7 +105,7 @@ var (
 	compares = []string{"before", "right", "year", "none"}
 	charts   = []string{"visitors", "views"}
 	periods  = []string{"day", "week", "month", hourly}
-	orders   = []string{"hot", "pv", "uv", "change"}
+	orders   = []string{"pv", "hot", "uv", "change"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
