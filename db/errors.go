@@ -70,7 +70,7 @@ func FaultOf(err error) Fault {
 		return FaultRefused
 	}
 	pg := answerOf(err)
-	if len(pg.Code) != 5 || errors.Is(err, ErrAlone) {
+	if len(pg.Code) != 5 || errors.Is(err, ErrAlone) || errors.Is(err, errUnconfirmed) {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {

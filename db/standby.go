@@ -99,6 +99,18 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 // known.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 
+// errUnconfirmed says that nothing is known of the wait of a commit.
+var errUnconfirmed = errors.New("it was committed, but whether the synchronous standby has it is not known")
+
+// unconfirmed returns the error of a commit after which the standby could not be checked. The server
+// proves with FF009 that COMMIT does not wait. A lost connection or an ended context proves nothing.
+func (d *DB) unconfirmed(why error) error {
+	if answerOf(why).Code == "FF009" {
+		return d.alone(why)
+	}
+	return fmt.Errorf("%w: %w", errUnconfirmed, why)
+}
+
 // alone notes a commit that returned too early.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
@@ -123,7 +135,7 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 	}
 	if required {
 		if _, err := d.requireStandby(ctx, conn); err != nil {
-			return d.alone(err)
+			return d.unconfirmed(err)
 		}
 	}
 	return d.confirm(ctx, conn)

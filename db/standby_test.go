@@ -280,6 +280,55 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 	assert.Equal(t, db.FaultNone, writes(strict))
 }
 
+// A connection that is lost after COMMIT, and a context that ends there, are no proof that somebody has ended
+// the wait for a standby.
+func TestLostConnectionIsNoCommitAlone(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t) // on a server that waits for no standby
+	d := dbtest.Open(t, url, db.Options{})
+	for _, lose := range []string{"cancelled", "terminated"} {
+		locks, err := dbtest.Connect(t, url).Begin(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := func(mode string) bool {
+			return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE relation = 'epochs'::regclass AND mode = $1 AND NOT granted`, mode) > 0
+		}
+		read, queued := make(chan struct{}), make(chan struct{})
+		done := async(t, func() error {
+			return d.InTx(ctx, func(q *db.Queries) error {
+				_, err := q.StandbyRequire(ctx, false) // reads epochs
+				if err == nil {
+					_, err = q.AppAdd(ctx, lose)
+				}
+				close(read)
+				<-queued
+				return err
+			})
+		})
+		receive(t, read, "reading epochs")
+		locked := async(t, func() error { _, err := locks.Exec(t.Context(), "LOCK TABLE epochs"); return err })
+		eventually(t, func() bool { return waiting("AccessExclusiveLock") }, "the lock to queue behind the transaction")
+		close(queued)
+		eventually(t, func() bool { return len(done) > 0 || waiting("AccessShareLock") }, "the query after COMMIT to wait")
+		require.Empty(t, done, lose)
+		require.NoError(t, receive(t, locked, "the lock"))
+		assert.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM apps WHERE name = $1`, lose), "it was committed")
+		if lose == "terminated" {
+			exec(t, conn, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = 'epochs'::regclass AND NOT granted`)
+		}
+		if lose == "cancelled" {
+			cancel()
+		}
+		err = receive(t, done, lose)
+		require.ErrorContains(t, err, "is not known")
+		assert.NotErrorIs(t, err, db.ErrAlone)
+		assert.Equal(t, db.FaultUnknown, db.FaultOf(err))
+		require.NoError(t, locks.Rollback(t.Context()))
+		cancel()
+	}
+	assert.Zero(t, d.CommitsAlone())
+}
+
 // What is said holds for all that is acknowledged behind it: it waits for batches that run, which have
 // asked before.
 func TestStandbyIsRequiredBehindBatches(t *testing.T) {
