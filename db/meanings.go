@@ -111,8 +111,13 @@ func Reason(err error) string {
 	return "the database does not answer"
 }
 
-// noTLS is what the driver says where TLS is asked for and the server has none.
-const noTLS = "server refused TLS connection"
+// lacksTLS reports whether a server has no TLS, and the URL allows no connection without. By default the
+// driver tries both, and then another host may be the reason.
+func lacksTLS(e *pgconn.ConnectError) bool {
+	isPlain := func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil }
+	return e.Config.TLSConfig != nil && !slices.ContainsFunc(e.Config.Fallbacks, isPlain) &&
+		strings.Contains(e.Error(), "server refused TLS connection")
+}
 
 func connectSentence(e *pgconn.ConnectError) string {
 	at := hostsOf(e.Config)
@@ -126,8 +131,11 @@ func connectSentence(e *pgconn.ConnectError) string {
 		return meaningOf(refused).sentence(refused.Message)
 	case untrusted(e):
 		return fmt.Sprintf("the server at %s has no certificate that is trusted here (%v): look at sslmode and sslrootcert", at, lastOf(e))
-	case strings.Contains(e.Error(), noTLS):
+	case lacksTLS(e):
 		return fmt.Sprintf("the server at %s has no TLS, which sslmode asks for: turn it on there, or leave sslmode out", at)
+	case errors.Is(e, pgconn.ErrReadOnlyConnection):
+		return fmt.Sprintf("no server at %s takes writes: the primary is away, and a standby is not promoted yet: promote it, or name the "+
+			"primary", at)
 	case errors.As(e, &unknown):
 		return fmt.Sprintf("the host %s is not known (%v)", unknown.Name, unknown.Err)
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, syscall.ENOENT):
@@ -177,7 +185,8 @@ func IsConnect(err error) bool {
 // change: a wrong password, a database that is not there, TLS that the server does not have. A host
 // whose name is not known may only have to be started.
 func RefusedForGood(err error) bool {
-	if !IsConnect(err) {
+	failed, is := errors.AsType[*pgconn.ConnectError](err)
+	if !is {
 		return false
 	}
 	if refused, is := errors.AsType[*pgconn.PgError](err); is {
@@ -187,5 +196,5 @@ func RefusedForGood(err error) bool {
 		}
 		return true
 	}
-	return untrusted(err) || strings.Contains(err.Error(), noTLS)
+	return untrusted(err) || lacksTLS(failed)
 }

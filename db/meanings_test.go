@@ -85,3 +85,19 @@ func TestRefusedForGood(t *testing.T) {
 		assert.NotContains(t, db.Sentence(err), "SQLSTATE")
 	}
 }
+
+// While a failover lasts, the servers that are left are standbys, which have no TLS: no reason to give up,
+// nor to ask for TLS.
+func TestFailoverIsNoFaultOfTLS(t *testing.T) {
+	t.Parallel()
+	p := dbtest.NewPair(t, false)
+	d := dbtest.Open(t, dbtest.With(t, p.URL(), "sslmode", "prefer"), db.Options{}) // as where the URL has none
+	require.NoError(t, d.Ping(t.Context()))
+	p.Kill()
+	var err error
+	eventually(t, func() bool { err = d.Ping(t.Context()); return err != nil && db.IsConnect(err) }, "the connections to be lost")
+	require.ErrorContains(t, err, "server refused TLS connection")
+	assert.False(t, db.RefusedForGood(err))
+	assert.Regexp(t, `no server at \S+, \S+ takes writes: the primary is away, and a standby is not promoted yet`, db.Sentence(err))
+	assert.NotContains(t, db.Sentence(err), "TLS")
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"footfall/admin"
 	"footfall/counter"
@@ -53,7 +54,7 @@ func (p *program) ofDatabase(err error) error {
 			"with --database-url; `footfall serve` makes a new one there", folder.Dir)
 	case inFolder:
 		return fmt.Errorf("--data: %w", err)
-	case (db.IsConnect(err) || errors.Is(err, db.ErrSharedSessions)) && !p.embedded():
+	case (db.IsConnect(err) || errors.Is(err, db.ErrSharedSessions)) && !p.embedded() && !strings.HasPrefix(err.Error(), "--database-url: "):
 		return fmt.Errorf("--database-url: %w", err)
 	}
 	return err

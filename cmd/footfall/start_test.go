@@ -165,9 +165,12 @@ func TestRefusedForGood(t *testing.T) {
 		assert.Contains(t, r.stderr, c.says)
 		assert.NotContains(t, r.stderr, "waiting for the database")
 		assert.NotContains(t, r.stderr, "SQLSTATE")
-		r = footfall(t, "app", "list", "--database-url", c.url.String())
-		assert.Contains(t, r.stderr, "footfall: --database-url: ")
-		assert.Contains(t, r.stderr, c.says)
+		for _, command := range []string{"app list", "import --app=demo -"} {
+			r = footfall(t, append(strings.Fields(command), "--database-url", c.url.String())...)
+			assert.Contains(t, r.stderr, "footfall: --database-url: ")
+			assert.Equal(t, 1, strings.Count(r.stderr, "--database-url"), r.stderr)
+			assert.Contains(t, r.stderr, c.says)
+		}
 	}
 }
 
