@@ -172,7 +172,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 		case d.sessions.cell != nil:
 			return errors.New("the steps of a cell cannot be taken back: move its apps to another cell, and drop this one")
 		}
-		if err := RefuseBesideInstances(ctx, conn); err != nil {
+		if err := RefuseBesideInstances(ctx, conn, sessionsEnd); err != nil {
 			return err
 		}
 		if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
@@ -189,17 +189,26 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// RefuseBesideInstances returns an error where services run on the database of a connection.
-func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
-	instances, err := New(conn).StatusInstances(ctx)
-	if err != nil {
-		return fmt.Errorf("look for running services: %w", err)
+// RefuseBesideInstances returns an error if services run on the database of a connection, and have not
+// ended within a while.
+func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
+	for began := time.Now(); ; {
+		instances, err := New(conn).StatusInstances(ctx)
+		if err != nil {
+			return fmt.Errorf("look for running services: %w", err)
+		}
+		if len(instances) == 0 {
+			return nil
+		}
+		if time.Since(began) > within || pause.For(ctx, lockPause) != nil {
+			return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was done", len(instances))
+		}
 	}
-	if len(instances) > 0 {
-		return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was done", len(instances))
-	}
-	return nil
 }
+
+// sessionsEnd is how long the sessions of a service may take to end after it: the server notices that a
+// client is gone.
+const sessionsEnd = 2 * time.Second
 
 // MigrateStatus lists the migrations, oldest first.
 func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -206,4 +207,25 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 			WHERE typnamespace IN (SELECT oid FROM schemas) AND typname NOT LIKE '%goose%'
 		)
 		SELECT format FROM lines ORDER BY 1`)
+}
+
+// The session of a service that was stopped ends a moment later, which a step that is taken back waits for.
+func TestStepIsTakenBackOnceServicesHaveEnded(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	seen := make(chan *db.Access, 10)
+	watcher := async(t, func() error { return d.WatchApps(watching, "", func(a *db.Access) { seen <- a }) })
+	receive(t, seen, "the apps")
+	down := async(t, func() error { _, err := d.MigrateDown(t.Context()); return err })
+	eventually(t, func() bool {
+		return len(down) > 0 || query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND query LIKE '-- name: StatusInstances%'`) > 0
+	}, "the first look for services")
+	require.Empty(t, down, "a service runs")
+	stop()
+	require.ErrorIs(t, receive(t, watcher, "the end of the watcher"), context.Canceled)
+	require.NoError(t, receive(t, down, "the step to be taken back"))
 }

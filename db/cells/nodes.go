@@ -279,7 +279,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		return fmt.Errorf("nothing was dropped: %w", err)
 	}
 	if conn, err := d.Connect(ctx); err == nil { // or its tables were dropped before
-		err = db.RefuseBesideInstances(ctx, conn)
+		err = db.RefuseBesideInstances(ctx, conn, 0)
 		_ = conn.Close(ctx)
 		if err != nil {
 			return err
