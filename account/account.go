@@ -50,15 +50,18 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 
 // Accounts are all accounts of a database. They are safe for concurrent use.
 type Accounts struct {
-	db     *db.DB
-	places chan struct{}                          // for passwords that are hashed at once
-	hash   func(password, salt []byte) (h []byte) // of a password
-	who    string                                 // changes something
+	db        *db.DB
+	places    chan struct{}                          // for passwords that are hashed at once
+	reserved  chan struct{}                          // places for known browsers
+	hash      func(password, salt []byte) (h []byte) // of a password
+	who       string                                 // changes something
+	deviceKey []byte                                 // signs the cookies of known browsers, with the account's password
 }
 
 // Open returns the accounts of a database.
 func Open(d *db.DB) *Accounts {
-	return &Accounts{d, make(chan struct{}, hashesAtOnce), hashOfPassword, "shell"}
+	return &Accounts{db: d, places: make(chan struct{}, hashesAtOnce), reserved: make(chan struct{}, hashesAtOnce), hash: hashOfPassword,
+		who: "shell"}
 }
 
 // read asks for a caller, who waits no longer than one statement may take.
@@ -87,10 +90,12 @@ func told(err error) error {
 }
 
 // newToken makes what a browser keeps, or what is secret of a link, and its hash.
-func newToken() (token string, hash []byte) {
-	var random [sha256.Size]byte
-	_, _ = rand.Read(random[:]) // never fails: it would end the process
-	token = base64.RawURLEncoding.EncodeToString(random[:])
+func newToken() (token string, hash []byte) { return newTokenOf(sha256.Size) }
+
+func newTokenOf(bytes int) (token string, hash []byte) {
+	random := make([]byte, bytes)
+	_, _ = rand.Read(random) // never fails: it would end the process
+	token = base64.RawURLEncoding.EncodeToString(random)
 	return token, hashOf(token)
 }
 
@@ -173,9 +178,15 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	return row, err
 }
 
+// IsFormerSession reports whether a session was made by Footfall 0.2.0, whose cookies are named alike over http and https. Its
+// sessions have a byte less than those of signIn, and end after SessionFor.
+func IsFormerSession(session string) bool {
+	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
+}
+
 // signIn makes a session of an account that still has a password.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
-	session, hash := newToken()
+	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
 		Since: ago(SessionFor)})
 	if err == nil && added == 0 {

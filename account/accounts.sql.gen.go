@@ -446,6 +446,26 @@ func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (i
 	return account_id, err
 }
 
+const passwordOfSession = `-- name: PasswordOfSession :one
+SELECT a.id, coalesce(a.password, '') AS password
+FROM account_sessions AS s
+JOIN accounts AS a ON a.id = s.account_id
+WHERE s.hash = $1
+`
+
+type PasswordOfSessionRow struct {
+	ID       int32
+	Password string
+}
+
+// The account of a session, and its password as it is stored; no row if the session has ended.
+func (q *Queries) PasswordOfSession(ctx context.Context, hash []byte) (PasswordOfSessionRow, error) {
+	row := q.db.QueryRow(ctx, passwordOfSession, hash)
+	var i PasswordOfSessionRow
+	err := row.Scan(&i.ID, &i.Password)
+	return i, err
+}
+
 const sessionAdd = `-- name: SessionAdd :execrows
 WITH over AS (
     DELETE FROM account_sessions AS s

@@ -26,7 +26,7 @@ const (
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 2                // so that sign-ins leave counting the machine
+	hashesAtOnce = 1                // of strangers, and as many of known browsers: so sign-ins leave counting the machine
 	waitForPlace = 10 * time.Second // for one of these
 )
 

@@ -192,9 +192,11 @@ func peerOf(r *http.Request) (netip.Addr, error) {
 	return connection.Addr().WithZone("").Unmap(), err
 }
 
-// overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy says.
+// overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy reports it. Of several proxies in a row, the
+// first word is that of the one that the client reached.
 func (p *Proxies) overTLS(r *http.Request) bool {
-	return p.sent(r) && strings.EqualFold(strings.TrimSpace(r.Header.Get("X-Forwarded-Proto")), "https")
+	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	return p.sent(r) && strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {

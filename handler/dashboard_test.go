@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
 	"footfall/counter/desk"
@@ -144,32 +143,6 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 	})
 }
 
-func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
-	t.Parallel()
-	e := newEdge(t)
-	e.SignIn(t, "Ann", desk.Looks("shop"))
-	trusted, faults := NewProxies([]string{"127.0.0.0/8"}, "")
-	require.Empty(t, faults)
-	for name, c := range map[string]struct {
-		proxies   *Proxies
-		publicURL string
-		proto     string
-		secure    bool
-	}{
-		"a trusted proxy says https": {trusted, "", "https", true},
-		"a trusted proxy says http":  {trusted, "", "http", false},
-		"nobody is trusted":          {nil, "", "https", false},
-		"the public URL says so":     {nil, "https://count.example", "", true},
-	} {
-		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true,
-			Cells: e.options.Cells, Accounts: account.Open(e.DB)}
-		p := newPerson(&edge{t: t, public: listen(t, publicHandler(options), options.Log)})
-		a := p.signsIn("/dash/shop", "Ann", desk.Password, "X-Forwarded-Proto", c.proto)
-		require.Equal(t, http.StatusSeeOther, a.status, name)
-		assert.Equal(t, c.secure, strings.Contains(a.header.Get("Set-Cookie"), "; Secure"), name)
-	}
-}
-
 var (
 	panelSQL  = regexp.MustCompile(`(?s)<a href="([^"]*)" download>CSV</a> <a href="([^"]*)">JSON</a>.*?<pre tabindex="0">(.*?)</pre>`)
 	panelName = regexp.MustCompile(`/api/apps/demo/([a-z-]*)`)
@@ -242,11 +215,16 @@ func TestFilesAreReports(t *testing.T) {
 	})
 	owner, anybody := e.member("Ann", "demo"), newPerson(e)
 	for old, now := range map[string]string{
-		"/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&panel=numbers&format=csv&compare=none": "/api/apps/demo/numbers?format=csv&from=20190629&site=hhui.top&to=20190629",
-		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&panel=chart&format=json":    "/api/apps/demo/chart?format=json&from=20190629&period=day&to=20190630&uri=hhui.top%2Fhome",
-		"/dash/demo/hhui.top?find=om&by=hot&range=today&compare=before&panel=search&format=csv":   "/api/apps/demo/pages?find=om&format=csv&from=20190630&limit=all&order=hot&site=hhui.top&to=20190630",
-		"/dash/demo?panel=sites&format=json&from=2019-06-29&to=2019-06-29&compare=none":           "/api/apps/demo/sites-between?format=json&from=20190629&to=20190629",
-		"/dash/demo/hhui.top?who&range=today&panel=who&format=json&compare=none":                  "/api/apps/demo/who-came?format=json&from=20190630&limit=all&site=hhui.top&to=20190630",
+		"/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&panel=numbers&format=csv&compare=none": "/api/apps/demo/numbers?" +
+			"format=csv&from=20190629&site=hhui.top&to=20190629",
+		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&panel=chart&format=json": "/api/apps/demo/chart?" +
+			"format=json&from=20190629&period=day&to=20190630&uri=hhui.top%2Fhome",
+		"/dash/demo/hhui.top?find=om&by=hot&range=today&compare=before&panel=search&format=csv": "/api/apps/demo/pages?" +
+			"find=om&format=csv&from=20190630&limit=all&order=hot&site=hhui.top&to=20190630",
+		"/dash/demo?panel=sites&format=json&from=2019-06-29&to=2019-06-29&compare=none": "/api/apps/demo/sites-between?" +
+			"format=json&from=20190629&to=20190629",
+		"/dash/demo/hhui.top?who&range=today&panel=who&format=json&compare=none": "/api/apps/demo/who-came?" +
+			"format=json&from=20190630&limit=all&site=hhui.top&to=20190630",
 	} {
 		a := owner.get(old)
 		assert.Equal(t, http.StatusFound, a.status, a.body)

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/labstack/echo/v4"
@@ -22,6 +24,8 @@ const (
 	asAccount     = "account"          // under which a request keeps who is signed in
 	sessionCookie = "footfall_session" // what is secret of a session
 	linkCookie    = "footfall_link"    // what is secret of a link that is followed
+	deviceCookie  = "footfall_device_" // before the number of an account that the browser is known to
+	linkFor       = time.Hour          // for a followed link: the next user of a shared machine must not find it
 	formBytes     = 16 << 10
 )
 
@@ -35,12 +39,22 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	if named := s.Proxies.names(r, s.SignInHeader); named != "" {
 		found, err = s.Accounts.Named(r.Context(), named)
 	} else {
-		found, err = s.Accounts.Of(r.Context(), cookie(c, sessionCookie))
+		found, err = s.Accounts.Of(r.Context(), s.session(c))
 	}
 	if err == nil {
 		c.Set(asAccount, found)
 	}
 	return found, err
+}
+
+// session returns the session of a browser. Over https one by the plain name is accepted only if Footfall 0.2.0 made it: any
+// sibling host can set a cookie of that name, but only the owner of a session can, and those sessions end within 30 days.
+func (s *service) session(c echo.Context) string {
+	session := s.cookie(c, sessionCookie)
+	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {
+		return former
+	}
+	return session
 }
 
 // readerOf is who looks at a page, as pages tell it.
@@ -62,18 +76,40 @@ func (d *dashboard) enter(c echo.Context) error {
 		return err
 	}
 	name := form.Get("name")
-	if err := d.try(c, account.Folded(name)); err != nil {
+	accounts, err := d.try(c, name, "")
+	if err != nil {
 		return err
 	}
-	session, err := d.Accounts.SignIn(c.Request().Context(), name, form.Get("password"), browserOf(c.Request()))
+	session, err := accounts.SignIn(c.Request().Context(), name, form.Get("password"), browserOf(c.Request()))
 	if problem := problemOf(err); problem != "" {
 		return d.askToSignIn(c, http.StatusForbidden, form.Get("to"), name, problem)
 	}
 	if err != nil {
 		return err
 	}
-	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
+	if err := d.letIn(c, session); err != nil {
+		return err
+	}
 	return d.lead(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
+}
+
+// letIn gives the browser a session, ends its session of before, and makes it known to the account.
+func (d *dashboard) letIn(c echo.Context, session string) error {
+	ctx := c.Request().Context()
+	before, err := d.signedIn(c)
+	if err == nil && before != nil && before.Session != 0 {
+		err = d.Accounts.EndSession(ctx, before.ID, before.Session)
+	}
+	if err != nil {
+		return err
+	}
+	id, device, err := d.Accounts.NewDevice(ctx, session)
+	if err != nil {
+		return err
+	}
+	d.setCookie(c, sessionCookie, session, account.SessionFor)
+	d.setCookie(c, deviceCookie+strconv.Itoa(int(id)), device, account.DeviceFor)
+	return nil
 }
 
 // ownPath is a path below which a reader is led after a form, unless it would lead elsewhere:
@@ -87,9 +123,23 @@ func ownPath(to string) string {
 	return to
 }
 
-// try refuses those who guess.
-func (d *dashboard) try(c echo.Context, name string) error {
-	return d.Cells.Home().Counter.Try(d.peer(c.Request()), name)
+// try refuses callers who guess passwords for a name, and returns the accounts that check the next one: for a browser that is
+// known to the account, or has a session of it, with tries and a place that strangers cannot take.
+func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts, error) {
+	counter, device, folded := d.Cells.Home().Counter, session, account.Folded(name)
+	if strings.Contains(c.Request().Header.Get(echo.HeaderCookie), deviceCookie) {
+		known, err := d.Accounts.Device(c.Request().Context(), name, func(id int32) string {
+			return d.cookie(c, deviceCookie+strconv.Itoa(int(id)))
+		})
+		if err != nil {
+			return nil, err
+		}
+		device = cmp.Or(known, device)
+	}
+	if device == "" {
+		return d.Accounts, counter.Try(d.peer(c.Request()), folded)
+	}
+	return d.Accounts.ForDevice(), counter.TryDevice(device, folded)
 }
 
 // peer is the address of a caller; callers whose address is unknown share one limit.
@@ -147,7 +197,7 @@ func (d *dashboard) follow(c echo.Context) error {
 	if _, err := d.linkOf(c, c.Param("token")); err != nil {
 		return err
 	}
-	d.setCookie(c, linkCookie, c.Param("token"), 0)
+	d.setCookie(c, linkCookie, c.Param("token"), linkFor)
 	return d.lead(c, http.StatusSeeOther, d.root+"/begin")
 }
 
@@ -162,7 +212,7 @@ func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
 // begin answers /begin: whoever has followed a link chooses a password, and a name where there is none
 // yet.
 func (d *dashboard) begin(c echo.Context) error {
-	token := cookie(c, linkCookie)
+	token := d.cookie(c, linkCookie)
 	link, err := d.linkOf(c, token)
 	if err != nil {
 		return err
@@ -174,7 +224,10 @@ func (d *dashboard) begin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	session, err := d.Accounts.Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
+	if err := d.Cells.Home().Counter.TryDevice("", "link "+token); err != nil {
+		return err
+	}
+	session, err := d.Accounts.ForDevice().Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
 	if problem := problemOf(err); problem != "" {
 		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.place(c), link.First, link.Name, form.Get("name"), problem))
 	}
@@ -182,7 +235,9 @@ func (d *dashboard) begin(c echo.Context) error {
 		return err
 	}
 	d.setCookie(c, linkCookie, "", -1)
-	d.setCookie(c, sessionCookie, session, int(account.SessionFor.Seconds()))
+	if err := d.letIn(c, session); err != nil {
+		return err
+	}
 	to := "/"
 	if link.First && !d.Cells.HasApps(c.Request().Context()) {
 		to = "/new"
@@ -210,20 +265,44 @@ func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values
 	return r.PostForm, nil
 }
 
-func cookie(c echo.Context, name string) string {
+func plainCookie(c echo.Context, name string) string {
 	if has, err := c.Cookie(name); err == nil {
 		return has.Value
 	}
 	return ""
 }
 
-// setCookie gives the browser a cookie for so many seconds (0: until it is closed), or takes it
-// away. A link in a mail is followed with it; a form or an image of another site is sent without.
-func (d *dashboard) setCookie(c echo.Context, name, value string, seconds int) {
-	c.SetCookie(&http.Cookie{
-		Name: name, Value: value, Path: d.root + "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: strings.HasPrefix(d.origin(c.Request()), "https:"),
-	})
+func (s *service) cookie(c echo.Context, name string) string {
+	return plainCookie(c, s.cookieName(c.Request(), name))
+}
+
+// cookieName returns the name of a cookie in browsers. Over https it has a prefix, by which they accept the cookie from this host
+// alone, and not from a sibling host or over http.
+func (s *service) cookieName(r *http.Request, name string) string {
+	switch {
+	case !strings.HasPrefix(s.origin(r), "https:"):
+		return name
+	case s.root == "":
+		return "__Host-" + name
+	}
+	return "__Secure-" + name // the other prefix allows no path
+}
+
+// setCookie gives the browser a cookie for some time, or takes it away (a negative time). A link in a mail is followed with it. A
+// form or an image of another site is sent without.
+func (s *service) setCookie(c echo.Context, name, value string, lasts time.Duration) {
+	named := s.cookieName(c.Request(), name)
+	set := &http.Cookie{Name: named, Value: value, Path: s.root + "/", MaxAge: int(lasts.Seconds()), HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: named != name}
+	if lasts < 0 {
+		set.MaxAge = -1
+	}
+	c.SetCookie(set)
+	if named != name && plainCookie(c, name) != "" { // as Footfall 0.2.0 set it
+		former := *set
+		former.Name, former.Value, former.MaxAge = name, "", -1
+		c.SetCookie(&former)
+	}
 }
 
 // browserOf is what a browser and its system are called.

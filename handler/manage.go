@@ -116,7 +116,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 		return nil, false, visit.Unanswered(failed)
 	}
 	if of == "" { // whoever guesses is slowed down
-		return nil, false, cmp.Or(m.Cells.Home().Counter.Try(ask.Peer, ""), err)
+		return nil, false, cmp.Or(m.Cells.Home().Counter.TryKey(ask.Peer), err)
 	}
 	return cell.Admin.As("key " + of), true, nil
 }

@@ -74,13 +74,17 @@ func (p *changing) doInService() (then string, err error) {
 var errOwners = visit.Errorf(visit.Forbidden, "", "an owner of this service alone does this")
 
 func (p *changing) setPassword() (then string, err error) {
-	if err := p.try(p.c, account.Folded(p.reader.Name)); err != nil {
-		return "", err
+	session := ""
+	if p.reader.Session != 0 {
+		session = fmt.Sprint("session ", p.reader.Session)
 	}
-	session, err := p.Accounts.SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
-		browserOf(p.c.Request()))
+	accounts, err := p.try(p.c, p.reader.Name, session)
 	if err == nil {
-		p.setCookie(p.c, sessionCookie, session, int(account.SessionFor.Seconds()))
+		session, err = accounts.SetPassword(p.c.Request().Context(), p.reader, p.form.Get("old"), p.form.Get("password"),
+			browserOf(p.c.Request()))
+	}
+	if err == nil {
+		err = p.letIn(p.c, session)
 	}
 	return p.done("yes"), err
 }

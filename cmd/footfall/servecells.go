@@ -41,7 +41,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		if err != nil {
 			return nil, nil, err
 		}
-		return lead.One(home), account.Open(d), nil
+		return lead.One(home), openAccounts(p, d), nil
 	}
 	cluster, err := cells.OpenCluster(url, o.options)
 	if err != nil {
@@ -69,7 +69,13 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	if err != nil {
 		home.Close()
 	}
-	return all, account.Open(d), err
+	return all, openAccounts(p, d), err
+}
+
+// openAccounts opens the accounts of a database, whose cookies are signed with the secret that was read for counting.
+func openAccounts(p *program, d *db.DB) *account.Accounts {
+	secret, _ := p.secret()
+	return account.Open(d).SignDevices(secret.DeviceKey())
 }
 
 const (

@@ -156,6 +156,9 @@ func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 	return s.sum("webhook", fmt.Sprint(id), string(salt))
 }
 
+// DeviceKey is the key by which the cookies of browsers that have signed in are signed.
+func (s Secret) DeviceKey() []byte { return s.sum("device") }
+
 // LogKey is the key by which the logs of an app are known again whose visitors are hashed.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
 

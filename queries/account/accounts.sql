@@ -128,6 +128,13 @@ FROM accounts AS a
 WHERE a.id = @account
   AND a.password = @password::text;
 
+-- name: PasswordOfSession :one
+-- The account of a session, and its password as it is stored; no row if the session has ended.
+SELECT a.id, coalesce(a.password, '') AS password
+FROM account_sessions AS s
+JOIN accounts AS a ON a.id = s.account_id
+WHERE s.hash = @hash;
+
 -- name: SessionsOf :many
 -- The sessions of an account that are not over, the last used first.
 SELECT id, created_at, used_at, browser
