@@ -173,7 +173,13 @@ func TestDashboardShowsHours(t *testing.T) {
 	}
 	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
 	first := e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body
-	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00</p>")
+	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00</p>", "the site was first counted later: the visits' hour")
+	for at, since := range map[string]string{
+		"2019-06-29 12:59:31Z": "12:59", "2019-06-29 13:00:00Z": "12:00", "2019-06-28 12:30:00Z": "12:00",
+	} {
+		e.Exec(t, `UPDATE footfall.pages SET created_at = $1::text::timestamptz WHERE uri = 'hhui.top'`, at)
+		assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body, "counted since "+since+"</p>", at)
+	}
 	for _, never := range []string{e.get("/dash/demo/hhui.top?from=2019-07-06&to=2019-07-06").body, first} {
 		assert.NotContains(t, never, "days earlier", "with the first day nothing is compared, nor it with others")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -91,12 +92,12 @@ func TestEvents(t *testing.T) {
 	sites := e.shown("/dash/demo?panel=sites&format=csv&range=today")
 	assert.Less(t, strings.Index(sites, "hhui.top"), strings.Index(sites, "(events)"), "which are last, though they are more")
 	sites = e.shown("/dash/demo?range=today&sort=hot")
-	assert.Less(t, strings.Index(sites, ">hhui.top<"), strings.Index(sites, ">(events)<"))
+	assert.Less(t, strings.Index(sites, ">hhui.top<"), strings.Index(sites, ">Events<"))
 	for _, path := range []string{"/dash/demo/(events)?range=today", "/dash/demo/%28events%29?page=/signup&range=today",
 		"/dash/demo/(events)?page=/..&range=today"} {
 		assert.NotContains(t, e.shown(path), `//(events)`, "nothing is there to be opened")
 	}
-	assert.Contains(t, e.shown("/dash/demo/(events)?range=today"), "/signup")
+	assert.Contains(t, e.shown("/dash/demo/(events)?range=today"), "page=/signup")
 	assert.NotContains(t, e.shown(e.share("demo", "hhui.top")+"?range=today"), "(events)")
 	assert.Equal(t, http.StatusNotFound, e.get(e.share("demo", "hhui.top")+"/"+url.PathEscape("(events)")).status)
 
@@ -198,6 +199,18 @@ func TestEventsOfASite(t *testing.T) {
 	shown = e.shown(site)
 	assert.Regexp(t, `(?s)id="goals".*signup</bdi></a></th><td class="n">1</td><td class="n">50.0 %.*/home</bdi></a></th>`+
 		`<td class="n">2</td><td class="n">100.0 %.*never</bdi></a></th><td class="n">0</td><td class="n">0.0 %`, shown)
+	assert.NotContains(t, shown, `id="events"`, "signup is a goal, and shown there")
+	require.Equal(t, http.StatusOK, e.get("/visit?app=demo&event=download&ip=192.0.2.2").status)
+	shown = e.shown(site)
+	_, events, _ := strings.Cut(shown, `id="events"`)
+	assert.Equal(t, 1, strings.Count(shown, "<bdi>signup</bdi>"))
+	assert.Contains(t, events, "CSV and JSON have all.")
+	bars := regexp.MustCompile(`<rect width="([0-9]+)[.0-9]*%".*?<bdi>(signup|/home|download)</bdi></a></th><td class="n">.</td><td class="n">([0-9]+)\.0`)
+	_, did, _ := strings.Cut(shown, `id="goals"`)
+	for _, bar := range bars.FindAllStringSubmatch(did, -1) {
+		assert.Equal(t, bar[3], bar[1], "the bar of %s shows its share", bar[2])
+	}
+	assert.Len(t, bars.FindAllString(did, -1), 3)
 	assert.Contains(t, e.get("/api/apps/demo/goals?site=hhui.top&format=csv").body,
 		"event:signup,,1,2\r\npage:/home,,2,2\r\nevent:never,,0,2\r\n")
 	assert.NotContains(t, e.shown(e.share("demo", "hhui.top")+"?range=today"), `id="goals"`)
@@ -279,5 +292,39 @@ func TestEventsOfASite(t *testing.T) {
 	for _, of := range []string{"", "hhui.top"} {
 		assert.Equal(t, []int32{20190630}, dbtest.Column[int32](t, e.Conn(t),
 			`SELECT since FROM report.filters_since('demo', $1, 20190601, 20190630)`, of))
+	}
+}
+
+// Events are stored as pages of a site. The page of them, and of one, has words of its own: nobody opens an event, and no
+// source leads to it.
+func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for day, path := range []string{
+		"uri=http://hhui.top/home&referrer=https://a.example/", "event=signup", "event=signup", "event=download/a.pdf",
+	} {
+		e.Clock.Set(noon.AddDate(0, 0, day/2))
+		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&"+path).status)
+	}
+	for path, has := range map[string][]string{
+		"/dash/demo": {`title="(events)"><bdi>Events</bdi></a>`},
+		"/dash/demo/(events)": {`<title>Events · demo</title>`, `title="(events)"><bdi>Events</bdi></h1>`, `<dt>Events</dt>`,
+			"each time somebody did one", "never did it before", `<h2 id="pages">Events</h2>`, `<th scope="col">Name</th>`, "<bdi>signup</bdi>",
+			"<bdi>download/a.pdf</bdi>"},
+		"/dash/demo/(events)?columns=more&chart=views": {`<h2 id="pages">Events</h2>`},
+		"/dash/demo/(events)?all":                      {"<bdi>signup</bdi>"},
+		"/dash/demo/(events)?page=/signup":             {`<title>signup · demo</title>`, `<bdi>signup</bdi></h1>`, `<dt>Events</dt>`},
+	} {
+		page := e.shown(path)
+		for _, text := range has {
+			assert.Contains(t, page, text, path)
+		}
+		if path == "/dash/demo" {
+			continue
+		}
+		for _, never := range []string{"age views", "each page opened", "Pages", "path or title", "Sources", "Direct", "five minutes",
+			"on this page", "saw", "The line for", "<bdi>/signup", "New and returning", "Newest visitors"} {
+			assert.NotContains(t, page, never, path)
+		}
 	}
 }

@@ -228,27 +228,40 @@ func (q *Queries) FiltersSince(ctx context.Context, arg FiltersSinceParams) (Fil
 	return i, err
 }
 
-const FirstHour = `-- name: FirstHour :one
-SELECT coalesce(min(t.value) FILTER (WHERE t.value ~ '^[0-9]+$'), '-1')::integer AS hour
-FROM tag_days AS d
-JOIN tags AS t ON t.id = d.tag_id
-WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
-  AND d.day_id = $3
-  AND t.name = 'hour'
+const FirstMinute = `-- name: FirstMinute :one
+SELECT coalesce(60 * f.hour + CASE WHEN date_trunc('hour', s.made) = f.day + f.hour * interval '1 hour' THEN extract(minute FROM s.made) ELSE 0 END,
+                -1)::integer AS minute
+FROM (
+    SELECT p.id, p.created_at AT TIME ZONE a.tz AS made
+    FROM pages AS p
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE a.name = $1
+      AND p.key = page_key($2::text)
+) AS s
+CROSS JOIN LATERAL (
+    SELECT to_date(max(d.day_id)::text, 'YYYYMMDD') AS day, min(t.value::integer) AS hour
+    FROM tag_days AS d
+    JOIN tags AS t ON t.id = d.tag_id
+    WHERE d.page_id = s.id
+      AND d.day_id = $3
+      AND t.name = 'hour'
+      AND t.value ~ '^[0-9]+$'
+) AS f
 `
 
-type FirstHourParams struct {
+type FirstMinuteParams struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
 	DayID  int32  `json:"day_id"`
 }
 
-// In which hour of a day the first visitors of a site came; -1: it is not known.
-func (q *Queries) FirstHour(ctx context.Context, arg FirstHourParams) (int32, error) {
-	row := q.db.QueryRow(ctx, FirstHour, arg.App, arg.Target, arg.DayID)
-	var hour int32
-	err := row.Scan(&hour)
-	return hour, err
+// When on a day the first visitors of a site came, in minutes since midnight; -1: unknown. The hour is that of the
+// visits. Its minute is that in which the site was counted first, if that was in this hour of this day; else 0.
+func (q *Queries) FirstMinute(ctx context.Context, arg FirstMinuteParams) (int32, error) {
+	row := q.db.QueryRow(ctx, FirstMinute, arg.App, arg.Target, arg.DayID)
+	var minute int32
+	err := row.Scan(&minute)
+	return minute, err
 }
 
 const HistoryDays = `-- name: HistoryDays :many

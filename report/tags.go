@@ -31,9 +31,9 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
 
-// FirstHour is in which hour of a day the first visitors of a site came; -1: it is not known.
-func (r *Reader) FirstHour(ctx context.Context, app, site string, day int32) (int32, error) {
-	return ask(ctx, r, "the first hour", (*Queries).FirstHour, Look{App: app, Target: site, Day: day})
+// FirstMinute returns when on a day the first visitors of a site came, in minutes since midnight; -1: unknown.
+func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
+	return ask(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
 // TagUnderFilter is how many visitors for whom conditions hold came with a value.

@@ -82,20 +82,31 @@ func (v view) frame() frame {
 		}
 	}
 	if v.site != "" {
-		f.Title = visit.Shown(v.target()) + " · " + f.Title
-		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.site), v.site, usual.of(v.site, "").link()})
+		f.Title = v.targetName() + " · " + f.Title
+		f.Crumbs = append(f.Crumbs, crumb{v.siteName(v.site), v.site, usual.of(v.site, "").link()})
 	}
 	if v.path != "" {
-		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.target())[len(visit.Shown(v.site)):], v.target(), usual.link()})
+		f.Crumbs = append(f.Crumbs, crumb{v.pageName(v.target()), v.target(), usual.link()})
 	}
 	return f
+}
+
+// targetName returns the name of the site or page that is looked at.
+func (v view) targetName() string {
+	switch {
+	case v.path == "":
+		return v.siteName(v.site)
+	case v.ofEvents():
+		return v.pageName(v.target())
+	}
+	return visit.Shown(v.target())
 }
 
 func (v view) heading() heading {
 	s, c, l := v.stretch(), v.counted(), v.app.words()
 	h := heading{l: l, Name: v.app.Name, Range: rangeText(l, v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
-		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
+		h.Name, h.Stored, h.Open = v.targetName(), v.target(), v.address()
 	}
 	switch {
 	case v.known > 0 && v.in.From < v.since && v.span != "all":
@@ -139,14 +150,14 @@ func (h heading) When() template.HTML {
 	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
 }
 
-// beginning is when counting began: of its day alone, the hour.
+// beginning returns when counting began: if only its day is shown, the time.
 func (v view) beginning(alone bool) string {
-	day, hour := v.app.words().LongDay(v.began), fmt.Sprintf("%02d:00", v.hour)
+	day, at := v.app.words().LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
 	switch {
-	case v.hour < 0:
+	case v.minute < 0:
 		return day
 	case alone:
-		return hour
+		return at
 	}
-	return day + ", " + hour
+	return day + ", " + at
 }

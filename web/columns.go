@@ -7,21 +7,26 @@ import "slices"
 func (v view) pageColumns() (columns []column) {
 	l := v.app.words()
 	brought, some := v.value != "", len(v.where) > 0
+	views, fresh := []string{"numbers.views", "means.views"}, "means.new-page"
+	if v.ofEvents() {
+		views, fresh = []string{"did.events", "means.events"}, "means.new-event"
+	}
 	oneDay := v.stretch().In.Days() == 1
 	for _, c := range []struct {
 		sort, label, means, class string
 		usual, shown              bool
 	}{
-		{"", "visitors", "means.visitors", "n", true, !brought && !oneDay},
-		{"pv", "visits", "means.visits", "n", true, brought || !oneDay}, {"pv", "visitors", "means.visitors", "n", true, !brought && oneDay},
-		{"hot", "views", "means.views", "n wide", true, !brought && !some},
-		{byChange, "change", "means.change", "n change", false, !brought && !some && v.site != ""},
-		{"uv", "new", "means.new-page", "n wide", brought, true},
+		{"", "numbers.visitors", "means.visitors", "n", true, !brought && !oneDay},
+		{"pv", "numbers.visits", "means.visits", "n", true, brought || !oneDay},
+		{"pv", "numbers.visitors", "means.visitors", "n", true, !brought && oneDay},
+		{"hot", views[0], views[1], "n wide", true, !brought && !some},
+		{byChange, "numbers.change", "means.change", "n change", false, !brought && !some && v.site != ""},
+		{"uv", "numbers.new", fresh, "n wide", brought, true},
 	} {
 		if !c.shown || !c.usual && !v.moreColumns() {
 			continue
 		}
-		made := column{Label: l.Say("numbers." + c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesBy()}
+		made := column{Label: l.Say(c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesBy()}
 		if c.sort != "" && !v.pagesHaveOneOrder() {
 			made.Link = v.with(func(o *view) { o.by, o.skip = c.sort, 0 }).link() + "#pages"
 		}

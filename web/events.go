@@ -40,32 +40,40 @@ type didRow struct {
 
 // events reads the first events that visitors of a site did.
 func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err error) {
-	if v.path != "" || v.site == visit.EventSite || v.onlySums() || v.app.ofOneSite() {
+	if v.path != "" || v.ofEvents() || v.onlySums() || v.app.ofOneSite() {
 		return nil
 	}
 	look := v.look()
-	look.N = firstEvents + 1
+	look.N = firstEvents + 1 + len(v.app.Goals)
 	var read report.Panel[report.Event]
 	reason, err := d.inTime(ctx, v, func(ctx context.Context) (err error) {
 		read, err = d.reader.Events(ctx, look)
 		return err
 	})
-	made := didPanel{Reason: reason, Anywhere: v.app.Several && v.site != "", Cut: len(read.Rows) > firstEvents,
-		From: v.source("events", read.SQL)}
-	if err != nil || made.Reason == "" && len(read.Rows) == 0 {
+	made := didPanel{Reason: reason, Anywhere: v.app.Several && v.site != "", From: v.source("events", read.SQL)}
+	if err != nil {
 		return err
 	}
-	for _, e := range read.Rows[:min(firstEvents, len(read.Rows))] {
+	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
-		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, read.Rows[0].Visitors),
+		page.Range.Hint = append(page.Range.Hint, condition)
+		if v.site != "" && slices.Contains(v.app.Goals, condition) { // which is among the goals of this page
+			made.Cut = true
+			continue
+		}
+		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, e.OfVisitors),
 			Visitors: e.Visitors, Share: v.rate(e.Visitors, e.OfVisitors)}
 		if v.app.Shared == nil && v.site != "" {
 			row.Link = v.toggled(condition).link()
 		}
-		made.Rows = append(made.Rows, row)
-		page.Range.Hint = append(page.Range.Hint, condition)
+		if made.Rows = append(made.Rows, row); len(made.Rows) > firstEvents {
+			made.Rows, made.Cut = made.Rows[:firstEvents], true
+			break
+		}
 	}
-	page.Events = &made
+	if made.Reason != "" || len(made.Rows) > 0 {
+		page.Events = &made
+	}
 	return nil
 }
 
@@ -80,7 +88,7 @@ type onePage struct {
 
 func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error {
 	switch {
-	case v.path != "" || v.site == visit.EventSite || v.onlySums() || v.find != "" || v.value != "":
+	case v.path != "" || v.ofEvents() || v.onlySums() || v.find != "" || v.value != "":
 		return nil
 	case !v.onePage:
 		page.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
@@ -99,7 +107,7 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-const firstEvents = 8
+const firstEvents = 10
 
 // inTime reads what a page can do without, and says why it is not known, where it takes too long or cannot be:
 // that is no fault of the page.

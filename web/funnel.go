@@ -91,7 +91,7 @@ func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 // goals reads how many visitors of a site reached the app's goals. A link to a site shows neither these nor events,
 // since they are the app's.
 func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err error) {
-	if v.path != "" || v.site == visit.EventSite || v.onlySums() {
+	if v.path != "" || v.ofEvents() || v.onlySums() {
 		return nil
 	}
 	page.Funnel = v.with(func(o *view) { o.funnel, o.onePage, o.find = true, false, "" }).link()

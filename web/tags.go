@@ -91,6 +91,9 @@ func (a App) usualTag(panel string) string {
 // tags are the tags of a panel, the usual one first. Sites have all, pages the first two, which a
 // link shows to nobody: of a page with one visitor they would tell of that one.
 func (v view) tags(panel string) (tags []string) {
+	if v.ofEvents() {
+		return nil
+	}
 	for _, tag := range v.app.tags[panel] {
 		if v.path == "" || v.leadsToPages(tag) {
 			tags = append(tags, tag)

@@ -50,6 +50,7 @@ type targetPage struct {
 	Part        part   // of all
 	Numbers     string // link to the numbers, from all pages; "": they are here
 	IsSite      bool
+	OfEvents    bool
 	Returns     []report.Returned
 
 	Returned, MostReturned int64 // in all, and in one row
@@ -168,14 +169,14 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	asked := v.with(func(o *view) { o.skip = 0 })
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()), Numbers: asked.toNumbers(),
+		OfEvents: v.ofEvents(), Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()), Numbers: asked.toNumbers(),
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), v.app.fault(v.keepMore()), v.erased, v.onlySums()
 	page.Brings, page.NoteAt = v.brings(), v.noteAt()
-	if v.path != "" {
+	if v.path != "" && !v.ofEvents() {
 		page.Only = v.toggled(pageCondition(v.path)).link()
-	} else if !page.Never {
+	} else if !page.Never && !v.ofEvents() {
 		page.Range.Filter = &search{Action: action, Keeps: asked.keeps()}
 	}
 	if page.Never || page.Outside != "" {
@@ -204,15 +205,15 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	page.Range.Hint = suggestions(page.Tags)
 	now := numbers.Rows[0]
 	page.Nobody = now.Pv == 0
-	if v.app.Shared == nil && v.path == "" {
+	if v.app.Shared == nil && v.path == "" && !v.ofEvents() {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
-	if v.app.Names {
+	if v.app.Names && !v.ofEvents() {
 		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
 	parts := []func(context.Context, view, *targetPage) error{d.chart, d.toldPages, d.events, d.goals, d.pages, d.onePage, d.visitors}
-	if len(v.where) > 0 {
+	if len(v.where) > 0 || v.ofEvents() {
 		parts = parts[:6]
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
@@ -250,7 +251,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		notes := notesOf(b.Period) // hours have none
 		c.Notes = append(c.Notes, notes...)
 		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
-		if !c.ByHour && b.Hot >= 0 {
+		if !c.ByHour && b.Hot >= 0 && !v.ofEvents() {
 			full += l.Say("chart.bar-views", "views", l.Say("counts.page-views", "count", b.Hot))
 		}
 		if b.Compared {
@@ -285,7 +286,7 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		c.Summary, c.Title = viewsSummary(l, asked, by), "chart.views-by-"+by
 	}
 	for i, label := range []string{"chart.visitors", "chart.views"} {
-		if len(v.where) > 0 {
+		if len(v.where) > 0 || v.ofEvents() {
 			break
 		}
 		c.Shows = append(c.Shows, option{v.say(label), v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
@@ -313,7 +314,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
 	all := first.with(func(o *view) { o.find, o.value = "", "" }).link()
-	if v.site != "" {
+	if v.site != "" && !v.ofEvents() {
 		page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: all}
 	}
 	panel := "pages"
@@ -355,7 +356,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		}
 		page.Pages = append(page.Pages, pageRow{
 			Chosen: slices.Contains(v.where, pageCondition(path)),
-			Page:   p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: link.link(),
+			Page:   p, Name: v.pageName(p.URI), Link: link.link(),
 			Bar:    bar("rank", v.barOf(p), most),
 			Change: changeOf(v.app.words(), p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})

@@ -57,6 +57,10 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	if !now.Exact {
 		tiles[0].Means = v.say("means.estimated", "percent", v.app.words().Percent(2, 0))
 	}
+	if v.ofEvents() {
+		tiles[1].Means = v.say("means.new-event")
+		tiles[2].Name, tiles[2].Means = v.say("did.events"), v.say("means.events")
+	}
 	if v.stretch().In.Days() > 1 {
 		tiles = slices.Insert(tiles, 2, one("visits", func(n report.Numbers) int64 { return n.Pv }))
 	}
@@ -69,7 +73,7 @@ func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())
 		return err
 	}
-	if len(v.where) == 0 && h.Today {
+	if len(v.where) == 0 && h.Today && !v.ofEvents() {
 		var here report.Panel[report.Here]
 		if here, err = d.reader.Here(ctx, v.look()); err == nil {
 			h.Here = visitorsIn(v.app.words(), here.Rows[0].Visitors)

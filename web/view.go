@@ -68,7 +68,7 @@ type view struct {
 	in      visit.Range // all of it up to today where span is "all"
 	since   int32       // the first day of the site that can be shown; 0: none was counted, or it is not read
 	began   int32       // the first that was counted, in the course of which counting began
-	hour    int32       // of it; -1: it is not known, or not in the range
+	minute  int32       // of it, since midnight; -1: unknown, or the day is not in the range
 	compare string
 	chart   string // what it shows
 	period  string // by which it does; "": what suits the range
@@ -134,7 +134,7 @@ func (v view) number(n int64) string { return number(v.app.words(), n) }
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
 // knows are ignored.
 func newView(app App, site string, q url.Values) (v view, err error) {
-	v = view{app: app, site: site, path: q.Get("page"), hour: -1, more: q.Get("columns") == "more"}
+	v = view{app: app, site: site, path: q.Get("page"), minute: -1, more: q.Get("columns") == "more"}
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
 		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it begins with a slash, like /home")
 	}
@@ -158,6 +158,9 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		if !slices.Contains(choice.of, *choice.into) {
 			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is none: use %s", *choice.into, strings.Join(choice.of, ", "))
 		}
+	}
+	if v.ofEvents() {
+		v.chart = charts[0]
 	}
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
@@ -206,6 +209,27 @@ func (v view) checkValue() error {
 		return visit.Errorf(visit.Invalid, "value", "it is no value of a tag")
 	}
 	return nil
+}
+
+// ofEvents reports whether events are looked at, or one of them. They are stored as pages of a site, and pages show them
+// in words of their own: nobody opens an event, and it has no source.
+func (v view) ofEvents() bool { return v.site == visit.EventSite }
+
+// siteName returns the name that pages show for a site.
+func (v view) siteName(site string) string {
+	if site == visit.EventSite {
+		return v.say("did.events")
+	}
+	return visit.Shown(site)
+}
+
+// pageName returns the name that a list shows for a page of the site that is looked at.
+func (v view) pageName(uri string) string {
+	name := strings.TrimPrefix(visit.Shown(uri), visit.Shown(v.site))
+	if v.ofEvents() {
+		name = strings.TrimPrefix(name, "/")
+	}
+	return name
 }
 
 // target is the page or site that is looked at; "" for all sites of an app.

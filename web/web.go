@@ -92,7 +92,8 @@ var pageNames = []string{
 // functions are what templates call, in a language.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
-		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") }, "day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
+		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") },
+		"day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
 		"number":     func(n int64) string { return number(l, n) },
 		"count":      func(things string, n int64) string { return l.Say("counts."+things, "count", n) },
 		"share":      func(part, whole int64) string { return share(l, part, whole) },
@@ -253,7 +254,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 		return v, err
 	}
 	if v.began = v.since; v.in.From <= v.began && v.began <= v.in.To {
-		if v.hour, err = d.reader.FirstHour(ctx, app.Name, site, v.began); err != nil {
+		if v.minute, err = d.reader.FirstMinute(ctx, app.Name, site, v.began); err != nil {
 			return v, err
 		}
 	}

@@ -95,14 +95,27 @@ WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id
 ORDER BY d.day_id
 LIMIT @n;
 
--- name: FirstHour :one
--- In which hour of a day the first visitors of a site came; -1: it is not known.
-SELECT coalesce(min(t.value) FILTER (WHERE t.value ~ '^[0-9]+$'), '-1')::integer AS hour
-FROM tag_days AS d
-JOIN tags AS t ON t.id = d.tag_id
-WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
-  AND d.day_id = @day_id
-  AND t.name = 'hour';
+-- name: FirstMinute :one
+-- When on a day the first visitors of a site came, in minutes since midnight; -1: unknown. The hour is that of the
+-- visits. Its minute is that in which the site was counted first, if that was in this hour of this day; else 0.
+SELECT coalesce(60 * f.hour + CASE WHEN date_trunc('hour', s.made) = f.day + f.hour * interval '1 hour' THEN extract(minute FROM s.made) ELSE 0 END,
+                -1)::integer AS minute
+FROM (
+    SELECT p.id, p.created_at AT TIME ZONE a.tz AS made
+    FROM pages AS p
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE a.name = @app
+      AND p.key = page_key(@target::text)
+) AS s
+CROSS JOIN LATERAL (
+    SELECT to_date(max(d.day_id)::text, 'YYYYMMDD') AS day, min(t.value::integer) AS hour
+    FROM tag_days AS d
+    JOIN tags AS t ON t.id = d.tag_id
+    WHERE d.page_id = s.id
+      AND d.day_id = @day_id
+      AND t.name = 'hour'
+      AND t.value ~ '^[0-9]+$'
+) AS f;
 
 -- name: VisitorsAreKept :one
 -- Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
