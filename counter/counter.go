@@ -58,6 +58,7 @@ type Request struct {
 	Anybody     bool       // a question that names no visitor
 	Counted     bool       // only what was counted is to be answered, without offsets
 	Numbers     bool       // a visit that is sent for its numbers: without them it does not count
+	With        With       // which numbers of the moment the answer includes
 
 	ParseErr error // what is wrong with how the fields above were written; reported when the order of checks comes to it
 

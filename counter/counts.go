@@ -26,6 +26,9 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	}
 	answer, err := c.read(ctx, a, w.target, r.who(&w))
 	answer.Behind = behind
+	if r.With != (With{}) && err == nil {
+		answer.Now, err = c.readNow(ctx, a, w.target, &w, r.With)
+	}
 	return r.shown(a, w.target, answer), err
 }
 

@@ -28,6 +28,11 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	}
 	answer, err := c.count(ctx, a, &r, &w)
 	answer.Untold = w.untold
+	if r.With.Today && err == nil && !answer.Later && !answer.NoNumbers {
+		if answer.Now, err = c.readNow(ctx, a, cmp.Or(answer.Other, w.target), &w, r.With); err != nil {
+			return visit.Answer{NoNumbers: true}, nil
+		}
+	}
 	if answer.Skipped != "" {
 		c.noteRefused(&r, nil, answer.Skipped)
 	}

@@ -34,3 +34,41 @@ func (q *Queries) HereAdd(ctx context.Context, sites []int64, visitors []netip.A
 	_, err := q.db.Exec(ctx, HereAdd, sites, visitors)
 	return err
 }
+
+const HereGet = `-- name: HereGet :many
+SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
+FROM pages AS p
+JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - interval '5 minutes'
+CROSS JOIN LATERAL unnest(h.visitors) AS v (visitor)
+WHERE p.app_id = $1
+  AND p.key IN (SELECT page_key(unnest($2::text[])))
+  AND p.site_id IS NULL
+GROUP BY p.uri
+`
+
+type HereGetRow struct {
+	Uri      string
+	Visitors int64
+}
+
+// How many visitors came to some sites of an app within the last five minutes. Sites without any are
+// left out.
+func (q *Queries) HereGet(ctx context.Context, appID int32, sites []string) ([]HereGetRow, error) {
+	rows, err := q.db.Query(ctx, HereGet, appID, sites)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HereGetRow
+	for rows.Next() {
+		var i HereGetRow
+		if err := rows.Scan(&i.Uri, &i.Visitors); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

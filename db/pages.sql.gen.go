@@ -145,6 +145,47 @@ func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) 
 	return items, nil
 }
 
+const DayGet = `-- name: DayGet :many
+SELECT p.uri, d.hot, d.pv
+FROM pages AS p
+JOIN days AS d ON d.page_id = p.id AND d.day_id = $1
+WHERE p.app_id = $2
+  AND p.key IN (SELECT page_key(unnest($3::text[])))
+`
+
+type DayGetParams struct {
+	DayID int32
+	AppID int32
+	Uris  []string
+}
+
+type DayGetRow struct {
+	Uri string
+	Hot int64
+	Pv  int64
+}
+
+// The numbers of some targets of an app on a day. Targets that were not counted on it are left out.
+func (q *Queries) DayGet(ctx context.Context, arg DayGetParams) ([]DayGetRow, error) {
+	rows, err := q.db.Query(ctx, DayGet, arg.DayID, arg.AppID, arg.Uris)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DayGetRow
+	for rows.Next() {
+		var i DayGetRow
+		if err := rows.Scan(&i.Uri, &i.Hot, &i.Pv); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PagesFind = `-- name: PagesFind :many
 
 SELECT asked.uri::text AS uri, found.id,

@@ -1,12 +1,16 @@
 // busuanzi.pure.mini.js fills pages that were made for busuanzi, and counts a visit: a theme loads
 // it by the name that busuanzi's own script has, with another host in front. It runs once for each
-// page, and again where a theme that changes pages by itself runs its scripts again.
+// page, and again where a theme that changes pages by itself runs its scripts again. As busuanzi.min.js
+// it does what the script of busuanzi.cc does: that one runs again only after busuanziRequestSent is unset.
 // docs/embed.md says what it fills. Numbers go into the page as text, and nothing else does.
 (() => {
 	const d = document
-	const line = d.currentScript || d.querySelector('script[src*="/busuanzi.pure."]') // a module has no current script
-	const service = new URL('../../busuanzi', line.src)
-	const bszs = ['site_pv', 'page_pv', 'site_uv', 'page_uv']
+	const line = d.currentScript || d.querySelector('script[src*="/busuanzi.pure."],script[src*="/busuanzi.min."]') // a module has no current script
+	const cc = line.src.includes('/busuanzi.min.')
+	if (cc && self.busuanziRequestSent) return
+	if (cc) self.busuanziRequestSent = true
+	const service = new URL(cc ? '../../api.php' : '../../busuanzi', line.src)
+	const bszs = ['site_pv', 'page_pv', 'site_uv', 'page_uv', ...cc ? ['today_pv', 'today_uv'] : []]
 	const from = self.bszTag ? '' : d.referrer.split('/', 3).join('/') // the origin that led here, unless a theme did
 	let turn = 0 // of calls: before the page is seen, the last one is where the reader is
 
@@ -39,9 +43,12 @@
 			}
 			if (mine != turn) return
 			try {
-				const answer = await fetch(service + '?' + new URLSearchParams({url: location.href, referrer: mine > 1 ? '' : from}), {credentials: 'omit', keepalive: true})
+				const page = {url: location.href, referrer: mine > 1 ? '' : from}
+				const [query, how] = cc ? ['', {method: 'POST', body: JSON.stringify(page)}] : ['?' + new URLSearchParams(page)]
+				const answer = await fetch(service + query, {credentials: 'omit', keepalive: true, ...how})
 				const told = await answer.json()
 				if (!answer.ok) throw told.error
+				for (const name of bszs) told[name] ??= told['busuanzi_' + name]
 				if (d.readyState == 'loading') await new Promise(done => d.addEventListener('DOMContentLoaded', done))
 				draw(told)
 			} catch (why) {

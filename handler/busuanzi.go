@@ -11,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/embed"
 	"footfall/visit"
 )
@@ -24,6 +26,8 @@ type busuanzi struct{ *service }
 func (b *busuanzi) routes() []route {
 	return []route{
 		{embed.BusuanziPath, getOnly, script(embed.Busuanzi, scriptCache)},
+		{"/busuanzi/:version/busuanzi.min.js", getOnly, script(embed.Busuanzi, scriptCache)},
+		{"/api.php", postOptions, b.busuanziCC},
 		{"/busuanzi", getOnly, b.original},
 		{"/busuanzi/jsonp", getOnly, func(c echo.Context) error { return b.jsonp(c, "callback") }},
 		{"/busuanzi/api", append([]string{http.MethodPut}, getPostOptions...), b.soxft},
@@ -34,6 +38,20 @@ func (b *busuanzi) routes() []route {
 // numbers are those of a page by busuanzi's names, as JSON: what it calls pv is every visit. With
 // count the visit counts before.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
+	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.With{})
+	if err != nil {
+		return nil, err
+	}
+	out := []byte(`{"site_pv":`)
+	out = strconv.AppendInt(out, a.Site.Hot, 10)
+	out = strconv.AppendInt(append(out, `,"site_uv":`...), a.Site.UV, 10)
+	out = strconv.AppendInt(append(out, `,"page_pv":`...), a.Page.Hot, 10)
+	out = strconv.AppendInt(append(out, `,"page_uv":`...), a.Page.UV, 10)
+	return append(out, '}'), nil
+}
+
+// ask returns the numbers of a page, after a visit to it if count is set.
+func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.With) (a visit.Answer, err error) {
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the page does not say where it is")
 	if uri != "" {
@@ -41,17 +59,16 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	}
 	b.letRead(c, app)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	cell, err := b.Cells.Of(app)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: c.QueryParam("referrer")}} // which our own script sends
+	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: referrer}}
 	ask := b.request(c, &f)
 	ask.Key = "" // what some of these clients send as Authorization is none of ours
-	ask.Numbers = true
-	var a visit.Answer
+	ask.Numbers, ask.With = true, with
 	if count {
 		a, err = cell.Counter.Visit(ctx, ask)
 	}
@@ -61,18 +78,44 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 			err = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers are not known", Err: err}
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if a.Skipped != "" {
+	if err == nil && a.Skipped != "" {
 		c.Response().Header().Set(skippedHeader, string(a.Skipped))
 	}
-	out := []byte(`{"site_pv":`)
-	out = strconv.AppendInt(out, a.Site.Hot, 10)
-	out = strconv.AppendInt(append(out, `,"site_uv":`...), a.Site.UV, 10)
-	out = strconv.AppendInt(append(out, `,"page_pv":`...), a.Page.Hot, 10)
-	out = strconv.AppendInt(append(out, `,"page_uv":`...), a.Page.UV, 10)
-	return append(out, '}'), nil
+	return a, err
+}
+
+// busuanziCC serves busuanzi.cc's one call, which counts. The body names the page, so the page must be of
+// the origin that sends it.
+func (b *busuanzi) busuanziCC(c echo.Context) error {
+	r := c.Request()
+	if r.Method == http.MethodOptions {
+		return b.allow(c, "", http.MethodPost, echo.HeaderContentType)
+	}
+	body := readPage(c)
+	page, err := visit.Normalize(body.URL, nil)
+	if asks := origin(r.Header); err == nil && asks != "" && app.SiteOfOrigin(asks) != page.Site {
+		err = visit.Errorf(visit.Forbidden, "", "url: it is not a page of the site that sends the request")
+	}
+	var a visit.Answer
+	if err == nil {
+		a, err = b.ask(c, body.URL, body.Referrer, true, counter.With{Today: true})
+	}
+	if err != nil {
+		return inForm(c, err, `"success":false`)
+	}
+	out := fmt.Appendf(nil, `{"busuanzi_today_pv":%d,"busuanzi_today_uv":%d,`, a.Now.Site.Hot, a.Now.Site.PV)
+	return respond(c, http.StatusOK, fmt.Appendf(out, `"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`,
+		a.Site.Hot, a.Site.UV, a.Page.Hot, a.Page.UV))
+}
+
+// namedPage is the part of a body that names the page.
+type namedPage struct{ URL, Referrer string }
+
+// readPage reads a JSON body of any content type. It returns no URL if it cannot read the body.
+func readPage(c echo.Context) (page namedPage) {
+	sent, _ := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, oneVisit.most))
+	_ = json.Unmarshal(sent, &page)
+	return page
 }
 
 // original is the one call of busuanzi, which counts. Our own script names the page in url.
@@ -120,8 +163,8 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm answers a call to an app that tells no numbers as a client looks for it: a member says that
-// there are none, and message why. Other errors are those of /visit.
+// inForm writes a refusal in a client's own form: the member failed, and the reason in message. Errors
+// about a field, and others than refusals, are those of /visit.
 func inForm(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
@@ -160,10 +203,7 @@ func (b *busuanzi) vercount(c echo.Context) error {
 	}
 	uri := c.QueryParam("url")
 	if r.Method == http.MethodPost {
-		var body struct{ URL string }
-		sent, _ := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, oneVisit.most))
-		_ = json.Unmarshal(sent, &body) // what cannot be read names no page
-		uri = body.URL
+		uri = readPage(c).URL
 	}
 	numbers, err := b.numbers(c, uri, r.Method == http.MethodPost)
 	if err != nil {

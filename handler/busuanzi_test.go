@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/embed"
 	"footfall/visit"
 )
 
@@ -108,6 +110,75 @@ func TestBusuanzi(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, e.ask(http.MethodPost, "/busuanzi").status)
 		assert.Equal(t, numbersOf("9", "1", "1", "1"), e.ask(http.MethodGet, "/busuanzi?url=http://example.com/another").body)
 	})
+}
+
+// ccNumbers is the answer of busuanzi.cc's call.
+func ccNumbers(todayHot, todayPV, siteHot, siteUV, pageHot, pageUV int) string {
+	return fmt.Sprintf(`{"busuanzi_today_pv":%d,"busuanzi_today_uv":%d,"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,`+
+		`"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`, todayHot, todayPV, siteHot, siteUV, pageHot, pageUV)
+}
+
+// TestBusuanziCC sends the calls that clients of busuanzi.cc send.
+func TestBusuanziCC(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	call := func(url string, headers ...string) answer {
+		return e.askWith(`{"url":"`+url+`","referrer":"https://news.example/x"}`, http.MethodPost, "/api.php", headers...)
+	}
+	fromPage := []string{"Origin", "https://example.com"}
+	a := call("https://example.com/hello", append(fromPage, "Content-Type", "text/plain;charset=UTF-8")...)
+	assert.Equal(t, ccNumbers(1, 1, 1, 1, 1, 1), a.body)
+	assert.Equal(t, "https://example.com", a.header.Get("Access-Control-Allow-Origin"))
+	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+	asJSON := call("https://example.com/hello", append(fromPage, "Content-Type", "application/json")...)
+	assert.Equal(t, ccNumbers(2, 1, 2, 1, 2, 1), asJSON.body)
+	assert.Equal(t, ccNumbers(3, 1, 3, 1, 1, 1), call("https://example.com/more").body, "a caller that is not a page")
+
+	// The day is over, and numbers from elsewhere are not of today.
+	e.Clock.Set(noon.AddDate(0, 0, 1))
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/hello", Hot: 1000, PV: 200, UV: 100}}, false)
+		return err
+	})
+	assert.Equal(t, ccNumbers(1, 1, 4, 1, 1003, 101), call("https://example.com/hello", fromPage...).body)
+	bot := call("https://example.com/hello", append(fromPage, "User-Agent", "curl/8")...)
+	assert.Equal(t, ccNumbers(1, 1, 4, 1, 1003, 101), bot.body)
+	assert.Equal(t, "bot", bot.header.Get(skippedHeader))
+
+	before := e.rows()
+	for _, origin := range []string{"null", "https://evil.example", "https://example.com:81", "https://example.org", "https://example.com/",
+		"https://example.com.evil.example", "<script>"} {
+		a := call("https://example.com/hello", "Origin", origin)
+		assert.Equal(t, http.StatusForbidden, a.status, origin)
+		assert.JSONEq(t, `{"success":false,"message":"url: it is not a page of the site that sends the request","error":"url: it is not a page `+
+			`of the site that sends the request"}`, a.body)
+	}
+	assert.Equal(t, http.StatusForbidden, call("https://example.com/hello", "Sec-Fetch-Site", "cross-site").status, "a page that hides")
+	unlisted := call("https://nobody.example/", "Origin", "https://nobody.example")
+	assert.Equal(t, http.StatusForbidden, unlisted.status)
+	assert.Contains(t, unlisted.error(t), "uri: no app lists the site nobody.example")
+	for _, body := range []string{"", "{}", "[1]", `{"url":1}`, `{"url":"/hello"}`, `{"url":"ftp://example.com/"}`, `{"url":"` +
+		strings.Repeat("a", 20<<10) + `"}`} {
+		assert.Equal(t, http.StatusBadRequest, e.askWith(body, http.MethodPost, "/api.php", fromPage...).status, "%.20s", body)
+	}
+	assert.Equal(t, http.StatusMethodNotAllowed, e.ask(http.MethodGet, "/api.php?url=https://example.com/").status)
+	a = e.ask(http.MethodOptions, "/api.php", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+	assert.Equal(t, []string{"POST", "Content-Type"}, []string{a.header.Get("Access-Control-Allow-Methods"),
+		a.header.Get("Access-Control-Allow-Headers")})
+	assert.Equal(t, before, e.rows())
+	for _, version := range []string{"3.6.9", "latest", "%2e%2e"} {
+		a := e.ask(http.MethodGet, "/busuanzi/"+version+"/busuanzi.min.js")
+		assert.Equal(t, string(embed.Busuanzi.Plain), a.body, version)
+	}
+
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("off")})
+	})
+	before = e.rows()
+	a = call("https://example.com/hello", fromPage...)
+	assert.Equal(t, http.StatusForbidden, a.status)
+	assert.Contains(t, a.body, `"success":false,"message":"app shop tells no numbers without a key`)
+	assert.Equal(t, before, e.rows())
 }
 
 // TestBusuanziFindsTheApp by the site alone, as these protocols name none.

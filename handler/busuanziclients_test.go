@@ -139,6 +139,7 @@ func TestBusuanziInChromium(t *testing.T) {
 		assert.Equal(t, int64(1), w.counted(t, "hidden/on"))
 	})
 	t.Run("the original's script", func(t *testing.T) { tryOriginal(t, w, b, files["/original.js"], page) })
+	t.Run("busuanzi.cc's script and calls", func(t *testing.T) { tryBusuanziCC(t, w, b, page) })
 	t.Run("what soxft's script does", func(t *testing.T) { trySoxft(t, w, b, page) })
 	t.Run("a component for Vercount", func(t *testing.T) {
 		if files["/vercount.js"] == "" {
@@ -218,6 +219,46 @@ func trySoxft(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 		b.ask(`identity != null`, &given)
 		assert.False(t, given)
 	}
+}
+
+// tryBusuanziCC shows pages with the line of busuanzi.cc, and a page that sends its calls by itself.
+func tryBusuanziCC(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
+	t.Helper()
+	const line = `<script src="http://count.example/busuanzi/3.6.9/busuanzi.min.js" defer></script>`
+	const spans = `<i id="busuanzi_today_pv">…</i>-<i id="busuanzi_today_uv"></i>-<i id="busuanzi_site_pv"></i>-<i id="busuanzi_site_uv"></i>-` +
+		`<i id="busuanzi_page_pv"></i>-<i id="busuanzi_page_uv"></i>`
+	at := page("example.com/cc", line, spans, line) // a second line in the same document counts nothing
+	b.open(at)
+	b.await(`text().endsWith('-1-1')`)
+	assert.Equal(t, int64(1), w.counted(t, "cc"))
+	b.open(at)
+	b.await(`text().endsWith('-2-1')`)
+	assert.Equal(t, int64(2), w.counted(t, "cc"))
+	var told string
+	b.ask(`text()`, &told)
+	site := w.siteHot(t)
+	assert.Equal(t, fmt.Sprintf("%d-1-%[1]d-1-2-1", site), told, "all of today, by the one visitor")
+	b.ask(`delete busuanziRequestSent; history.pushState(0, '', '/cc/next'); document.head.append(Object.assign(document.createElement(`+
+		`'script'), {src: document.querySelector('script[src]').src})); 0`, nil)
+	b.await(`text().endsWith('-1-1')`)
+	assert.Equal(t, int64(1), w.counted(t, "cc/next"))
+
+	b.open(page("example.com/route", spans, `<script>
+		const call = more => fetch('http://count.example/api.php', {method: 'POST', body: JSON.stringify({url: location.href, referrer: ''}), `+
+		`credentials: 'omit', ...more}).then(a => a.json()).then(all => {
+			for (const id in all) document.getElementById(id).innerText = all[id]
+		})
+		call()
+	</script>`))
+	b.await(`text().endsWith('-1-1')`)
+	b.ask(`history.pushState(0, '', '/route/2'); call({headers: {'Content-Type': 'application/json'}})`, nil)
+	b.ask(`history.pushState(0, '', '/route/3'); call({referrerPolicy: 'no-referrer'})`, nil)
+	assert.Equal(t, site+4, w.siteHot(t))
+	for _, route := range []string{"route", "route/2", "route/3"} {
+		assert.Equal(t, int64(1), w.counted(t, route), route)
+	}
+	b.ask(`text()`, &told)
+	assert.Equal(t, fmt.Sprintf("%d-1-%[1]d-1-1-1", site+4), told)
 }
 
 // TestThemesInChromium shows blogs made with real themes, whose settings name the service as the

@@ -166,6 +166,10 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, busuanzi.status, busuanzi.body)
 	assert.Equal(t, "http://store.example", busuanzi.header.Get("Access-Control-Allow-Origin"))
 	assert.Equal(t, int64(6), hot(shops), "twice and the other page")
+	const inStore = `{"url":"http://store.example/2"}`
+	cc := c.askWith(inStore, http.MethodPost, "/api.php", "Origin", "http://store.example")
+	assert.Equal(t, 200, cc.status, cc.body)
+	assert.Equal(t, int64(8), hot(shops), "the site and the page")
 	link, _, err := shops.Admin.AddShare(t.Context(), "store", "", "")
 	require.NoError(t, err)
 	assert.Equal(t, 200, c.get("/share/"+link).status)
@@ -217,6 +221,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, settings.status)
 	assert.Contains(t, settings.body, "Apps of shops are not shown")
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://store.example/2").status)
+	assert.Equal(t, http.StatusServiceUnavailable, c.askWith(inStore, http.MethodPost, "/api.php", "Origin", "http://store.example").status)
 
 	// A service that begins now knows what is where, as far as it was written down.
 	end()

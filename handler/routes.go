@@ -32,6 +32,7 @@ var (
 	postOnly       = []string{http.MethodPost}
 	getOrPut       = []string{http.MethodGet, http.MethodHead, http.MethodPut}
 	getOrPost      = []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	postOptions    = []string{http.MethodPost, http.MethodOptions}
 	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead,
 		http.MethodOptions} // by which browsers ask for a page of another site
 )

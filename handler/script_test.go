@@ -37,7 +37,7 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
 	names := []string{"line", "numbers", "list", "event", "telling", "canonical", "named",
-		"own", "thousandth", "manual", "pinned", "busuanzi", "image"}
+		"own", "thousandth", "manual", "pinned", "busuanzi", "cc", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
@@ -327,6 +327,11 @@ func TestScriptInChromium(t *testing.T) {
 		b.ask(`until(() => text() == 'Opened 1 times')`, nil)
 		assert.Equal(t, int64(1), w.counted(t, "busuanzi"))
 	})
+	t.Run("a page made for busuanzi.cc", func(t *testing.T) {
+		b.open(page("example.com/cc", docs["cc"]))
+		b.ask(`until(() => /^Today \d+ visits by 1 visitors, this page 1$/.test(text()))`, nil)
+		assert.Equal(t, int64(1), w.counted(t, "cc"))
+	})
 	t.Run("an image", func(t *testing.T) {
 		before := w.counted(t, "hello")
 		b.open(page("example.com/image", docs["image"]))
@@ -393,7 +398,8 @@ func tryTitles(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 		return desk.Column[string](t, w.Desk, `SELECT uri || ' ' || title FROM report.pages WHERE title IS NOT NULL ORDER BY uri`)
 	}
 	require.Eventually(t, func() bool { return len(told()) > 0 }, dbtest.Patience, dbtest.Tick)
-	assert.Equal(t, []string{"example.com/titled <b onmouseover=hacked=1>שלום</b> & " + strings.TrimSpace(strings.Repeat("価格 ", 23))}, told())
+	assert.Equal(t, []string{"example.com/titled <b onmouseover=hacked=1>שלום</b> & " +
+		strings.TrimSpace(strings.Repeat("価格 ", 23))}, told())
 }
 
 // tryTelling clicks on links in every way, and asks for pages that are not there.
@@ -585,7 +591,8 @@ func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 		{"example.com/plain/me#footfall-ignore", "none", "none", ""},
 		{"example.com/places/me#footfall-ignore", places, "Opened often, too", "app shop tells no numbers without a key: send one as " +
 			"Authorization: Bearer …, or have its operator make them public"},
-		{"example.com/places#footfall-count", places, "Opened often, too", "app shop tells pages no numbers: see Settings, or footfall app set --public-counts"},
+		{"example.com/places#footfall-count", places, "Opened often, too",
+			"app shop tells pages no numbers: see Settings, or footfall app set --public-counts"},
 	} {
 		path, fragment, _ := strings.Cut(c.at, "#")
 		b.open(page(path, docs["line"], c.places) + "#" + fragment)

@@ -16,3 +16,15 @@ FROM (
 ) AS n
 WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.site_id)
 GROUP BY n.site_id;
+
+-- name: HereGet :many
+-- How many visitors came to some sites of an app within the last five minutes. Sites without any are
+-- left out.
+SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
+FROM pages AS p
+JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - interval '5 minutes'
+CROSS JOIN LATERAL unnest(h.visitors) AS v (visitor)
+WHERE p.app_id = @app_id
+  AND p.key IN (SELECT page_key(unnest(@sites::text[])))
+  AND p.site_id IS NULL
+GROUP BY p.uri;

@@ -89,6 +89,14 @@ JOIN counters AS c ON c.page_id = p.id
 WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
+-- name: DayGet :many
+-- The numbers of some targets of an app on a day. Targets that were not counted on it are left out.
+SELECT p.uri, d.hot, d.pv
+FROM pages AS p
+JOIN days AS d ON d.page_id = p.id AND d.day_id = @day_id
+WHERE p.app_id = @app_id
+  AND p.key IN (SELECT page_key(unnest(@uris::text[])));
+
 -- name: CountsOfVisits :many
 -- The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
 -- never came), and its place in the arrays (from 1). Targets that were never counted are left out.

@@ -30,6 +30,19 @@ type Answer struct {
 	// NoNumbers: the visit was counted, now or before, and nobody knows its numbers.
 	NoNumbers bool  `json:"-"`
 	Behind    int64 `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet
+	Now       Now   `json:"-"` // the numbers that a request selects with Request.With
+}
+
+// Now holds numbers of the moment. A nil field was not requested.
+type Now struct {
+	Site, Page *Today
+	Here       *int64 // visitors of the site in the last five minutes
+}
+
+// Today holds the numbers of one target on the app's current day, without offsets.
+type Today struct {
+	Hot int64 // visits
+	PV  int64 // visitors
 }
 
 // Skipped is the reason for which a visit was not counted on purpose. It is "" for a visit that was

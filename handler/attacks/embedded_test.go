@@ -118,6 +118,11 @@ func theirCalls(headers string) []string {
 	}
 }
 
+// ccOwn is busuanzi.cc's call about a page of own.example.
+func ccOwn(headers string) string {
+	return "POST /api.php" + headers + "\n\n" + `{"url":"http://own.example/{path}"}`
+}
+
 var busuanziAttacks = []attack{
 	{
 		name:   "a script on another site's page",
@@ -189,13 +194,14 @@ var busuanziAttacks = []attack{
 			"POST /busuanzi/api?ip=203.0.113.5\nX-Bsz-Referer: http://own.example/{path}" + bearerOf + "{assert}\n\n",
 			"POST /api/v2/log\nX-Browser-Token: 203.0.113.5\n\n" +
 				`{"url":"http://own.example/{path}","ip":"203.0.113.5","app":"shop","isNewUv":true}`,
+			"POST /api.php?app=shop&ip=203.0.113.5" + bearerOf + "{assert}\n\n" + `{"url":"http://own.example/{path}","ip":"203.0.113.5"}`,
 		},
 	},
 	{
 		name:   "crawlers",
 		sent:   "every call by what calls itself one",
 		status: 200, headers: skipped("bot"),
-		requests: append(theirCalls("\nUser-Agent: Googlebot/2.1")[:2], jsonpOwn+"\nUser-Agent: curl/8"),
+		requests: append(theirCalls("\nUser-Agent: Googlebot/2.1")[:2], jsonpOwn+"\nUser-Agent: curl/8", ccOwn("\nUser-Agent: curl/8")),
 	},
 	{
 		name:   "control: a listed page",
@@ -205,7 +211,7 @@ var busuanziAttacks = []attack{
 			jsonpOwn + "?a=b\nSec-Fetch-Dest: script\n" + fetchSite + "cross-site",
 			"GET /busuanzi/jsonp?callback=f\nReferer: https://own.example/{path}",
 			theirCalls("\nOrigin: https://own.example")[0], theirCalls("\nOrigin: http://own.example")[1],
-			theirCalls("\nOrigin: https://own.example")[3],
+			theirCalls("\nOrigin: https://own.example")[3], ccOwn("\nOrigin: https://own.example"),
 		},
 	},
 	{
@@ -228,6 +234,7 @@ func scriptsOfOthers(w *world) {
 		embed.ScriptPath: embed.Count, "/count.js?app=" + url.QueryEscape(hostile): embed.Count, "/count." + url.PathEscape(hostile) +
 			".js": embed.Count,
 		"/count...%2f..%2fetc.js": embed.Count, embed.BusuanziPath: embed.Busuanzi, embed.BusuanziPath + "?jsonpCallback=alert": embed.Busuanzi,
+		"/busuanzi/" + url.PathEscape(hostile) + "/busuanzi.min.js": embed.Busuanzi,
 	} {
 		a := w.raw(w.public[direct], http.MethodGet, wire("GET "+path+"\nOrigin: https://evil.example\nReferer: https://evil.example/"))
 		assert.Equal(w.t, http.StatusOK, a.status, path)

@@ -109,6 +109,8 @@ func TestPublicCounts(t *testing.T) {
 		asks("PUT /busuanzi/api\nContent-Length: 0\nx-bsz-referer: "+host, map[int]int{200: 204, 401: 401, 403: 403}[clients], "", clientCounts)
 		asks("POST /api/v2/log\n\n"+fmt.Sprintf(`{"url":%q}`, host), clients, vercount, clientCounts)
 		asks("GET /api/v2/log?url="+host, clients, vercount, 0)
+		cc := map[int]string{200: `"busuanzi_page_uv"`}[clients]
+		asks("POST /api.php\nOrigin: https://"+site+"\n\n"+fmt.Sprintf(`{"url":%q}`, host), clients, cc, clientCounts)
 		asks("GET /busuanzi?url="+host, clients, "", clientCounts)
 		asks("GET /busuanzi?jsonpCallback=f\nReferer: "+host, clients, "", clientCounts)
 
