@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,7 +146,7 @@ func TestGoalsAreWrittenAsPeopleReadThem(t *testing.T) {
 	shown := e.shown(site + url.Values{"where": {"page:/日本"}}.Encode())
 	assert.Contains(t, shown, `class="big">1<`)
 	assert.Contains(t, shown, "<bdi>/日本</bdi>")
-	assert.Contains(t, e.shown(site+"funnel&"+url.Values{"step": {"page:/日本"}}.Encode()), `page:/日本</bdi></th><td class="n">1</td>`)
+	assert.Contains(t, e.shown(site+"funnel&"+url.Values{"step": {"page:/日本"}}.Encode()), `<bdi>/日本</bdi></th><td class="n">1</td>`)
 	assert.Contains(t, e.shown(site+url.Values{"goal": {"event:download/A b.pdf"}}.Encode()), `<td class="n">1</td>`)
 }
 
@@ -327,4 +328,51 @@ func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
 			assert.NotContains(t, page, never, path)
 		}
 	}
+}
+
+// A funnel is built step by step in numbered fields. They take what other lists show: the path of a page, or the name of an
+// event. Without script a button adds a field, and keeps what was typed.
+func TestFunnelIsBuiltStepByStep(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, path := range []string{"uri=http://hhui.top/", "uri=http://hhui.top/pricing", "uri=http://hhui.top/日本",
+		"event=signup", "event=outbound/a.example:81/x"} {
+		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&"+path).status)
+	}
+	e.counting(0, "192.0.2.2", "http://hhui.top/")
+	fields := regexp.MustCompile(`<label for="step-(\d)">(Step \d)</label> <input id="step-(\d)" name="step" list="steps" value="([^"]*)"`)
+	rows := regexp.MustCompile(`<bdi>([^<]*)</bdi></th><td class="n">(\d)</td>`)
+	for _, c := range []struct{ query, fields, rows string }{
+		{"", "", ""},
+		{"&step=&add=1", ",", ""},
+		{"&step=/", "/", "/ 2"},
+		{"&step=+/pricing+&add=1", "/pricing,", "/pricing 1"},
+		{"&step=/&step=/pricing&step=signup", "/,/pricing,signup", "/ 2,/pricing 1,signup 1"},
+		{"&step=page:/&step=&step=event:signup&step=", "/,signup", "/ 2,signup 1"},
+		{"&step=/日本|/pricing&step=!/pricing", "/日本|/pricing,!/pricing", "/日本 or /pricing 1,not /pricing 0"},
+		{"&step=event:outbound/a.example:81/x", "event:outbound/a.example:81/x", "outbound/a.example:81/x 1"},
+		{"&step=new&step=!returning", "new,!returning", "new 2,not returning 2"},
+		{"&step=/no&add=1", "/no,", ""},
+		{strings.Repeat("&step=new", 8) + "&add=1", strings.Repeat(",new", 8)[1:], strings.Repeat(",new 2", 8)[1:]},
+	} {
+		page := e.shown("/dash/demo/hhui.top?range=today&funnel" + c.query)
+		var typed, listed []string
+		for i, f := range fields.FindAllStringSubmatch(page, -1) {
+			number := strconv.Itoa(i + 1)
+			assert.Equal(t, []string{number, "Step " + number, number}, f[1:4], c.query)
+			typed = append(typed, f[4])
+		}
+		_, table, _ := strings.Cut(page, "<tbody>")
+		for _, row := range rows.FindAllStringSubmatch(table, -1) {
+			listed = append(listed, row[1]+" "+row[2])
+		}
+		assert.Equal(t, c.fields, strings.Join(typed, ","), c.query)
+		assert.Equal(t, c.rows, strings.Join(listed, ","), c.query)
+		assert.Equal(t, len(typed) < 8, strings.Contains(page, `<button name="add" value="1"`), c.query)
+		assert.NotContains(t, page, "placeholder=\"page:", c.query)
+	}
+	const suggests = `<datalist id="steps"><option value="/"></option><option value="/pricing"></option><option value="/日本"></option>`
+	assert.Contains(t, e.shown("/dash/demo/hhui.top?range=today&funnel"),
+		suggests+`<option value="signup"></option><option value="event:outbound/a.example:81/x"></option></datalist>`)
+	assert.Contains(t, e.shown(e.share("demo", "")+"/hhui.top?range=today&funnel"), suggests+`</datalist>`, "events are the app's")
 }

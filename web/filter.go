@@ -107,18 +107,8 @@ func (v view) toggled(c string) view {
 func (v view) chips() (chips []chip) {
 	for _, c := range v.where {
 		rest, not := strings.CutPrefix(c, "!")
-		name, written, _ := strings.Cut(rest, ":")
-		made := chip{Not: not, Name: strings.TrimPrefix(name, "tag."), Link: v.toggled(c).link()}
-		var values []string
-		for _, value := range strings.Split(written, "|") {
-			if name == "page" || name == "event" {
-				values = append(values, shownPart(shownValue(value)))
-			} else if value != "" {
-				values = append(values, tagName(v.app.words(), name, shownValue(value)))
-			}
-		}
-		made.Value = strings.Join(values, v.say("where.or"))
-		if made.Name = v.tagLabel(made.Name); not {
+		made := chip{Not: not, Link: v.toggled(c).link()}
+		if made.Name, made.Value = v.conditionNames(rest); not {
 			made.Name = v.say("where.not", "name", made.Name)
 		}
 		opposite := "!" + c
@@ -132,6 +122,20 @@ func (v view) chips() (chips []chip) {
 		chips = append(chips, made)
 	}
 	return chips
+}
+
+// conditionNames returns the names of a condition's tag and values as people read them.
+func (v view) conditionNames(c string) (name, value string) {
+	name, written, _ := strings.Cut(c, ":")
+	var values []string
+	for _, value := range strings.Split(written, "|") {
+		if name == "page" || name == "event" {
+			values = append(values, shownPart(shownValue(value)))
+		} else if value != "" {
+			values = append(values, tagName(v.app.words(), name, shownValue(value)))
+		}
+	}
+	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
 // single reports whether the only condition is that a tag has a value, or one of some: that is known for ever,

@@ -30,8 +30,9 @@ type reachedPage struct {
 	Rows    []reachedRow
 	Reason  string // why it is not known; "": it is
 	Form    search
-	Steps   []string // as they are typed; the rest are empty
-	Hint    []string
+	Steps   []string // the text of each field
+	More    bool     // there may be another field
+	Hint    []string // pages and events that fields suggest
 	From    source
 }
 
@@ -53,10 +54,13 @@ func (v *view) readReached(q map[string][]string) error {
 	first := func(name string) string { return strings.Join(q[name][:min(1, len(q[name]))], "") }
 	v.goal, v.goalBy = visit.StoredCondition(first("goal")), first("goal_by")
 	if _, v.funnel = q["funnel"]; v.funnel {
-		for _, step := range q["step"] {
-			if step = visit.StoredCondition(strings.TrimSpace(step)); step != "" {
+		for _, typed := range q["step"] {
+			if step := readStep(typed); step != "" {
 				v.steps = append(v.steps, step)
 			}
+		}
+		if v.fields = max(len(v.steps), 1); len(q["add"]) > 0 {
+			v.fields = min(max(v.fields, len(q["step"]))+1, mostSteps)
 		}
 	}
 	if by := v.goalsBy(); v.goalBy == "" {
@@ -77,6 +81,49 @@ func (v *view) readReached(q map[string][]string) error {
 
 func (v view) goalsBy() []string {
 	return slices.Concat([]string{byDay}, v.app.tags["from"], v.app.tags["with"])
+}
+
+// readStep returns the condition of a step as people type it: the path of a page, the name of an event, or a condition.
+func readStep(typed string) string {
+	value, isNot := strings.CutPrefix(strings.TrimSpace(typed), "!")
+	switch {
+	case strings.HasPrefix(value, "/"):
+		value = "page:" + value
+	case value != "" && !strings.Contains(value, ":") && value != "new" && value != "returning":
+		value = "event:" + value
+	}
+	if isNot {
+		value = "!" + value
+	}
+	return visit.StoredCondition(value)
+}
+
+// stepText returns the text of the field of a step: without the prefix of a page or event where it is read the same.
+func stepText(step string) string {
+	rest, isNot := strings.CutPrefix(step, "!")
+	for _, prefix := range []string{"page:", "event:"} {
+		text := shownPart(strings.TrimPrefix(rest, prefix))
+		if isNot {
+			text = "!" + text
+		}
+		if strings.HasPrefix(rest, prefix) && readStep(text) == step {
+			return text
+		}
+	}
+	return shownPart(step)
+}
+
+// stepName returns the name of a step in a list: pages and events have their names in other lists.
+func (v view) stepName(step string) string {
+	rest, isNot := strings.CutPrefix(step, "!")
+	name, value := v.conditionNames(rest)
+	if strings.HasPrefix(rest, "page:") || strings.HasPrefix(rest, "event:") {
+		name, value = value, ""
+	}
+	if isNot {
+		name = v.say("where.not", "name", name)
+	}
+	return strings.TrimSpace(name + " " + value)
 }
 
 // goalName is a condition as people read it.
@@ -166,25 +213,51 @@ const goalRows = 400
 func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error {
 	path, _, _ := strings.Cut(v.link(), "?")
 	page.Form = search{Action: path, Keeps: v.keeps("step")}
-	page.Steps = append(slices.Clone(v.steps), make([]string, max(mostSteps-len(v.steps), 0))...)
-	for i, step := range page.Steps {
-		page.Steps[i] = shownPart(step)
+	page.Steps = make([]string, max(v.fields, len(v.steps)))
+	for i, step := range v.steps {
+		page.Steps[i] = stepText(step)
 	}
-	if v.app.Shared == nil { // of whose goals others learn nothing
-		page.Hint = slices.Clone(v.app.Goals)
-	}
-	if page.Hint = append(page.Hint, "page:/"); len(v.steps) == 0 {
-		return nil
+	page.More = len(page.Steps) < mostSteps
+	if err := d.suggestSteps(ctx, v, page); err != nil || len(v.steps) == 0 {
+		return err
 	}
 	_, look := v.asks("funnel")
 	read, err := d.reader.Funnel(ctx, look)
 	page.From = v.source("funnel", read.SQL)
 	for i, f := range read.Rows {
 		before := read.Rows[max(i-1, 0)].Visitors
-		page.Rows = append(page.Rows, reachedRow{Name: shownPart(f.Step), Bar: bar("rank", f.Visitors, read.Rows[0].Visitors),
+		page.Rows = append(page.Rows, reachedRow{Name: v.stepName(f.Step), Bar: bar("rank", f.Visitors, read.Rows[0].Visitors),
 			Visitors: f.Visitors, Of: before - f.Visitors, Share: v.rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
 	}
 	return err
+}
+
+const suggestedSteps = 20
+
+// suggestSteps reads the pages of the site, and the events of the app, that fields of steps suggest. A link shows no
+// events, which are the app's.
+func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage) error {
+	sites := []string{v.site, visit.EventSite}
+	if v.app.Shared != nil {
+		sites = sites[:1]
+	}
+	for _, site := range sites {
+		top, err := d.reader.TopPages(ctx, report.Look{App: v.app.Name, Target: site, In: v.look().In, By: orders[0], N: suggestedSteps})
+		if err != nil {
+			return err
+		}
+		for _, p := range top.Rows {
+			name := strings.TrimPrefix(p.URI, site)
+			switch {
+			case name == visit.OtherPage || name == visit.DeletedPage: // a sum of several
+			case site == visit.EventSite:
+				page.Hint = append(page.Hint, stepText("event:"+writtenValue(name[1:])))
+			default:
+				page.Hint = append(page.Hint, stepText(pageCondition(name)))
+			}
+		}
+	}
+	return nil
 }
 
 // goal and funnel, as reports take them.

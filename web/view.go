@@ -86,6 +86,7 @@ type view struct {
 	goalBy  string // by day or a tag
 	funnel  bool   // how far visitors got is shown, in place of numbers
 	steps   []string
+	fields  int    // of the form of steps
 	onePage bool   // it is told how many saw one page alone
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
 
