@@ -26,7 +26,8 @@ type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
 func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyTagRowsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow |
-	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow](
+	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow |
+	VerifyBelongingRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -156,6 +157,8 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	if t.low == math.MinInt64 {
 		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
 			return findings(q.VerifyAhead(ctx, manyAtMost, w.App))
+		}, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifyBelonging(ctx, manyAtMost, w.App))
 		})
 	}
 	w.from, w.met = t.high+1, float64(next.Met)
@@ -189,7 +192,7 @@ func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
 	var waiting map[tagSum]int64
 	for i := range found {
 		f := &found[i]
-		if f.Measure != "hours" && f.Measure != tagRowsMeasure || f.Broken == 0 {
+		if f.Broken == 0 || !slices.Contains([]string{"hours", "hours newcomers", tagRowsMeasure}, f.Measure) {
 			continue
 		}
 		if waiting == nil {
@@ -210,7 +213,8 @@ func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
 	return found, nil
 }
 
-// tagSum is a sum of a target, a day and a tag, or of all its hours where that is 0.
+// tagSum is a sum of a target, a day and a tag: the visitors with the tag; tag 0: in all hours; day 0 and tag 0:
+// the newcomers in all hours of all days.
 type tagSum struct{ target, day, tag int64 }
 
 // tagsWaiting returns how many visitors will be added to sums.
@@ -224,13 +228,14 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 		news[i] = db.TagNews(row)
 	}
 	sums, _ := db.SumTags(news) // what is damaged will not be added either
-	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams{Pages: sums.Pages, Days: sums.Days, Tags: sums.Tags, Pvs: sums.Pvs})
+	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams(sums))
 	waiting := make(map[tagSum]int64, len(sums.Pages))
 	for i, page := range sums.Pages {
 		waiting[tagSum{page, int64(sums.Days[i]), int64(sums.Tags[i])}] = sums.Pvs[i]
 	}
 	for _, h := range hours {
 		waiting[tagSum{h.PageID, int64(h.DayID), 0}] = h.Pv
+		waiting[tagSum{h.PageID, 0, 0}] += h.Newcomers
 	}
 	return waiting, err
 }

@@ -63,26 +63,30 @@ var promises = []promise{
 		[]measure{{"registers", "wrong registers of the sketch", "what is allowed"}}},
 	{"top pages", "the top pages of a closed day are those of the days", "daily numbers", "list", passSites,
 		[]measure{{"tops", "right places in the list of top pages", "its length"}}},
-	{"tags", "the values of a tag have no more than pv of their day, and newcomers than uv, and are the app's", "sums by tag", "tag day",
-		passTargets,
-		[]measure{{"tags pv", "the sum over the values of a tag", "pv"}, {"tags newcomers", "newcomers of all values of a tag", "uv"},
+	{"tags", "the values of a tag have at most pv of their day, as many newcomers up to each day as new visitors, and are the app's",
+		"sums by tag", "tag day", passTargets,
+		[]measure{{"tags pv", "the sum over the values of a tag", "pv"},
+			{"tags newcomers", "newcomers of all values of a tag up to the day", "new visitors up to it"},
 			{"tags of app", "tags of another app, or of none", "what is allowed"}}},
-	{"tag rows", "the sums of a tag on a site's day = its visitors who came with it (a sample)", "rows of visits that say so, and erased visits",
-		"sum", passTargets,
-		[]measure{{tagRowsMeasure, "the sum", "rows of visits with the tag"}}},
-	{"hours", "the hours of a site's day have as many visitors as the day", "sums by tag, and what waits to be added to them", "site day",
-		passTargets,
-		[]measure{{"hours", "the sum over the hours", "pv"}}},
+	{"tag rows", "the sums of a tag on a site's day = its visitors, and newcomers, with the tag (a sample)",
+		"tags in rows of visits, and erased visits", "sum", passTargets,
+		[]measure{{tagRowsMeasure, "the sum", "rows of visits with the tag"},
+			{tagRowsMeasure + " new", "newcomers", "rows of visits with the tag and without a previous day"}}},
+	{"hours", "the hours of a site's day have pv of the day, and those of all days its newcomers", "sums by tag, also those that are not added yet",
+		"site day", passTargets,
+		[]measure{{"hours", "the sum over the hours", "pv"}, {"hours newcomers", "newcomers of all hours", "uv"}}},
 	{"no day ahead", "days that are closed, or from which an app keeps its visits, have come", "closed days, and days of apps", "day",
 		passTargets,
 		[]measure{{closedMeasure, "a closed day", "the latest day that it is anywhere"},
 			{"kept ahead", "the day from which visits are kept", "the latest day that it is anywhere"}}},
-	{"belonging", "nothing is counted for no page, days know their site, which has the visitors of before the kept days (a sample)", "pages",
-		"row", passTargets,
+	{"belonging", "numbers belong to pages, days and history to their site, which has the visitors of before the kept days (a sample)",
+		"pages", "row", passTargets,
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"site of visitors", "visitors whom the site never had", "what is allowed"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},
-			{"page of rows", "rows of visits of no page", "what is allowed"}}},
+			{"page of rows", "rows of visits of no page", "what is allowed"},
+			{"site of here", "rows of visitors who are here now, at no site", "what is allowed"},
+			{"site of history", "pages of history that are not of the site of their day", "what is allowed"}}},
 	{"people", "ids lead to a person over four steps at most and never back, an app's tags are its own", "rows of people", "row", passPeople,
 		[]measure{{peopleMeasure, "ids that lead to none with a greater height", "what is allowed"},
 			{"people rows", "rows that are neither of an id that leads to another nor of a person", "what is allowed"},
@@ -161,7 +165,7 @@ func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	}
 	named.Problem = fmt.Sprintf("%s: %d, but %s: %s", m.stored, o.stored, m.should, bound)
 	switch {
-	case m.name == tagRowsMeasure:
+	case strings.HasPrefix(m.name, tagRowsMeasure):
 		named.Problem += fmt.Sprintf(" (tag %d)", o.previous)
 	case o.previous > 0:
 		named.Problem += fmt.Sprintf(" (previous day %d)", o.previous)

@@ -150,38 +150,42 @@ func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]Verif
 }
 
 const verifyHoursWaiting = `-- name: VerifyHoursWaiting :many
-SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv
+SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv, sum(w.newcomers)::bigint AS newcomers
 FROM (
-    SELECT unnest($1::bigint[])  AS page_id,
-           unnest($2::integer[])  AS day_id,
-           unnest($3::integer[])  AS tag_id,
-           unnest($4::bigint[])    AS pv
+    SELECT unnest($1::bigint[])     AS page_id,
+           unnest($2::integer[])     AS day_id,
+           unnest($3::integer[])     AS tag_id,
+           unnest($4::bigint[])       AS pv,
+           unnest($5::bigint[]) AS newcomers
 ) AS w
 JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
 GROUP BY w.page_id, w.day_id
 `
 
 type VerifyHoursWaitingParams struct {
-	Pages []int64
-	Days  []int32
-	Tags  []int32
-	Pvs   []int64
+	Pages     []int64
+	Days      []int32
+	Tags      []int32
+	Pvs       []int64
+	Newcomers []int64
 }
 
 type VerifyHoursWaitingRow struct {
-	PageID int64
-	DayID  int32
-	Pv     int64
+	PageID    int64
+	DayID     int32
+	Pv        int64
+	Newcomers int64
 }
 
-// How many visitors of some days will be added to their hours. The arrays are one table: what is not
-// added up yet.
+// How many visitors and newcomers of some days will be added to their hours. The arrays are one table: the
+// sums that wait.
 func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
 	rows, err := q.db.Query(ctx, verifyHoursWaiting,
 		arg.Pages,
 		arg.Days,
 		arg.Tags,
 		arg.Pvs,
+		arg.Newcomers,
 	)
 	if err != nil {
 		return nil, err
@@ -190,7 +194,12 @@ func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaiting
 	var items []VerifyHoursWaitingRow
 	for rows.Next() {
 		var i VerifyHoursWaitingRow
-		if err := rows.Scan(&i.PageID, &i.DayID, &i.Pv); err != nil {
+		if err := rows.Scan(
+			&i.PageID,
+			&i.DayID,
+			&i.Pv,
+			&i.Newcomers,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -626,51 +635,76 @@ func (q *Queries) VerifySketches(ctx context.Context, arg VerifySketchesParams) 
 
 const verifyTagRows = `-- name: VerifyTagRows :many
 WITH dated AS MATERIALIZED (
-    SELECT d.page_id, d.day_id,
-           (SELECT coalesce(sum(e.visitors), 0)
-            FROM erased_visits AS e
-            WHERE e.page_id = d.page_id
-              AND e.day_id = d.day_id) AS erased
+    SELECT d.page_id, d.day_id, e.erased, e.erased_newcomers
     FROM days AS d
     JOIN pages AS p            ON p.id = d.page_id AND p.id BETWEEN $2::bigint AND $3::bigint
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(e.visitors), 0) AS erased, coalesce(sum(e.visitors) FILTER (WHERE e.previous_day = 0), 0) AS erased_newcomers
+        FROM erased_visits AS e
+        WHERE e.page_id = d.page_id
+          AND e.day_id = d.day_id
+    ) AS e
     WHERE d.page_id BETWEEN $2 AND $3
       AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
       AND d.site_id IS NULL
       AND d.day_id >= greatest(coalesce(k.from_day, 0), $6::integer)
       AND hashint8extended(d.page_id, $7::bigint # d.day_id) & 1048575 < $8::integer
+), moved AS MATERIALIZED (
+    SELECT b.page_id, b.day_id, sum(sum(b.new_visitors)) OVER of_page AS up_to, sum(sum(b.new_visitors)) OVER of_page - sum(b.new_visitors) AS before
+    FROM (
+        SELECT d.page_id, d.day_id, d.new_visitors
+        FROM days AS d
+        WHERE d.page_id IN (SELECT s.page_id FROM dated AS s)
+        UNION ALL
+        SELECT t.page_id, t.day_id, -t.newcomers
+        FROM tag_days AS t
+        JOIN tags AS g ON g.id = t.tag_id AND g.name = 'hour'
+        WHERE t.page_id IN (SELECT s.page_id FROM dated AS s)
+    ) AS b
+    GROUP BY b.page_id, b.day_id
+    WINDOW of_page AS (PARTITION BY b.page_id ORDER BY b.day_id)
 ), tagged AS (
-    SELECT d.page_id, d.day_id, v.tag_id, count(*) AS rows, 0 AS stored
+    SELECT d.page_id, d.day_id, v.tag_id, count(*) AS rows, count(*) FILTER (WHERE v.previous_day = 0) AS new_rows, 0 AS stored, 0 AS newcomers
     FROM dated AS d
     CROSS JOIN LATERAL (
-        SELECT unnest(coalesce(w.tags, '{0}')) AS tag_id
+        SELECT unnest(coalesce(w.tags, '{0}')) AS tag_id, w.previous_day
         FROM visits AS w
         WHERE w.page_id = d.page_id
           AND w.day_id = d.day_id
     ) AS v
     GROUP BY d.page_id, d.day_id, v.tag_id
     UNION ALL
-    SELECT d.page_id, d.day_id, t.tag_id, 0, t.pv
+    SELECT d.page_id, d.day_id, t.tag_id, 0, 0, t.pv, t.newcomers
     FROM dated AS d
     JOIN tag_days AS t ON t.page_id = d.page_id AND t.day_id = d.day_id
 ), sums AS (
-    SELECT t.page_id, t.day_id, t.tag_id, sum(t.rows) AS rows, sum(t.stored) AS stored,
-           bool_or(t.tag_id = 0) OVER (PARTITION BY t.page_id, t.day_id) AS unknown
+    SELECT t.page_id, t.day_id, t.tag_id, sum(t.rows) AS rows, sum(t.new_rows) AS new_rows, sum(t.stored) AS stored, sum(t.newcomers) AS newcomers,
+           coalesce(sum(sum(t.rows)     FILTER (WHERE t.tag_id = 0)) OVER of_day, 0) AS unknown,
+           coalesce(sum(sum(t.new_rows) FILTER (WHERE t.tag_id = 0)) OVER of_day, 0) AS unknown_newcomers
     FROM tagged AS t
     GROUP BY t.page_id, t.day_id, t.tag_id
+    WINDOW of_day AS (PARTITION BY t.page_id, t.day_id)
 ), checks AS (
-    SELECT s.page_id, s.day_id, s.tag_id, s.stored, s.rows AS least, s.rows + d.erased AS most
+    SELECT 'tag rows' AS measure, s.page_id, s.day_id, s.tag_id, s.stored, s.rows AS least, s.rows + s.unknown + d.erased AS most
     FROM sums AS s
     JOIN dated AS d ON d.page_id = s.page_id AND d.day_id = s.day_id
-    WHERE NOT s.unknown
+    WHERE s.tag_id > 0
+    UNION ALL
+    SELECT 'tag rows new', s.page_id, s.day_id, s.tag_id, s.newcomers, s.new_rows, s.new_rows + s.unknown_newcomers + d.erased_newcomers
+    FROM sums AS s
+    JOIN dated AS d ON d.page_id = s.page_id AND d.day_id = s.day_id
+    JOIN moved AS m ON m.page_id = s.page_id AND m.day_id = s.day_id AND m.up_to = 0 AND m.before = 0
+    WHERE s.tag_id > 0
 )
-SELECT 'tag rows'                                                       AS measure,
+SELECT c.measure::text                                                  AS measure,
        count(*)                                                         AS held,
        coalesce(sum(c.least), 0)::bigint                                AS behind,
        count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
        coalesce((array_agg(ARRAY[c.page_id, c.day_id, c.tag_id, c.stored, c.least, c.most])
                      FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:$1::integer], '{}')::bigint[] AS offenders
 FROM checks AS c
+GROUP BY c.measure
 `
 
 type VerifyTagRowsParams struct {
@@ -692,11 +726,15 @@ type VerifyTagRowsRow struct {
 	Offenders []int64
 }
 
-// Sums by tag of sites against the rows of visits of kept days, which say with what each visitor came:
-// days with a row that does not are left out. Rows of erased visitors are gone, while the sums stay.
-// What is not added up yet is missing: such sums are listed, in the place of a previous day with the
-// number of their tag. So many days in 1,048,576, which the seed chooses; each is looked up by itself,
-// since a site may have far fewer rows than all pages of a range.
+// Sums by tag of sites against the rows of visits of kept days, which have the tags of each visitor. Rows of
+// erased visitors are gone, while the sums stay, and a row whose tags are null may have had any. What is
+// not added up yet is missing: such sums are listed, in the place of a previous day with the number of
+// their tag. So many days in 1,048,576, which the seed chooses; each is looked up by itself, since a site
+// may have far fewer rows than all pages of a range.
+//
+// Newcomers are those without a previous day, on days that no late visit has moved a first day to, from or
+// over. It moves a new visitor to an earlier day, and never a newcomer: so up to such a day, and up to the
+// one before, there are as many new visitors as newcomers of all hours. Nothing waits to be added to either.
 func (q *Queries) VerifyTagRows(ctx context.Context, arg VerifyTagRowsParams) ([]VerifyTagRowsRow, error) {
 	rows, err := q.db.Query(ctx, verifyTagRows,
 		arg.N,
@@ -733,43 +771,57 @@ func (q *Queries) VerifyTagRows(ctx context.Context, arg VerifyTagRowsParams) ([
 }
 
 const verifyTags = `-- name: VerifyTags :many
-WITH tagged AS MATERIALIZED (
+WITH dated AS MATERIALIZED (
+    SELECT d.page_id, d.site_id, d.day_id, d.pv, sum(d.new_visitors) OVER (PARTITION BY d.page_id ORDER BY d.day_id) AS new_so_far
+    FROM days AS d
+    WHERE d.page_id BETWEEN $2::bigint AND $3::bigint
+      AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
+), tagged AS MATERIALIZED (
     SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
-           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
+           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange,
+           sum(sum(d.newcomers)) OVER (PARTITION BY d.page_id, t.name ORDER BY d.day_id) AS newcomers_so_far
     FROM tag_days AS d
     LEFT JOIN tags AS t  ON t.id = d.tag_id
-    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN $2::bigint AND $3::bigint
+    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN $2 AND $3
     WHERE d.page_id BETWEEN $2 AND $3
-      AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
+      AND ($4 OR d.page_id = ANY ($5))
     GROUP BY d.page_id, d.day_id, t.name
 ), checks AS (
     SELECT m.measure, t.page_id, t.day_id, m.stored, 0 AS least, m.most
     FROM tagged AS t
-    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN $2 AND $3
+    LEFT JOIN dated AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
-               unnest(ARRAY[t.pv, t.strange]::bigint[])        AS stored,
-               unnest(ARRAY[coalesce(d.pv, 0), 0]::bigint[])   AS most
+        SELECT unnest(ARRAY['tags pv', 'tags newcomers', 'tags of app']::text[])             AS measure,
+               unnest(ARRAY[t.pv, t.newcomers_so_far, t.strange]::bigint[])                  AS stored,
+               unnest(ARRAY[coalesce(d.pv, 0), coalesce(d.new_so_far, 0), 0]::bigint[])      AS most
     ) AS m
-    UNION ALL
-    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), 0, coalesce(max(c.uv), 0)
-    FROM tagged AS t
-    LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN $2 AND $3
-    GROUP BY t.page_id, t.name
     UNION ALL
     SELECT 'hours', b.page_id, b.day_id, sum(b.hours), sum(b.pv), greatest(sum(b.hours), sum(b.pv))
     FROM (
         SELECT d.page_id, d.day_id, 0 AS hours, d.pv
-        FROM days AS d
-        WHERE d.page_id BETWEEN $2 AND $3
-          AND ($4 OR d.page_id = ANY ($5))
-          AND d.site_id IS NULL
+        FROM dated AS d
+        WHERE d.site_id IS NULL
         UNION ALL
         SELECT t.page_id, t.day_id, t.pv, 0
         FROM tagged AS t
         WHERE t.name = 'hour'
     ) AS b
     GROUP BY b.page_id, b.day_id
+    UNION ALL
+    SELECT 'hours newcomers', b.page_id, 0, sum(b.newcomers), sum(b.uv), greatest(sum(b.newcomers), sum(b.uv))
+    FROM (
+        SELECT c.page_id, 0 AS newcomers, c.uv
+        FROM counters AS c
+        JOIN pages AS p ON p.id = c.page_id AND p.id BETWEEN $2 AND $3
+        WHERE c.page_id BETWEEN $2 AND $3
+          AND ($4 OR c.page_id = ANY ($5))
+          AND p.site_id IS NULL
+        UNION ALL
+        SELECT t.page_id, t.newcomers, 0
+        FROM tagged AS t
+        WHERE t.name = 'hour'
+    ) AS b
+    GROUP BY b.page_id
 )
 SELECT c.measure::text                                                  AS measure,
        count(*)                                                         AS held,
@@ -797,11 +849,12 @@ type VerifyTagsRow struct {
 	Offenders []int64
 }
 
-// Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
-// come without, and sums follow a second or so after the other numbers. Each visit has an hour: days
-// of sites that have fewer are listed under "hours", for VerifyHoursWaiting. Each table is bounded
-// by itself: PostgreSQL does not see that the range of one is that of those it is joined to, and
-// would read these whole for each range.
+// Sums by tag against those of their day. They may be smaller: visits come without, and sums follow a
+// second or so after the other numbers. Newcomers are compared up to each day: a late visit moves a new
+// visitor to an earlier day, but not the newcomer. Each visit has an hour: days of sites whose hours have
+// fewer visitors are listed under "hours", and sites whose hours have fewer newcomers than uv under "hours
+// newcomers", for VerifyHoursWaiting. Each table is bounded by itself: PostgreSQL does not see that the
+// range of one is that of those it is joined to, and would read these whole for each range.
 func (q *Queries) VerifyTags(ctx context.Context, arg VerifyTagsParams) ([]VerifyTagsRow, error) {
 	rows, err := q.db.Query(ctx, verifyTags,
 		arg.N,

@@ -111,9 +111,9 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
 	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns",
-		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people"} {
+		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people", "here", "history"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
-		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
+		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s OVERRIDING SYSTEM VALUE SELECT * FROM sound.%[1]s; `, table)
 	}
 	p.Exec(t, save)
 	test(func(name, damage string, look func(t *testing.T, proof *verify.Proof)) {
@@ -376,7 +376,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a tag too often", `UPDATE tag_days SET pv = pv + 9 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
 				"the sum over the values of a tag: 12, but pv: 0 to 3"},
 			{"a newcomer too many", `UPDATE tag_days SET newcomers = pv WHERE page_id = ` + siteA, "tags", "a.example",
-				"newcomers of all values of a tag: 9, but uv: 0 to 5"},
+				"newcomers of all values of a tag up to the day: 9, but new visitors up to it: 0 to 5"},
+			{"a newcomer on a day before the first visit", `UPDATE tag_days SET day_id = 20260626 WHERE day_id = 20260627 AND newcomers > 0
+				AND page_id = ` + homeA, "tags", "a.example/home", "up to the day: 3, but new visitors up to it: 0"},
+			{"newcomers of a page's day above its new visitors", `UPDATE tag_days SET newcomers = pv WHERE day_id = 20260628 AND page_id = ` + homeA,
+				"tags", "a.example/home", "newcomers of all values of a tag up to the day: 6, but new visitors up to it: 0 to 4"},
+			{"a page's tag too often", `UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260628 AND tag_id = ` + east + ` AND page_id = ` + homeA,
+				"tags", "a.example/home", "the sum over the values of a tag: 4, but pv: 0 to 3"},
 			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example",
 				"the sum over the values of a tag: 3, but pv: 0"},
 			{"a tag of another app", `INSERT INTO tags (app_id, name, value) SELECT id, 'hour', '12' FROM apps WHERE name = 'empty';
@@ -387,7 +393,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"tags", "a.example",
 				"tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags",
-				"(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
+				"(no page has the number 999)", "newcomers of all values of a tag up to the day: 1, but new visitors up to it: 0"},
 
 			{"a source's sum under another source", `UPDATE tag_days SET pv = pv + CASE tag_id WHEN ` + west + ` THEN -1 ELSE 1 END
 				WHERE day_id = 20260629 AND tag_id IN (` + west + `, ` + east + `) AND page_id = ` + siteA, "tag rows", "a.example",
@@ -404,6 +410,19 @@ func TestVerifyFindsDamage(t *testing.T) {
 				AND day_id = 20260629 AND page_id = ` + siteA, "tag rows", "a.example", "the sum: 1, but rows of visits with the tag: 2"},
 			{"a row without its tags", `UPDATE visits SET tags = '{}' WHERE ip = '192.0.2.1' AND day_id = 20260629 AND page_id = ` + siteA,
 				"tag rows", "a.example", "the sum: 2, but rows of visits with the tag: 1"},
+			{"a sum too high on a day with a row whose tags are null", `UPDATE visits SET tags = NULL WHERE ip = '192.0.2.1' AND day_id = 20260629
+				AND page_id = ` + siteA + `; UPDATE tag_days SET pv = pv + 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA,
+				"tag rows", "a.example", "the sum: 3, but rows of visits with the tag: 1 to 2"},
+			{"a sum too low on such a day", `UPDATE visits SET tags = NULL WHERE ip = '192.0.2.6' AND day_id = 20260629
+				AND page_id = ` + siteA + `; UPDATE tag_days SET pv = pv - 1 WHERE day_id = 20260629 AND tag_id = ` + west + ` AND page_id = ` + siteA,
+				"tag rows", "a.example", "the sum: 1, but rows of visits with the tag: 2"},
+			{"a newcomer too few", `UPDATE tag_days SET newcomers = newcomers - 1 WHERE day_id = 20260629 AND tag_id = ` + east + ` AND page_id = ` +
+				siteA, "tag rows", "a.example", "newcomers: 0, but rows of visits with the tag and without a previous day: 1"},
+			{"a newcomer with another source", `UPDATE tag_days SET newcomers = CASE tag_id WHEN ` + east + ` THEN 0 ELSE 1 END
+				WHERE day_id = 20260629 AND tag_id IN (` + east + `, ` + west + `) AND page_id = ` + siteA, "tag rows", "a.example",
+				"newcomers: 1, but rows of visits with the tag and without a previous day: 0"},
+			{"a newcomer of an hour too few", `UPDATE tag_days SET newcomers = newcomers - 1 WHERE day_id = 20260629 AND page_id = ` + siteA + `
+				AND tag_id IN (SELECT id FROM tags WHERE name = 'hour')`, "hours", "a.example", "newcomers of all hours: 4, but uv: 5"},
 
 			{"a day of tags lost", `DELETE FROM tag_days WHERE day_id = 20260628 AND page_id = ` + siteA, "hours", "a.example",
 				"the sum over the hours: 0, but pv: 3"},
@@ -472,6 +491,14 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"pages with this number: 0"},
 			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)",
 				"rows of visits of no page: 1"},
+			{"somebody here at no site", `INSERT INTO here (site_id, visitors) VALUES (999, '{192.0.2.1}')`, "belonging",
+				"(no page has the number 999)", "rows of visitors who are here now, at no site: 1"},
+			{"somebody here at a page", `INSERT INTO here (site_id, visitors) VALUES (` + homeA + `, '{192.0.2.1}')`, "belonging",
+				"a.example/home", "rows of visitors who are here now, at no site: 1"},
+			{"a page of history under another site", `UPDATE history SET uri = 'b.example/x' WHERE uri = 'a.example/home'`, "belonging",
+				"(all sites)", "pages of history that are not of the site of their day: 1"},
+			{"a day of history of another site", `UPDATE history SET uri = 'a.examples' WHERE uri = 'a.example'`, "belonging", "(all sites)",
+				"pages of history that are not of the site of their day: 1"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)
@@ -535,7 +562,37 @@ func TestVerifyAddsWhatWaits(t *testing.T) {
 		"tag rows: a.example 20260629 the sum: 3, but rows of visits with the tag: 4 (tag 2)",
 		"tag rows: c.example 20260629 the sum: 0, but rows of visits with the tag: 1 (tag 2)",
 		"hours: a.example 20260629 the sum over the hours: 3, but pv: 4", "hours: c.example 20260629 the sum over the hours: 0, but pv: 1",
+		"hours: a.example 0 newcomers of all hours: 5, but uv: 6", "hours: c.example 0 newcomers of all hours: 0, but uv: 1",
 	}, violations(p.verify(t, verify.Options{})))
+}
+
+// A late visit moves a new visitor to an earlier day, and not the newcomer. Such days, and those in between, are
+// not compared with rows; the others still are.
+func TestVerifyWithLateVisits(t *testing.T) {
+	t.Parallel()
+	p, years := newProven(t), 3650
+	require.NoError(t, p.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &years}))
+	late := func(day int, v string) {
+		r := visitOf(v)
+		r.At = fmt.Sprintf("2026-06-%dT13:00:00Z", day)
+		p.CountAs(t, r)
+	}
+	late(28, "6a/home") // a visitor of the 29th
+	late(27, "4a/about")
+	late(27, "8a/home") // a newcomer
+	_, err := p.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.6")
+	require.NoError(t, err)
+	late(28, "6a/home")
+	require.NoError(t, p.DB.FoldTags(t.Context()))
+	assert.Equal(t, []string{"2 1\n"}, p.Table(t, `SELECT t.newcomers, (SELECT count(*) FROM visits AS v WHERE v.page_id = t.page_id
+		AND v.day_id = t.day_id AND v.previous_day = 0 AND `+east+` = ANY (v.tags)) FROM tag_days AS t
+		WHERE tag_id = `+east+` AND page_id = `+siteA+` AND day_id = 20260628`), "the newcomers are not those without a previous day")
+	assert.Empty(t, violations(p.verify(t, verify.Options{})))
+	assert.Empty(t, violations(p.verify(t, verify.Options{Within: inPieces})))
+	p.Exec(t, `UPDATE tag_days SET newcomers = newcomers - 1 WHERE newcomers > 0 AND tag_id = `+west+`
+		AND page_id = (SELECT id FROM pages WHERE uri = 'b.example') AND day_id = 20260629`)
+	assert.Equal(t, []string{"tag rows: b.example 20260629 newcomers: 0, but rows of visits with the tag and without a previous day: 1 (tag 3)"},
+		violations(p.verify(t, verify.Options{})))
 }
 
 // No snapshot stays: what is counted meanwhile is seen by the next one.

@@ -41,6 +41,34 @@ SELECT c.measure::text                                   AS measure,
 FROM checks AS c
 GROUP BY c.measure;
 
+-- name: VerifyBelonging :many
+-- Who is here now, at sites that exist, and pages of history, which belong to the site of their day; each of
+-- these in the place of its app. Instances may write here while an app is deleted: for a day after that,
+-- its sites may be missing.
+WITH checks AS (
+    SELECT 'site of here' AS measure, h.site_id AS target, 0 AS day_id, p.id IS NULL OR p.site_id IS NOT NULL AS wrong
+    FROM here AS h
+    LEFT JOIN pages AS p ON p.id = h.site_id
+    LEFT JOIN apps AS a  ON a.id = p.app_id
+    WHERE @app::text IN ('', a.name)
+      AND (p.id IS NOT NULL
+           OR NOT EXISTS (SELECT FROM changes AS c WHERE c.what = 'app' AND c.is_now = 'deleted' AND c.at > h.came_at - interval '1 day'))
+    UNION ALL
+    SELECT 'site of history', -d.app_id, d.day_id, h.uri <> d.site AND NOT starts_with(h.uri, d.site || '/')
+    FROM history AS h
+    JOIN history_days AS d ON d.id = h.day
+    JOIN apps AS a         ON a.id = d.app_id
+    WHERE @app IN ('', a.name)
+)
+SELECT c.measure::text                      AS measure,
+       count(*)                             AS held,
+       0::bigint                            AS behind,
+       count(*) FILTER (WHERE c.wrong)      AS broken,
+       coalesce((array_agg(ARRAY[c.target, c.day_id, 0, 1, 0, 0])
+                     FILTER (WHERE c.wrong))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
 -- name: VerifyWeight :one
 -- About how many rows the targets of an app, or of all where none is named, have together.
 SELECT coalesce(sum(1 + coalesce(c.pv, 0) + coalesce(c.uv, 0)), 0)::bigint AS weight
