@@ -284,6 +284,11 @@ func TestExportHasNoSecrets(t *testing.T) {
 	first, second := from.exported(t, true), from.exported(t, true)
 	require.Equal(t, names(t, first), names(t, second))
 	files, again := unzipped(t, first), unzipped(t, second)
+	for _, sentence := range []string{"hot: page views; pv: visits, one for each visitor and day; uv: visitors",
+		"created_at: when Footfall counted its first visit, which may be of an earlier day"} {
+		require.Contains(t, files["README.md"], sentence, "the words of the dashboard")
+	}
+	require.NotContains(t, files["README.md"], "hot: visits")
 	for _, ofNow := range []string{"README.md", "manifest.json"} {
 		delete(files, ofNow)
 		delete(again, ofNow)

@@ -15,6 +15,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/visit"
+	"footfall/web/words"
 )
 
 // dashboard is what is checked of Grafana's dashboards.
@@ -124,20 +125,28 @@ func TestGrafanaDashboard(t *testing.T) {
 		if visit.DayOf(time.Now(), time.UTC) != today {
 			delete(shown, "Visitors today") // midnight has passed meanwhile
 		} else {
-			assert.Equal(t, "[visitors] [[1]]", shown["Visitors today"])
+			assert.Equal(t, "[Visitors] [[1]]", shown["Visitors today"])
 			delete(shown, "Visitors today")
 		}
 		assert.Equal(t, map[string]string{
-			"Visitors":     "[visitors] [[3]]",
-			"New visitors": "[new_visitors] [[3]]",
-			"Visits":       "[visits] [[8]]",
-			"Visitors by day": fmt.Sprintf("[time visitors new_visitors] [[%s 2 2] [%s 1 0] [%s 0 0] [%s 2 1]]",
+			"Visitors":   "[Visitors] [[3]]",
+			"New":        "[New] [[3]]",
+			"Visits":     "[Visits] [[5]]",
+			"Page views": "[Page views] [[8]]",
+			"Visitors by day": fmt.Sprintf("[time Visitors New] [[%s 2 2] [%s 1 0] [%s 0 0] [%s 2 1]]",
 				at(0), at(1), at(2), at(3)),
-			"Visits by day": fmt.Sprintf("[time visits] [[%s 5] [%s 1] [%s 0] [%s 2]]", at(0), at(1), at(2), at(3)),
-			"Top pages":     "[page visitors new_visitors uniques visits] [[hhui.top/home 4 3 3 5] [hhui.top/index 3 2 2 3]]",
-			"Sites":         "[site visitors daily_visitors visits] [[hhui.top 4 7 10] [example.com 1 1 1]]",
-			"Sources":       "[source visitors new_visitors] [[wiki.example 1 0] [(none) 4 3]]",
+			"Page views by day": fmt.Sprintf("[time Page views] [[%s 5] [%s 1] [%s 0] [%s 2]]", at(0), at(1), at(2), at(3)),
+			"Top pages":         "[Page Visitors New Visits Page views] [[hhui.top/home 3 3 4 5] [hhui.top/index 2 2 3 3]]",
+			"Sites":             "[Site Visitors Visits Page views] [[hhui.top 4 7 10] [example.com 1 1 1]]",
+			"Sources":           "[Source Visits New] [[wiki.example 1 0] [(none) 4 3]]",
 		}, shown, name)
+		// The dashboard of the service shows the same four numbers under the same words.
+		_, tiles := show(c.grafana, `SELECT n.uniques, n.new_visitors, n.pv, n.hot
+			FROM report.numbers(${app:sqlstring}, ${site:sqlstring}, 20190629, 20190702) AS n`)
+		for i, word := range []string{"visitors", "new", "visits", "views"} {
+			word = words.English().Say("numbers." + word)
+			assert.Equal(t, fmt.Sprintf("[%s] [[%v]]", word, tiles[0][i]), shown[word])
+		}
 	}
 	for _, panel := range d.Panels { // a site of no visits, with a quote that SQL would trip over
 		show(grafana{"demo", site, utc.from, utc.to, "utc"}, panel.Targets[0].RawSQL)

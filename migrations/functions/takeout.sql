@@ -28,7 +28,7 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 LEFT JOIN titles AS t   ON t.page_id = p.id
 ORDER BY p.id;
 
-COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: that of its site (empty: it is one); uri: without a scheme; created_at: when it was counted first; hot: visits; pv: visitors of each day, added up; uv: visitors; title and titled_at: what the page calls itself, and since when.';
+COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: that of its site (empty: it is one); uri: without a scheme; created_at: when Footfall counted its first visit, which may be of an earlier day (days.csv has its days); hot: page views; pv: visits, one for each visitor and day; uv: visitors; title and titled_at: what the page calls itself, and since when.';
 
 CREATE VIEW takeout_days AS
 SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.hot, d.pv, d.new_visitors
@@ -36,7 +36,7 @@ FROM pages AS p
 JOIN days AS d ON d.page_id = p.id
 ORDER BY d.page_id, d.day_id;
 
-COMMENT ON VIEW takeout_days IS 'Each target on each day, like 20190629. hot: visits; pv: visitors; new_visitors: those who had never been there.';
+COMMENT ON VIEW takeout_days IS 'Each target on each day, like 20190629. hot: page views; pv: visits, one for each visitor of the day; new_visitors: visitors whose first day it is.';
 
 CREATE VIEW takeout_returns AS
 SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_day, r.visitors
@@ -74,7 +74,7 @@ JOIN (SELECT t.page_id, t.day_id, t.tag_id, t.pv, t.newcomers
 GROUP BY p.app_id, d.page_id, d.day_id, d.tag_id
 ORDER BY d.page_id, d.day_id, d.tag_id;
 
-COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visitors of the day; newcomers: those who came first with it.';
+COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visits, one for each visitor of the day; newcomers: visitors whose first visit ever had the tag.';
 
 CREATE VIEW takeout_notes AS
 SELECT n.app_id, n.day_id AS day, n.site, n.text
@@ -98,7 +98,7 @@ JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 JOIN history AS h      ON h.day = d.id
 ORDER BY d.id, h.uri;
 
-COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits, visitors, new_visitors: their numbers, empty where they tell none.';
+COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits (sessions), visitors, new_visitors: their numbers, empty where they tell none.';
 
 CREATE VIEW takeout_erased_visitors AS
 SELECT p.app_id, e.page_id AS target, e.part, e.place, e.places

@@ -9,9 +9,9 @@ COMMENT ON VIEW   report.pages             IS 'Pages and what is shown of them o
 COMMENT ON COLUMN report.pages.app         IS 'The app that counts it.';
 COMMENT ON COLUMN report.pages.site        IS 'Its site.';
 COMMENT ON COLUMN report.pages.uri         IS 'The page, without a scheme: example.com/home.';
-COMMENT ON COLUMN report.pages.pv          IS '(visitor, day) pairs, with those from elsewhere (offsets).';
-COMMENT ON COLUMN report.pages.uv          IS 'Visitors, likewise.';
-COMMENT ON COLUMN report.pages.hot         IS 'Visits, likewise.';
+COMMENT ON COLUMN report.pages.pv          IS 'Visits: one for each visitor and day, with those from elsewhere (offsets).';
+COMMENT ON COLUMN report.pages.uv          IS 'Visitors, also with those from elsewhere.';
+COMMENT ON COLUMN report.pages.hot         IS 'Page views, also with those from elsewhere.';
 COMMENT ON COLUMN report.pages.since       IS 'When the first day began that was counted, in the time zone of the app.';
 COMMENT ON COLUMN report.pages.counted_pv  IS 'Those of pv that were counted here.';
 COMMENT ON COLUMN report.pages.counted_uv  IS 'Those of uv.';
