@@ -155,41 +155,59 @@ GROUP BY c.measure;
 
 -- name: VerifyTags :many
 -- Sums by tag against those of their day. They may be smaller: visits come without, and sums follow a
--- second or so after the other numbers. Newcomers are compared up to each day: a late visit moves a new
--- visitor to an earlier day, but not the newcomer. Each visit has an hour: days of sites whose hours have
--- fewer visitors are listed under "hours", and sites whose hours have fewer newcomers than uv under "hours
--- newcomers", for VerifyHoursWaiting. Each table is bounded by itself: PostgreSQL does not see that the
--- range of one is that of those it is joined to, and would read these whole for each range.
-WITH dated AS MATERIALIZED (
-    SELECT d.page_id, d.site_id, d.day_id, d.pv, sum(d.new_visitors) OVER (PARTITION BY d.page_id ORDER BY d.day_id) AS new_so_far
-    FROM days AS d
-    WHERE d.page_id BETWEEN @low::bigint AND @high::bigint
-      AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
-), tagged AS MATERIALIZED (
+-- second or so after the other numbers. A day has at most as many newcomers as new visitors, unless a late
+-- visit has moved a new visitor, but not the newcomer, to an earlier day: only such targets are compared up
+-- to each day. Each visit has an hour: days of sites whose hours have fewer visitors are listed under
+-- "hours", and sites whose hours have fewer newcomers than uv under "hours newcomers", for
+-- VerifyHoursWaiting. Each table is bounded by itself: PostgreSQL does not see that the range of one is that
+-- of those it is joined to, and would read these whole for each range.
+WITH tagged AS MATERIALIZED (
     SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
-           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange,
-           sum(sum(d.newcomers)) OVER (PARTITION BY d.page_id, t.name ORDER BY d.day_id) AS newcomers_so_far
+           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
     FROM tag_days AS d
     LEFT JOIN tags AS t  ON t.id = d.tag_id
-    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN @low AND @high
+    LEFT JOIN pages AS p ON p.id = d.page_id AND p.id BETWEEN @low::bigint AND @high::bigint
     WHERE d.page_id BETWEEN @low AND @high
-      AND (@whole OR d.page_id = ANY (@targets))
+      AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
     GROUP BY d.page_id, d.day_id, t.name
-), checks AS (
-    SELECT m.measure, t.page_id, t.day_id, m.stored, 0 AS least, m.most
+), judged AS MATERIALIZED (
+    SELECT t.page_id, t.day_id, t.pv, t.strange, coalesce(d.pv, 0) AS most, d.page_id IS NOT NULL AND t.newcomers <= d.new_visitors AS in_order,
+           d.page_id IS NOT NULL AND t.newcomers <= d.new_visitors AND t.pv <= d.pv AND t.strange = 0 AS strictly
     FROM tagged AS t
-    LEFT JOIN dated AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
-    CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['tags pv', 'tags newcomers', 'tags of app']::text[])             AS measure,
-               unnest(ARRAY[t.pv, t.newcomers_so_far, t.strange]::bigint[])                  AS stored,
-               unnest(ARRAY[coalesce(d.pv, 0), coalesce(d.new_so_far, 0), 0]::bigint[])      AS most
-    ) AS m
+    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id AND d.page_id BETWEEN @low AND @high
+), moved AS MATERIALIZED (
+    SELECT t.page_id, t.name, t.day_id, sum(t.newcomers) OVER (PARTITION BY t.page_id, t.name ORDER BY t.day_id) AS newcomers
+    FROM tagged AS t
+    WHERE t.page_id IN (SELECT j.page_id FROM judged AS j WHERE NOT j.in_order)
+), dated AS (
+    SELECT d.page_id, d.day_id, sum(d.new_visitors) OVER (PARTITION BY d.page_id ORDER BY d.day_id) AS new_visitors
+    FROM days AS d
+    WHERE d.page_id = ANY (ARRAY(SELECT j.page_id FROM judged AS j WHERE NOT j.in_order))
+), checks AS (
+    SELECT unnest(ARRAY['tags pv', 'tags of app', 'tags newcomers']) AS measure, count(*) AS held, 0 AS page_id, 0 AS day_id, 0 AS stored, 0 AS least, 0 AS most
+    FROM judged AS j
+    WHERE j.strictly
     UNION ALL
-    SELECT 'hours', b.page_id, b.day_id, sum(b.hours), sum(b.pv), greatest(sum(b.hours), sum(b.pv))
+    SELECT m.measure, 1, j.page_id, j.day_id, m.stored, 0, m.most
+    FROM judged AS j
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
+               unnest(ARRAY[j.pv, j.strange]::bigint[])        AS stored,
+               unnest(ARRAY[j.most, 0]::bigint[])              AS most
+    ) AS m
+    WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'tags newcomers', 1, m.page_id, m.day_id, m.newcomers, 0, coalesce(d.new_visitors, 0)
+    FROM moved AS m
+    LEFT JOIN dated AS d ON d.page_id = m.page_id AND d.day_id = m.day_id
+    UNION ALL
+    SELECT 'hours', 1, b.page_id, b.day_id, sum(b.hours), sum(b.pv), greatest(sum(b.hours), sum(b.pv))
     FROM (
         SELECT d.page_id, d.day_id, 0 AS hours, d.pv
-        FROM dated AS d
-        WHERE d.site_id IS NULL
+        FROM days AS d
+        WHERE d.page_id BETWEEN @low AND @high
+          AND (@whole OR d.page_id = ANY (@targets))
+          AND d.site_id IS NULL
         UNION ALL
         SELECT t.page_id, t.day_id, t.pv, 0
         FROM tagged AS t
@@ -197,7 +215,7 @@ WITH dated AS MATERIALIZED (
     ) AS b
     GROUP BY b.page_id, b.day_id
     UNION ALL
-    SELECT 'hours newcomers', b.page_id, 0, sum(b.newcomers), sum(b.uv), greatest(sum(b.newcomers), sum(b.uv))
+    SELECT 'hours newcomers', 1, b.page_id, 0, sum(b.newcomers), sum(b.uv), greatest(sum(b.newcomers), sum(b.uv))
     FROM (
         SELECT c.page_id, 0 AS newcomers, c.uv
         FROM counters AS c
@@ -213,8 +231,8 @@ WITH dated AS MATERIALIZED (
     GROUP BY b.page_id
 )
 SELECT c.measure::text                                                  AS measure,
-       count(*)                                                         AS held,
-       count(*)                                                         AS behind,
+       sum(c.held)::bigint                                              AS held,
+       sum(c.held)::bigint                                              AS behind,
        count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
        coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
                      FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
@@ -232,35 +250,15 @@ GROUP BY c.measure;
 -- over. It moves a new visitor to an earlier day, and never a newcomer: so up to such a day, and up to the
 -- one before, there are as many new visitors as newcomers of all hours. Nothing waits to be added to either.
 WITH dated AS MATERIALIZED (
-    SELECT d.page_id, d.day_id, e.erased, e.erased_newcomers
+    SELECT d.page_id, d.day_id
     FROM days AS d
     JOIN pages AS p            ON p.id = d.page_id AND p.id BETWEEN @low::bigint AND @high::bigint
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
-    CROSS JOIN LATERAL (
-        SELECT coalesce(sum(e.visitors), 0) AS erased, coalesce(sum(e.visitors) FILTER (WHERE e.previous_day = 0), 0) AS erased_newcomers
-        FROM erased_visits AS e
-        WHERE e.page_id = d.page_id
-          AND e.day_id = d.day_id
-    ) AS e
     WHERE d.page_id BETWEEN @low AND @high
       AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
       AND d.site_id IS NULL
       AND d.day_id >= greatest(coalesce(k.from_day, 0), @from_day::integer)
       AND hashint8extended(d.page_id, @seed::bigint # d.day_id) & 1048575 < @sampled::integer
-), moved AS MATERIALIZED (
-    SELECT b.page_id, b.day_id, sum(sum(b.new_visitors)) OVER of_page AS up_to, sum(sum(b.new_visitors)) OVER of_page - sum(b.new_visitors) AS before
-    FROM (
-        SELECT d.page_id, d.day_id, d.new_visitors
-        FROM days AS d
-        WHERE d.page_id IN (SELECT s.page_id FROM dated AS s)
-        UNION ALL
-        SELECT t.page_id, t.day_id, -t.newcomers
-        FROM tag_days AS t
-        JOIN tags AS g ON g.id = t.tag_id AND g.name = 'hour'
-        WHERE t.page_id IN (SELECT s.page_id FROM dated AS s)
-    ) AS b
-    GROUP BY b.page_id, b.day_id
-    WINDOW of_page AS (PARTITION BY b.page_id ORDER BY b.day_id)
 ), tagged AS (
     SELECT d.page_id, d.day_id, v.tag_id, count(*) AS rows, count(*) FILTER (WHERE v.previous_day = 0) AS new_rows, 0 AS stored, 0 AS newcomers
     FROM dated AS d
@@ -275,28 +273,54 @@ WITH dated AS MATERIALIZED (
     SELECT d.page_id, d.day_id, t.tag_id, 0, 0, t.pv, t.newcomers
     FROM dated AS d
     JOIN tag_days AS t ON t.page_id = d.page_id AND t.day_id = d.day_id
-), sums AS (
+), sums AS MATERIALIZED (
     SELECT t.page_id, t.day_id, t.tag_id, sum(t.rows) AS rows, sum(t.new_rows) AS new_rows, sum(t.stored) AS stored, sum(t.newcomers) AS newcomers,
-           coalesce(sum(sum(t.rows)     FILTER (WHERE t.tag_id = 0)) OVER of_day, 0) AS unknown,
-           coalesce(sum(sum(t.new_rows) FILTER (WHERE t.tag_id = 0)) OVER of_day, 0) AS unknown_newcomers
+           sum(t.rows) = sum(t.stored) AND sum(t.new_rows) = sum(t.newcomers) AS strictly
     FROM tagged AS t
     GROUP BY t.page_id, t.day_id, t.tag_id
-    WINDOW of_day AS (PARTITION BY t.page_id, t.day_id)
+), apart AS MATERIALIZED (
+    SELECT s.page_id, s.day_id, s.tag_id, s.rows, s.new_rows, s.stored, s.newcomers,
+           s.rows + coalesce(u.rows, 0) + e.visitors AS most, s.new_rows + coalesce(u.new_rows, 0) + e.newcomers AS most_newcomers
+    FROM sums AS s
+    LEFT JOIN sums AS u ON u.page_id = s.page_id AND u.day_id = s.day_id AND u.tag_id = 0
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(o.visitors), 0) AS visitors, coalesce(sum(o.visitors) FILTER (WHERE o.previous_day = 0), 0) AS newcomers
+        FROM erased_visits AS o
+        WHERE o.page_id = s.page_id
+          AND o.day_id = s.day_id
+    ) AS e
+    WHERE s.tag_id > 0
+      AND NOT s.strictly
+), moved AS (
+    SELECT b.page_id, b.day_id, sum(sum(b.new_visitors)) OVER of_page AS up_to, sum(b.new_visitors) AS on_day
+    FROM (
+        SELECT d.page_id, d.day_id, d.new_visitors
+        FROM days AS d
+        WHERE d.page_id = ANY (ARRAY(SELECT a.page_id FROM apart AS a))
+        UNION ALL
+        SELECT t.page_id, t.day_id, -t.newcomers
+        FROM tag_days AS t
+        JOIN tags AS g ON g.id = t.tag_id AND g.name = 'hour'
+        WHERE t.page_id = ANY (ARRAY(SELECT a.page_id FROM apart AS a))
+    ) AS b
+    GROUP BY b.page_id, b.day_id
+    WINDOW of_page AS (PARTITION BY b.page_id ORDER BY b.day_id)
 ), checks AS (
-    SELECT 'tag rows' AS measure, s.page_id, s.day_id, s.tag_id, s.stored, s.rows AS least, s.rows + s.unknown + d.erased AS most
+    SELECT unnest(ARRAY['tag rows', 'tag rows new']) AS measure, count(*) AS held, sum(s.rows) AS behind,
+           0 AS page_id, 0 AS day_id, 0 AS tag_id, 0 AS stored, 0 AS least, 0 AS most
     FROM sums AS s
-    JOIN dated AS d ON d.page_id = s.page_id AND d.day_id = s.day_id
-    WHERE s.tag_id > 0
+    WHERE s.strictly
     UNION ALL
-    SELECT 'tag rows new', s.page_id, s.day_id, s.tag_id, s.newcomers, s.new_rows, s.new_rows + s.unknown_newcomers + d.erased_newcomers
-    FROM sums AS s
-    JOIN dated AS d ON d.page_id = s.page_id AND d.day_id = s.day_id
-    JOIN moved AS m ON m.page_id = s.page_id AND m.day_id = s.day_id AND m.up_to = 0 AND m.before = 0
-    WHERE s.tag_id > 0
+    SELECT 'tag rows', 1, a.rows, a.page_id, a.day_id, a.tag_id, a.stored, a.rows, a.most
+    FROM apart AS a
+    UNION ALL
+    SELECT 'tag rows new', 1, a.rows, a.page_id, a.day_id, a.tag_id, a.newcomers, a.new_rows, a.most_newcomers
+    FROM apart AS a
+    JOIN moved AS m ON m.page_id = a.page_id AND m.day_id = a.day_id AND m.up_to = 0 AND m.on_day = 0
 )
 SELECT c.measure::text                                                  AS measure,
-       count(*)                                                         AS held,
-       coalesce(sum(c.least), 0)::bigint                                AS behind,
+       sum(c.held)::bigint                                              AS held,
+       coalesce(sum(c.behind), 0)::bigint                               AS behind,
        count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
        coalesce((array_agg(ARRAY[c.page_id, c.day_id, c.tag_id, c.stored, c.least, c.most])
                      FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
