@@ -586,13 +586,14 @@ func TestVerifyWithLateVisits(t *testing.T) {
 	require.NoError(t, p.DB.FoldTags(t.Context()))
 	assert.Equal(t, []string{"2 1\n"}, p.Table(t, `SELECT t.newcomers, (SELECT count(*) FROM visits AS v WHERE v.page_id = t.page_id
 		AND v.day_id = t.day_id AND v.previous_day = 0 AND `+east+` = ANY (v.tags)) FROM tag_days AS t
-		WHERE tag_id = `+east+` AND page_id = `+siteA+` AND day_id = 20260628`), "the newcomers are not those without a previous day")
+		WHERE tag_id = `+east+` AND page_id = `+siteA+` AND day_id = 20260628`), "newcomers are not those without a previous day")
 	assert.Empty(t, violations(p.verify(t, verify.Options{})))
 	assert.Empty(t, violations(p.verify(t, verify.Options{Within: inPieces})))
 	p.Exec(t, `UPDATE tag_days SET newcomers = newcomers - 1 WHERE newcomers > 0 AND tag_id = `+west+`
 		AND page_id = (SELECT id FROM pages WHERE uri = 'b.example') AND day_id = 20260629`)
-	assert.Equal(t, []string{"tag rows: b.example 20260629 newcomers: 0, but rows of visits with the tag and without a previous day: 1 (tag 3)"},
-		violations(p.verify(t, verify.Options{})))
+	assert.Equal(t, []string{
+		"tag rows: b.example 20260629 newcomers: 0, but rows of visits with the tag and without a previous day: 1 (tag 3)",
+	}, violations(p.verify(t, verify.Options{})))
 }
 
 // No snapshot stays: what is counted meanwhile is seen by the next one.
