@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -212,10 +213,12 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	assert.Regexp(t, `Pages, as others have counted them\s(.|\s)*All that stands below is of what was counted here\.\s(.|\s)*`+
 		`Pages\s+Page`, text("/dash/demo/hhui.top?range=30d"))
 
-	// All shows the offset, never the offset and history.
+	// All is no less than a part of it, whatever the totals are.
 	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)
+	tiles := regexp.MustCompile(`(?s)Visitors\n.*?of them counted by others\n\n`)
 	is = text("/dash/demo/hhui.top?range=all")
-	assert.Regexp(t, `(?i)Page views\s+6\s`, is)
+	assert.Regexp(t, `(?i)Page views\s+386\s+380 of them counted by others`, is)
+	assert.Equal(t, tiles.FindString(text("/dash/demo/hhui.top?range=year")), tiles.FindString(is), "all of history is of this year")
 	assert.Contains(t, is, "406 page views")
 	assert.Contains(t, is, until)
 
@@ -226,6 +229,80 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	assert.Zero(t, drawn())
 	text("/dash/demo/hhui.top?range=30d&chart=views")
 	assert.Equal(t, 28, drawn())
+}
+
+// Days that nobody has counted are a gap and a dash, by day, week and month; a day that others have counted
+// opens by day; and the legend names the series that the chart has.
+func TestHistoryHasGaps(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps() // on 29 and 30 June
+	e.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, s, '{a}' FROM apps, unnest('{goatcounter,plausible}'::text[]) AS s
+		WHERE name = 'demo'`)
+	e.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
+		SELECT i.app_id, i.id, to_char(d, 'YYYYMMDD')::integer, 'hhui.top'
+		FROM history_imports AS i, generate_series('2019-02-25'::date, '2019-05-05', '1 day') AS d
+		WHERE d <= '2019-03-05' AND i.source = 'goatcounter' OR d >= '2019-05-01' AND i.source = 'plausible'`)
+	e.Exec(t, `INSERT INTO history (day, uri, page_views, visitors, new_visitors) SELECT id, 'hhui.top', 10, 4, 1 FROM history_days`)
+	w := newInternet(e)
+	b, script := w.driveOwner(t), axe(t)
+	table := func() (rows string) {
+		t.Helper()
+		b.ask(`[...document.querySelectorAll('section[aria-labelledby=chart] .sortable tbody tr')]
+			.map(row => [...row.cells].map(c => c.textContent).join(' ')).join('\n')`, &rows)
+		return rows
+	}
+	titles := func() (all string) {
+		t.Helper()
+		b.ask(`[...document.querySelectorAll('.plot .bar title')].map(t => t.textContent).join('\n')`, &all)
+		return all
+	}
+	legend := func() (all string) {
+		t.Helper()
+		b.ask(`[...document.querySelectorAll('.legend li')].map(t => t.textContent).join(' | ')`, &all)
+		return all
+	}
+	for _, c := range []struct{ period, history, gap, zero, legend string }{
+		{"day", "Tue 5 March 2019 4 1 10", "Wed 6 March 2019 – – –", "", "new | returning, counted again in each bar | counted by others | no count"},
+		{"week", "4 – 10 March 2019 – 2 20", "11 – 17 March 2019 – – –", "",
+			"new | counted by others: visitors of each day, added up | no count"},
+		{"month", "March 2019 – 5 50", "April 2019 – – –", "", "new | counted by others: visitors of each day, added up | no count"},
+	} {
+		is := b.text("/dash/demo/hhui.top?range=all&period=" + c.period)
+		assert.Contains(t, is, "Counted by GoatCounter until 5 March 2019. Counted by Plausible until 5 May 2019.", c.period)
+		rows := table()
+		assert.Contains(t, rows, c.history, c.period)
+		assert.Contains(t, rows, c.gap, c.period)
+		assert.NotContains(t, rows, " 0 0 0", c.period)
+		assert.NotContains(t, titles(), ": 0 visitors", c.period)
+		assert.Contains(t, titles(), strings.TrimSuffix(c.gap, " – – –")+": no count", c.period)
+		assert.Contains(t, titles(), "counted by GoatCounter: visitors of each day ", c.period)
+		assert.Equal(t, c.legend, legend(), c.period)
+		b.shot("history-gaps-" + c.period)
+		assertAccessible(t, b, script)
+	}
+	b.text("/dash/demo/hhui.top?range=today&period=day&chart=views")
+	assert.Equal(t, "page views", legend())
+
+	// A day of history has no hours, and a day of nobody no numbers.
+	for _, query := range []string{"", "&period=hour"} {
+		is := b.text("/dash/demo/hhui.top?from=2019-05-03&to=2019-05-03" + query)
+		assert.Contains(t, is, "Visitors by day, and the days before")
+		assert.Contains(t, is, "The hours of days that others counted are not known.")
+		assert.NotRegexp(t, "Nobody|No page was visited|All that stands below", is)
+		assert.Equal(t, "counted by others", legend())
+		b.shot("history-gaps-one-day")
+		assertAccessible(t, b, script)
+	}
+	for _, query := range []string{"from=2019-05-04&to=2019-05-05", "from=2019-05-05&to=2019-05-06"} {
+		assert.NotContains(t, b.text("/dash/demo/hhui.top?"+query), "There is no count", query)
+	}
+	for _, query := range []string{"from=2019-03-06&to=2019-03-06", "from=2019-03-06&to=2019-04-30", "from=2019-04-01&to=2019-04-30&period=week"} {
+		is := b.text("/dash/demo/hhui.top?" + query)
+		assert.Regexp(t, "There is no count for these days.|Counting began on 29 June 2019, after these days.", is, query)
+		assert.NotRegexp(t, `\s0\s|Nobody`, is, query)
+	}
+	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-03-06&to=2019-03-06&panel=hours&format=csv").body, "no count for these days")
 }
 
 // counted counts what is read of it.

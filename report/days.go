@@ -55,6 +55,8 @@ type dayByDay struct {
 
 	Told toldDays `json:"history,omitempty"` // by others
 
+	all []ToldDay // where others have counted some: each day, Unknown where nobody has
+
 	period  period   // which text and drawings show
 	periods []Period // where that is not one day
 }
@@ -75,20 +77,28 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 			return nil, err
 		}
 	}
-	if len(counted) > 0 {
+	known := withTold(counted, a.Told)
+	if len(known) > 0 {
 		if in.To == visit.AllDays.To {
-			a.To = counted[len(counted)-1].Day
+			a.To = known[len(known)-1].Day
 		}
 		if in.From < visit.LastDays(mostDays, a.To).From {
-			a.From = counted[0].Day
+			a.From = known[0].Day
 		}
 	}
 	if a.From != visit.AllDays.From && a.To != visit.AllDays.To {
-		days, err := r.sinceCounted(ctx, app, target, a.Range)
+		days, first, err := r.sinceCounted(ctx, app, target, a.Range)
 		if err != nil {
 			return nil, err
 		}
-		a.Days = fillGaps(counted, days)
+		if first > 0 || len(a.Told) == 0 {
+			a.Days = fillGaps(counted, days, Day{}, func(d *Day) *int32 { return &d.Day })
+		}
+	}
+	if len(a.Told) > 0 {
+		known = withTold(a.Days, a.Told)
+		a.all = fillGaps(known, visit.Range{From: known[0].Day, To: a.To}, ToldDay{0, Unknown, Unknown, Unknown, Unknown, ""},
+			func(d *ToldDay) *int32 { return &d.Day })
 	}
 	hot := int64(0)
 	for _, day := range counted {
@@ -100,7 +110,10 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	if a.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: a.Range, Where: l.Where}); err != nil {
 		return nil, err
 	}
-	if a.period = periodOf(len(a.Days)); a.period != daily {
+	if a.period = periodOf(len(a.Days)); len(a.Told) > 0 {
+		a.period = daily
+	}
+	if a.period != daily {
 		whole := visit.Range{From: a.Days[0].Day, To: a.Days[len(a.Days)-1].Day}
 		look := Look{App: app, Target: target, In: whole, Period: string(a.period), Where: l.Where}
 		var read Panel[Period]
@@ -110,32 +123,31 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	return a, err
 }
 
-// sinceCounted is what a range has from the first day on that was counted of the site of a target: of
-// earlier ones nobody knows.
-func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.Range) (visit.Range, error) {
+// sinceCounted is what a range has from the first day on that was counted of the site of a target (0: none
+// was): of earlier ones nobody knows.
+func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
-	first, err := r.FirstDay(ctx, app, site)
+	first, err = r.FirstDay(ctx, app, site)
 	in.From = max(in.From, first)
-	return in, err
+	return in, first, err
 }
 
-// fillGaps returns every day of a range: those that were counted, and between them those on which
-// nobody came.
-func fillGaps(counted []Day, in visit.Range) []Day {
-	days := make([]Day, 0, len(counted))
+// fillGaps returns a row for each day of a range: those that are known, and between them gap.
+func fillGaps[D any](known []D, in visit.Range, gap D, day func(*D) *int32) []D {
+	days := make([]D, 0, len(known))
 	for date := visit.DateOf(in.From); !date.After(visit.DateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {
-		day := Day{Day: visit.DayOf(date, time.UTC)}
-		if len(counted) > 0 && counted[0].Day == day.Day {
-			day, counted = counted[0], counted[1:]
+		*day(&gap) = visit.DayOf(date, time.UTC)
+		days = append(days, gap)
+		if len(known) > 0 && *day(&known[0]) == *day(&gap) {
+			days[len(days)-1], known = known[0], known[1:]
 		}
-		days = append(days, day)
 	}
 	return days
 }
 
 func (a dayByDay) rows() ([]string, [][]any) {
 	if len(a.Told) > 0 {
-		return table(withoutUnknown(withTold(a.Days, a.Told)))
+		return table(withoutUnknown(a.all))
 	}
 	return table(withoutUnknown([]Day(a.Days)))
 }
@@ -146,12 +158,18 @@ func (a dayByDay) counted(s draw.Style) string {
 	switch {
 	case a.Target == "":
 		return say("%s: nothing was counted %s\n", a.App, a.Range)
-	case a.PV == 0:
+	case a.PV == 0 && len(a.Told) == 0:
 		return say("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
 	}
-	return say("%s: %s\n\n", a.App, a.title()) + a.table().Text(s) +
-		say("\nin all: pv %s, new visitors %s, hot %s; uniques %s\n",
-			draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
+	sum, text := "in all", say("%s: %s\n\n", a.App, a.title())+a.table().Text(s)+"\n"
+	switch {
+	case a.PV == 0:
+		return text
+	case len(a.Told) > 0:
+		sum = "counted here"
+	}
+	return text + say("%s: pv %s, new visitors %s, hot %s; uniques %s\n", sum,
+		draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
 }
 
 // days are written without what is not known.
@@ -184,6 +202,20 @@ func (a dayByDay) title() string {
 }
 
 func (a dayByDay) table() draw.Table {
+	if len(a.Told) > 0 {
+		return draw.Table{
+			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}, {Name: "VISITS"}, {Name: "COUNTED BY"}},
+			Rows: convert(a.all, func(d ToldDay) []any {
+				by := "–"
+				if d.Source != "" {
+					by = visit.CountedBy(d.Source)
+				} else if d.Hot != Unknown {
+					by = "Footfall"
+				}
+				return []any{draw.Day(d.Day), told(d.Pv), told(d.NewVisitors), told(d.Hot), told(d.Visits), by}
+			}),
+		}
+	}
 	if a.period == daily {
 		return draw.Table{
 			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
@@ -213,7 +245,20 @@ func (a dayByDay) plot() (p draw.Plot) {
 	for _, of := range a.periods {
 		put(a.period.name(of.FirstDay), visit.Range{From: of.FirstDay, To: of.LastDay}.String(), of.Visitors, of.NewVisitors, of.Hot)
 	}
-	if a.period == daily {
+	for _, d := range a.all {
+		bar := draw.PlotBar{Name: draw.Day(d.Day), Label: draw.Day(d.Day) + ": no count", Told: max(d.Pv, 0), None: true}
+		switch {
+		case d.Source != "":
+			bar.None = false
+			bar.Label = fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", bar.Name, visit.CountedBy(d.Source), toldNumber(d.Pv),
+				toldNumber(d.Hot))
+		case d.Pv != Unknown:
+			put(bar.Name, bar.Name, d.Pv, d.NewVisitors, d.Hot)
+			continue
+		}
+		p.Bars = append(p.Bars, bar)
+	}
+	if a.period == daily && len(a.all) == 0 {
 		for _, day := range a.Days {
 			put(draw.Day(day.Day), draw.Day(day.Day), day.Pv, day.NewVisitors, day.Hot)
 		}

@@ -36,11 +36,11 @@ type toldDays []ToldDay
 // MarshalJSON writes them.
 func (d toldDays) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]ToldDay(d))) }
 
-// withTold puts days that others have counted among those that were counted here.
+// withTold puts days that others have counted among those that were counted here, of which they take the place.
 func withTold(counted []Day, told []ToldDay) []ToldDay {
-	all := append(convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} }), told...)
-	slices.SortFunc(all, func(a, b ToldDay) int { return cmp.Compare(a.Day, b.Day) })
-	return all
+	all := append(slices.Clone(told), convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })...)
+	slices.SortStableFunc(all, func(a, b ToldDay) int { return cmp.Compare(a.Day, b.Day) })
+	return slices.CompactFunc(all, func(a, b ToldDay) bool { return a.Day == b.Day })
 }
 
 // toldText says what others have counted, a line for each source.

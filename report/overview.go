@@ -69,12 +69,12 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 		return nil, err
 	}
 	a.FirstDays = firstDays(days, before, a.UV)
-	last, err := r.sinceCounted(ctx, app, target, visit.LastDays(overviewLast, to))
+	last, _, err := r.sinceCounted(ctx, app, target, visit.LastDays(overviewLast, to))
 	if err != nil {
 		return nil, err
 	}
 	recent := slices.DeleteFunc(days, func(day Day) bool { return day.Day < last.From })
-	a.LastDays = fillGaps(recent, last)
+	a.LastDays = fillGaps(recent, last, Day{}, func(d *Day) *int32 { return &d.Day })
 	for _, n := range overviewWindows {
 		window := windowUniques{Days: n, Range: visit.LastDays(n, to)}
 		if window.Uniques, err = r.UniquesOf(ctx, Look{App: app, Target: target, In: window.Range}); err != nil {

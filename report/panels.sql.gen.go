@@ -67,7 +67,7 @@ SELECT c.first_day::integer      AS first_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
        coalesce(c.new_visitors, -1)::bigint AS new_visitors,
        coalesce(c.pv, -1)::bigint           AS pv,
-       c.hot::bigint             AS hot,
+       coalesce(c.hot, -1)::bigint          AS hot,
        coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
        (c.visitors_before IS NOT NULL)::boolean AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
@@ -76,7 +76,7 @@ SELECT c.first_day::integer      AS first_day,
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = split_part($2::text, '/', 1) OR n.site IS NULL AND $3::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::integer, $8::integer, $9::integer) AS c
+FROM report.periods($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::integer, $8::integer, $9::integer) AS c
 `
 
 type PanelChartParams struct {
@@ -104,7 +104,8 @@ type PanelChartRow struct {
 }
 
 // A page or site by day, week or month, beside the visitors of so many days before, and what was
-// noted of these days: of the site, and where that may be shown, of all sites of the app.
+// noted of these days: of the site, and where that may be shown, of all sites of the app. -1: none of
+// these days was counted.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -148,10 +149,10 @@ func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]Panel
 const PanelChartWhere = `-- name: PanelChartWhere :many
 SELECT c.first_day::integer                AS first_day,
        c.last_day::integer                 AS last_day,
-       CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
-       coalesce(w.new_visitors, 0)::bigint AS new_visitors,
-       coalesce(w.pv, 0)::bigint           AS pv,
-       CASE WHEN $1::text = '' AND $2::text[] = '{}' THEN c.hot ELSE -1 END::bigint AS hot,
+       CASE WHEN c.hot IS NULL THEN -1 WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
+       CASE WHEN c.hot IS NULL THEN -1 ELSE coalesce(w.new_visitors, 0) END::bigint AS new_visitors,
+       CASE WHEN c.hot IS NULL THEN -1 ELSE coalesce(w.pv, 0) END::bigint AS pv,
+       CASE WHEN $1::text = '' AND $2::text[] = '{}' THEN coalesce(c.hot, -1) ELSE -1 END::bigint AS hot,
        0::bigint                           AS visitors_before,
        false::boolean                      AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
@@ -160,7 +161,7 @@ SELECT c.first_day::integer                AS first_day,
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = $1::text OR n.site IS NULL AND $4::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart($3::text, $1::text, $5::integer, $6::integer, $7::text) AS c
+FROM report.periods($3::text, $1::text, $5::integer, $6::integer, $7::text) AS c
 LEFT JOIN report.days_where($3::text, $1::text, $5::integer, $6::integer, $2::text[], $7::text) AS w ON w.first_day = c.first_day
 ORDER BY c.first_day
 `
@@ -562,7 +563,7 @@ SELECT coalesce(nullif($1::integer, 0), c.first_day, (SELECT min(d.day_id) FROM 
 FROM report.numbers_where($2::text, $3::text, $1::integer, $4::integer, $5::text[]) AS w
 CROSS JOIN LATERAL (
     SELECT min(c.first_day) AS first_day, sum(c.hot) AS hot
-    FROM report.chart($2::text, '', $1::integer, least($4::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
+    FROM report.periods($2::text, '', $1::integer, least($4::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
     WHERE $3::text = ''
       AND $5::text[] = '{}'
 ) AS c

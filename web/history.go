@@ -46,7 +46,8 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone reads what others have counted of something that was not counted here; page.Never: nobody has.
+// alone reads what others have counted of something that was not counted here in these days, or ever; page.Never:
+// nobody has.
 func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -113,10 +114,15 @@ func (v view) toldIn(in visit.Range) (t told) {
 	return t
 }
 
-// toldBy says until when which others have counted, a sentence for each.
-func (v view) toldBy(in visit.Range) (says []string) {
-	var sources []string
-	last := map[string]int32{}
+// uncounted reports whether a range of days has no count of what is looked at, neither one from here nor one from
+// others. All sites of an app are as one: their history is not read.
+func (v view) uncounted(in visit.Range) bool {
+	return v.site != "" && (v.began == 0 || in.To < v.began) && v.toldIn(in).days == 0
+}
+
+// toldBy returns who has counted days of a range, and the last day of each.
+func (v view) toldBy(in visit.Range) (sources []string, last map[string]int32) {
+	last = map[string]int32{}
 	for _, d := range v.told {
 		if d.Day >= in.From && d.Day <= in.To {
 			if last[d.Source] == 0 {
@@ -125,10 +131,7 @@ func (v view) toldBy(in visit.Range) (says []string) {
 			last[d.Source] = d.Day
 		}
 	}
-	for _, source := range sources {
-		says = append(says, v.toldUntil(source, last[source]))
-	}
-	return says
+	return sources, last
 }
 
 func (v view) toldUntil(source string, until int32) string {
@@ -149,14 +152,10 @@ func (t told) beside(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// numbers makes the tiles of a range, with what others have counted in it, which is not compared: of all days
-// the offset stands for the same visits.
+// numbers makes the tiles of a range, with what others have counted in it, which is not compared.
 func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told := v.toldIn(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
-	if page.AllTime != nil {
-		told.days = 0
-	}
 	rows[0] = told.beside(rows[0], v.stretch().In.Days())
 	page.Tiles = v.tiles(rows)
 	told.explain(v, page.Tiles)
@@ -188,22 +187,32 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		return
 	}
 	l, all := v.app.words(), visit.Range{From: c.Bars[0].FirstDay, To: c.Bars[len(c.Bars)-1].LastDay}
-	c.Told = v.toldBy(all)
+	sources, last := v.toldBy(all)
+	for _, source := range sources {
+		c.Told = append(c.Told, v.toldUntil(source, last[source]))
+	}
 	if sum := v.toldIn(all); sum.visitors == report.Unknown && !c.Views {
 		c.ToldViews = c.Shows[1].Link
 	}
+	c.NoHours = v.path == "" && v.stretch().In.Days() == 1 && v.toldIn(v.stretch().In).days > 0
 	for i := range c.Bars {
-		b := &c.Bars[i]
+		b, plot := &c.Bars[i], &plotted[i]
 		in := visit.Range{From: b.FirstDay, To: b.LastDay}
 		t := v.toldIn(in)
 		if t.days == 0 {
 			continue
 		}
-		plotted[i].Told = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
-		text := l.Say("history.bar", "sources", strings.Join(v.toldBy(in), l.Say("sentences.gap")), "visitors", v.number(t.visitors),
-			"views", v.number(t.hot))
-		if plotted[i].Label += "; " + text; b.Pv+b.Hot == 0 {
-			plotted[i].Label = b.Label + ": " + text
+		if plot.None {
+			plot.None, b.Visitors, b.NewVisitors, b.Pv, b.Hot = false, 0, 0, 0, 0
+		}
+		plot.Told = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
+		names, _ := v.toldBy(in)
+		for i, source := range names {
+			names[i] = l.Of(visit.CountedBy(source))
+		}
+		text := l.Say("history.bar", "sources", strings.Join(names, ", "), "visitors", v.number(t.visitors), "views", v.number(t.hot))
+		if plot.Label += "; " + text; b.Pv+b.Hot == 0 {
+			plot.Label = b.Label + ": " + text
 		}
 		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
@@ -211,4 +220,26 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 	if v.began == 0 || all.To < v.began { // of what was counted here there is nothing to say
 		c.Summary = ""
 	}
+}
+
+// legend lists the series that a chart contains.
+func (c *chart) legend(v view, plotted []draw.PlotBar, by string) (series []option) {
+	put := func(mark, key string, has func(draw.PlotBar) bool, places ...any) {
+		if slices.ContainsFunc(plotted, has) {
+			series = append(series, option{Key: mark, Label: v.say(key, places...)})
+		}
+	}
+	fresh, others := "chart.new", "history.others"
+	switch {
+	case c.Views:
+		fresh = "chart.views"
+	case by != periods[0]:
+		others = "history.others-added"
+	}
+	put("new", fresh, func(b draw.PlotBar) bool { return b.New > 0 })
+	put("back", "chart.returning", func(b draw.PlotBar) bool { return b.Visitors > b.New })
+	put("before", "chart.visitors-before", func(b draw.PlotBar) bool { return b.Compared }, "when", c.Before)
+	put("others", others, func(b draw.PlotBar) bool { return b.Told > 0 })
+	put("none", "history.no-count", func(b draw.PlotBar) bool { return b.None })
+	return series
 }

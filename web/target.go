@@ -89,9 +89,11 @@ type chart struct {
 	Drawing template.HTML
 	Views   bool // it shows page views
 	ByHour  bool // of one day, and no page views
+	NoHours bool // of one day, which others counted
 	Shows   []option
 	By      []option
 	Before  string // what the line is; "": there is none
+	Legend  []option
 	Bars    []barRow
 	Notes   []note
 	Source  source
@@ -143,6 +145,8 @@ func (v view) outside() string {
 	switch {
 	case v.known > v.app.Today || v.known > 0 && v.stretch().In == none:
 		return v.keepMore()
+	case v.stretch().In != none && v.uncounted(v.stretch().In):
+		return v.say("history.none")
 	case v.since == 0 || v.stretch().In != none:
 		return ""
 	case v.in.From > v.app.Today:
@@ -190,7 +194,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		return nil, err
 	}
 	page.NumbersFrom = v.source("numbers", numbers.SQL)
-	if len(numbers.Rows) == 0 {
+	if len(numbers.Rows) == 0 || v.site != "" && v.stretch().In.To < v.began {
 		return page, d.alone(ctx, v, page)
 	}
 	if err := d.head(ctx, v, &page.Heading); err != nil {
@@ -251,7 +255,10 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		notes := notesOf(b.Period) // hours have none
 		c.Notes = append(c.Notes, notes...)
 		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
-		if !c.ByHour && b.Hot >= 0 && !v.ofEvents() {
+		none := b.Pv == report.Unknown && b.Hot == report.Unknown
+		if none {
+			full = l.Say("history.bar-none", "days", b.Label)
+		} else if !c.ByHour && b.Hot >= 0 && !v.ofEvents() {
 			full += l.Say("chart.bar-views", "views", l.Say("counts.page-views", "count", b.Hot))
 		}
 		if b.Compared {
@@ -261,15 +268,16 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 			full += "; " + n.Text
 		}
 		bar := draw.PlotBar{
-			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: b.Visitors, New: b.NewVisitors,
-			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
+			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: max(b.Visitors, 0), New: max(b.NewVisitors, 0),
+			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0, None: none,
 		}
 		if c.Views {
-			bar.Visitors, bar.New, bar.Compared, bar.Before = b.Hot, b.Hot, false, 0
+			bar.Visitors, bar.New, bar.Compared, bar.Before = max(b.Hot, 0), max(b.Hot, 0), false, 0
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
 	c.told(v, plot.Bars)
+	c.Legend = c.legend(v, plot.Bars, by)
 	plot.Summary = strings.TrimSpace(c.Summary + v.say("sentences.gap") + strings.Join(c.Told, v.say("sentences.gap")))
 	c.Drawing = template.HTML(plot.HTML()) //nolint:gosec // draw escapes what it is given
 	return nil
@@ -299,7 +307,7 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 			c.Before = v.earlier()
 		}
 		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b), Noted: strings.Join(b.Notes, "; ")}
-		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in {
+		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in && !v.uncounted(days) {
 			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
 		}
 		c.Bars = append(c.Bars, row)

@@ -49,8 +49,19 @@ func TestHistory(t *testing.T) {
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
 	days := do("report", "days", "a.example/a", "--from=all", "--history", "--csv").stdout
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n", days)
-	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history").stdout,
-		"counted by another counter from 2024-05-03 to 2024-05-04: visitors of each day –, page views 12\n")
+	// One row a day, of a range that reaches beyond what others have counted, too, before anything was counted here.
+	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n20240505,,,,,\n",
+		do("report", "days", "a.example/a", "--from=20240501", "--to=20240505", "--history", "--csv").stdout)
+	assert.Equal(t, "demo: a.example/a, from 2024-05-03 to 2024-05-05\n\n"+
+		"DAY         PV                       NEW  HOT  VISITS  COUNTED BY\n"+
+		"2024-05-03   4 ####################    1    9       5  another counter\n"+
+		"2024-05-04   –                         –    3       –  another counter\n"+
+		"2024-05-05   –                         –    –       –  –\n\n"+
+		"counted by another counter from 2024-05-03 to 2024-05-04: visitors of each day –, page views 12\n",
+		do("report", "days", "a.example/a", "--from=20240503", "--to=20240505", "--history", "--ascii").stdout)
+	drawn := do("report", "days", "a.example/a", "--from=20240503", "--to=20240505", "--history", "--svg=-").stdout
+	assert.Contains(t, drawn, "2024-05-03: counted by another counter: visitors 4, page views 9")
+	assert.Contains(t, drawn, `class="bar none"><title>2024-05-05: no count</title>`)
 	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history", "--json").stdout, `"source": "csv"`)
 	assert.NotContains(t, do("report", "days", "a.example/a", "--from=all").stdout, "another counter")
 	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")

@@ -1,7 +1,7 @@
 -- Visitors of a week, each counted once, are those who were new in it, and those who returned in it
 -- from before it, as in targets_sums; of a day they are its pv. In sums of deleted pages nobody can
 -- tell: there each is counted on each of their days.
-CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
+CREATE FUNCTION report.periods(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -9,6 +9,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     pages     bigint[]; -- the target, or all sites
+    counted   integer; -- the first counted day of its site, or of all sites
     oldest    integer; -- day of them
     knows_new boolean; -- it is known who was new on it
     begins    integer := from_day;
@@ -17,12 +18,20 @@ BEGIN
         RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
     END IF;
     SELECT CASE
-               WHEN chart.target = '' THEN ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL AND p.uri <> '(events)')
-               ELSE ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(as_stored(chart.target)))
+               WHEN periods.target = '' THEN ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL AND p.uri <> '(events)')
+               ELSE ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(as_stored(periods.target)))
            END
     INTO pages
     FROM apps AS a
-    WHERE a.name = chart.app;
+    WHERE a.name = periods.app;
+    SELECT min(d.day_id)
+    INTO counted
+    FROM unnest(CASE
+                    WHEN periods.target = '' THEN pages
+                    ELSE ARRAY(SELECT p.id FROM apps AS a JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(split_part(as_stored(periods.target), '/', 1))
+                               WHERE a.name = periods.app)
+                END) AS p (id)
+    CROSS JOIN LATERAL (SELECT d.day_id FROM days AS d WHERE d.page_id = p.id ORDER BY d.day_id LIMIT 1) AS d;
     SELECT d.day_id, d.new_visitors > 0
     INTO oldest, knows_new
     FROM unnest(pages) AS p (id)
@@ -44,9 +53,9 @@ BEGIN
            OR EXISTS ( -- others have counted it, and nobody here
                SELECT
                FROM apps AS a
-               JOIN history_days AS h ON h.app_id = a.id AND h.site = split_part(chart.target, '/', 1)
-               JOIN history AS o      ON o.day = h.id AND o.uri = chart.target
-               WHERE a.name = chart.app
+               JOIN history_days AS h ON h.app_id = a.id AND h.site = split_part(periods.target, '/', 1)
+               JOIN history AS o      ON o.day = h.id AND o.uri = periods.target
+               WHERE a.name = periods.app
            )
         GROUP BY date_trunc(period, g.day)
     ), ranges AS (
@@ -59,11 +68,11 @@ BEGIN
           AND p.first_day BETWEEN compared_from AND compared_to
     )
     SELECT r.first_day, r.last_day,
-           sum(n.visitors)     FILTER (WHERE NOT r.is_before)::bigint,
-           sum(n.new_visitors) FILTER (WHERE NOT r.is_before)::bigint,
-           sum(n.pv)           FILTER (WHERE NOT r.is_before)::bigint,
-           sum(n.hot)          FILTER (WHERE NOT r.is_before)::bigint,
-           sum(n.visitors)     FILTER (WHERE r.is_before)::bigint
+           sum(n.visitors)     FILTER (WHERE NOT r.is_before AND r.z_day >= counted)::bigint,
+           sum(n.new_visitors) FILTER (WHERE NOT r.is_before AND r.z_day >= counted)::bigint,
+           sum(n.pv)           FILTER (WHERE NOT r.is_before AND r.z_day >= counted)::bigint,
+           sum(n.hot)          FILTER (WHERE NOT r.is_before AND r.z_day >= counted)::bigint,
+           sum(n.visitors)     FILTER (WHERE r.is_before AND r.z_day >= counted)::bigint
     FROM ranges AS r
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(d.pv), 0) AS pv, coalesce(sum(d.new_visitors), 0) AS new_visitors, coalesce(sum(d.hot), 0) AS hot
@@ -76,30 +85,43 @@ BEGIN
         FROM (
             SELECT o.visitors
             FROM open_returns AS o
-            WHERE chart.period <> 'day'
+            WHERE periods.period <> 'day'
               AND o.page_id = ANY (pages)
               AND o.day_id BETWEEN r.a_day AND r.z_day
               AND o.previous_day < r.a_day
             UNION ALL
             SELECT returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - day_date(r.a_day))
             FROM packed_returns AS p
-            WHERE chart.period <> 'day'
+            WHERE periods.period <> 'day'
               AND p.page_id = ANY (pages)
               AND p.day_id BETWEEN r.a_day AND r.z_day
         ) AS b
     ) AS b
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN knows_new AND chart.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
-        WHERE chart.target <> ''
+        SELECT CASE WHEN knows_new AND periods.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
+        WHERE periods.target <> ''
         UNION ALL
         SELECT NULL, NULL, NULL, d.hot
-        WHERE chart.target = ''
+        WHERE periods.target = ''
     ) AS n
     GROUP BY r.first_day, r.last_day
     ORDER BY r.first_day;
 END
 $$;
 
-COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in what begins before compared_from or after compared_to. from_day 0 is the first day that was counted. Of the target '''', all sites of the app, hot alone is told: the rest has report.days_where. SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
+COMMENT ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer) IS 'The numbers of a page or site for each day, week (from Monday) or month of a range, also where nobody came. They are null for periods that ended before the first counted day of the site. visitors: each counted once in the period. visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in periods that start before compared_from or after compared_to. from_day 0 is the first counted day. The target '''' is all sites of the app, of which only hot is returned: report.days_where has the rest. SELECT * FROM report.periods(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
-REVOKE ALL ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) FROM PUBLIC;
+-- 0.2.0 runs alongside during an upgrade, and reads hot into a number that cannot be null.
+CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
+RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT p.first_day, p.last_day, coalesce(p.visitors, z.zero), coalesce(p.new_visitors, z.zero), coalesce(p.pv, z.zero), coalesce(p.hot, 0), p.visitors_before
+    FROM report.periods(chart.app, chart.target, from_day, to_day, period, days_before, compared_from, compared_to) AS p
+    CROSS JOIN (SELECT CASE WHEN chart.target <> '' THEN 0 END AS zero) AS z
+$$;
+
+COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'report.periods, with 0 also in periods that were not counted, for programs that were written for 0.2.0. Use report.periods.';
+
+REVOKE ALL ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer), report.chart(text, text, integer, integer, text, integer, integer, integer) FROM PUBLIC;

@@ -62,13 +62,14 @@ FROM report.totals(@app::text, @target::text) AS t;
 
 -- name: PanelChart :many
 -- A page or site by day, week or month, beside the visitors of so many days before, and what was
--- noted of these days: of the site, and where that may be shown, of all sites of the app.
+-- noted of these days: of the site, and where that may be shown, of all sites of the app. -1: none of
+-- these days was counted.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
        coalesce(c.new_visitors, -1)::bigint AS new_visitors,
        coalesce(c.pv, -1)::bigint           AS pv,
-       c.hot::bigint             AS hot,
+       coalesce(c.hot, -1)::bigint          AS hot,
        coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
        (c.visitors_before IS NOT NULL)::boolean AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
@@ -77,7 +78,7 @@ SELECT c.first_day::integer      AS first_day,
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = split_part(@target::text, '/', 1) OR n.site IS NULL AND @notes_of_all::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
+FROM report.periods(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
 -- The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
@@ -180,7 +181,7 @@ SELECT coalesce(nullif(@from_day::integer, 0), c.first_day, (SELECT min(d.day_id
 FROM report.numbers_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w
 CROSS JOIN LATERAL (
     SELECT min(c.first_day) AS first_day, sum(c.hot) AS hot
-    FROM report.chart(@app::text, '', @from_day::integer, least(@to_day::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
+    FROM report.periods(@app::text, '', @from_day::integer, least(@to_day::integer, to_char(now() + interval '1 day', 'YYYYMMDD')::integer), 'month') AS c
     WHERE @target::text = ''
       AND @conditions::text[] = '{}'
 ) AS c;
@@ -189,10 +190,10 @@ CROSS JOIN LATERAL (
 -- Some visitors of a site by day, week or month.
 SELECT c.first_day::integer                AS first_day,
        c.last_day::integer                 AS last_day,
-       CASE WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
-       coalesce(w.new_visitors, 0)::bigint AS new_visitors,
-       coalesce(w.pv, 0)::bigint           AS pv,
-       CASE WHEN @target::text = '' AND @conditions::text[] = '{}' THEN c.hot ELSE -1 END::bigint AS hot,
+       CASE WHEN c.hot IS NULL THEN -1 WHEN w.pv IS NULL THEN 0 ELSE coalesce(w.visitors, -1) END::bigint AS visitors,
+       CASE WHEN c.hot IS NULL THEN -1 ELSE coalesce(w.new_visitors, 0) END::bigint AS new_visitors,
+       CASE WHEN c.hot IS NULL THEN -1 ELSE coalesce(w.pv, 0) END::bigint AS pv,
+       CASE WHEN @target::text = '' AND @conditions::text[] = '{}' THEN coalesce(c.hot, -1) ELSE -1 END::bigint AS hot,
        0::bigint                           AS visitors_before,
        false::boolean                      AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
@@ -201,7 +202,7 @@ SELECT c.first_day::integer                AS first_day,
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = @target::text OR n.site IS NULL AND @notes_of_all::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text) AS c
+FROM report.periods(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text) AS c
 LEFT JOIN report.days_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], @period::text) AS w ON w.first_day = c.first_day
 ORDER BY c.first_day;
 

@@ -29,6 +29,7 @@ type PlotBar struct {
 	Beside        bool  // it is not what was asked for, but beside it
 	Noted         bool  // something was noted of it
 	Told          int64 // others have counted so many, which stand upon it in another shade
+	None          bool  // there is no count: the bar is a gap
 }
 
 // Measures of a plot in pixels.
@@ -115,6 +116,9 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	class := "bar"
 	if bar.Beside {
 		class = "bar beside"
+	}
+	if bar.None {
+		class += " none"
 	}
 	wide, left := step*0.72, x+step*0.14
 	if wide > 6 { // of a few bars, none is a wall

@@ -26,7 +26,8 @@ var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
 	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,
 	`class="grid"`, `class="grid" stroke="`+faint+`"`, `class="noted"`, `class="noted" fill="`+ink+`" stroke="`+ink+`"`,
-	`class="before"`, `class="before" stroke="`+ink+`"`)
+	`class="before"`, `class="before" stroke="`+ink+`"`,
+	`class="others"`, `class="others" fill="`+ink+`" fill-opacity=".35"`)
 
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" ` +
 	`font-family="system-ui, sans-serif" font-size="12" fill="` + ink + `" role="img" aria-labelledby="title">
@@ -36,6 +37,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
   @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #e6edf3; --faint: #30363d; --all: #234a84; --new: #79b8ff } }
   .paper { fill: var(--paper) } text { fill: var(--ink) } line { stroke: var(--faint) } .before line { stroke: var(--ink) }
   .new, .thread { fill: var(--new) } .weave { fill: var(--all) } .room { fill: none }
+  .others { fill: var(--ink) } .none .room { fill: var(--faint); opacity: .3 }
 </style>
 <title id="title">%[3]s</title>
 <rect class="paper" fill="` + paper + `" width="%[1]d" height="%[2]d"/>
