@@ -253,7 +253,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err != nil {
 		return v, err
 	}
-	if v.began = v.since; v.in.From <= v.began && v.began <= v.in.To {
+	if v.began = v.since; v.began > 0 && v.in.From <= v.began && v.began <= v.in.To {
 		if v.minute, err = d.reader.FirstMinute(ctx, app.Name, site, v.began); err != nil {
 			return v, err
 		}
