@@ -237,8 +237,8 @@ func TestHistoryHasGaps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps() // on 29 and 30 June
-	e.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, s, '{a}' FROM apps, unnest('{goatcounter,plausible}'::text[]) AS s
-		WHERE name = 'demo'`)
+	e.Exec(t, `INSERT INTO history_imports (app_id, source, files)
+		SELECT id, s, '{a}' FROM apps, unnest('{goatcounter,plausible}'::text[]) AS s WHERE name = 'demo'`)
 	e.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
 		SELECT i.app_id, i.id, to_char(d, 'YYYYMMDD')::integer, 'hhui.top'
 		FROM history_imports AS i, generate_series('2019-02-25'::date, '2019-05-05', '1 day') AS d
@@ -262,11 +262,12 @@ func TestHistoryHasGaps(t *testing.T) {
 		b.ask(`[...document.querySelectorAll('.legend li')].map(t => t.textContent).join(' | ')`, &all)
 		return all
 	}
-	for _, c := range []struct{ period, history, gap, zero, legend string }{
-		{"day", "Tue 5 March 2019 4 1 10", "Wed 6 March 2019 – – –", "", "new | returning, counted again in each bar | counted by others | no count"},
-		{"week", "4 – 10 March 2019 – 2 20", "11 – 17 March 2019 – – –", "",
+	for _, c := range []struct{ period, history, gap, legend string }{
+		{"day", "Tue 5 March 2019 4 1 10", "Wed 6 March 2019 – – –",
+			"new | returning, counted again in each bar | counted by others | no count"},
+		{"week", "4 – 10 March 2019 – 2 20", "11 – 17 March 2019 – – –",
 			"new | counted by others: visitors of each day, added up | no count"},
-		{"month", "March 2019 – 5 50", "April 2019 – – –", "", "new | counted by others: visitors of each day, added up | no count"},
+		{"month", "March 2019 – 5 50", "April 2019 – – –", "new | counted by others: visitors of each day, added up | no count"},
 	} {
 		is := b.text("/dash/demo/hhui.top?range=all&period=" + c.period)
 		assert.Contains(t, is, "Counted by GoatCounter until 5 March 2019. Counted by Plausible until 5 May 2019.", c.period)
@@ -297,7 +298,8 @@ func TestHistoryHasGaps(t *testing.T) {
 	for _, query := range []string{"from=2019-05-04&to=2019-05-05", "from=2019-05-05&to=2019-05-06"} {
 		assert.NotContains(t, b.text("/dash/demo/hhui.top?"+query), "There is no count", query)
 	}
-	for _, query := range []string{"from=2019-03-06&to=2019-03-06", "from=2019-03-06&to=2019-04-30", "from=2019-04-01&to=2019-04-30&period=week"} {
+	for _, query := range []string{"from=2019-03-06&to=2019-03-06", "from=2019-03-06&to=2019-04-30",
+		"from=2019-04-01&to=2019-04-30&period=week"} {
 		is := b.text("/dash/demo/hhui.top?" + query)
 		assert.Regexp(t, "There is no count for these days.|Counting began on 29 June 2019, after these days.", is, query)
 		assert.NotRegexp(t, `\s0\s|Nobody`, is, query)

@@ -38,7 +38,8 @@ func (d toldDays) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnk
 
 // withTold puts days that others have counted among those that were counted here, of which they take the place.
 func withTold(counted []Day, told []ToldDay) []ToldDay {
-	all := append(slices.Clone(told), convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })...)
+	here := convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
+	all := append(slices.Clone(told), here...)
 	slices.SortStableFunc(all, func(a, b ToldDay) int { return cmp.Compare(a.Day, b.Day) })
 	return slices.CompactFunc(all, func(a, b ToldDay) bool { return a.Day == b.Day })
 }
