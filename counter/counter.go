@@ -35,7 +35,8 @@ type Request struct {
 	App string
 	URI string
 
-	Event string // what is counted in place of a URI; "": a page
+	Event   string // what is counted in place of a URI; "": a page
+	OtherOf string // the site whose page (other) is counted if there is no URI
 
 	Key string // the key that the caller shows; "": none
 
@@ -82,6 +83,8 @@ func (r *Request) isOfPage(a *app.App, site string) bool {
 // target is what a request is about: the page of its URI, or its event.
 func (r *Request) target(a *app.App) (visit.Target, error) {
 	switch {
+	case r.OtherOf != "" && r.URI == "":
+		return visit.Target{Site: r.OtherOf, Page: r.OtherOf + visit.OtherPage}, nil
 	case r.Event == "":
 		return a.Target(r.URI)
 	case r.URI != "":

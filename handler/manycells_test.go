@@ -170,6 +170,11 @@ func TestManyCells(t *testing.T) {
 	cc := c.askWith(inStore, http.MethodPost, "/api.php", "Origin", "http://store.example")
 	assert.Equal(t, 200, cc.status, cc.body)
 	assert.Equal(t, int64(8), hot(shops), "the site and the page")
+	increment := func() answer {
+		return c.askWith(one1, http.MethodPut, "/1.1/classes/Counter/"+recordID("/2"), "Origin", "http://store.example")
+	}
+	assert.Equal(t, 200, increment().status)
+	assert.Equal(t, int64(10), hot(shops))
 	link, _, err := shops.Admin.AddShare(t.Context(), "store", "", "")
 	require.NoError(t, err)
 	assert.Equal(t, 200, c.get("/share/"+link).status)
@@ -222,6 +227,8 @@ func TestManyCells(t *testing.T) {
 	assert.Contains(t, settings.body, "Apps of shops are not shown")
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://store.example/2").status)
 	assert.Equal(t, http.StatusServiceUnavailable, c.askWith(inStore, http.MethodPost, "/api.php", "Origin", "http://store.example").status)
+	assert.Equal(t, http.StatusServiceUnavailable, increment().status)
+	assert.Contains(t, increment().body, `{"code":503,"error":"`)
 
 	// A service that begins now knows what is where, as far as it was written down.
 	end()

@@ -49,7 +49,7 @@ func (s *service) publicRoutes() []route {
 		{"/livez", getOnly, s.alive},
 		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the same, by the name that many ask for
 	}
-	table = append(table, (&busuanzi{s}).routes()...)
+	table = append(append(table, (&busuanzi{s}).routes()...), (&leancloud{s}).routes()...)
 	r := &reports{s}
 	table = append(table, route{"/badge/:file", getOnly, r.badge})
 	for _, k := range report.Reports {

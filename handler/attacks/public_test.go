@@ -114,6 +114,16 @@ func TestPublicCounts(t *testing.T) {
 		asks("GET /busuanzi?url="+host, clients, "", clientCounts)
 		asks("GET /busuanzi?jsonpCallback=f\nReferer: "+host, clients, "", clientCounts)
 
+		// LeanCloud's count as /visit does, and are shown numbers as badges are.
+		theme := "\nOrigin: https://" + site
+		put := "PUT /1.1/classes/Counter/Lw" + theme + "\n\n" + `{"time":{"__op":"Increment","amount":1}}`
+		asks(put, map[bool]int{true: 200, false: 401}[visited == 200], map[bool]string{true: `{"objectId":"Lw","updatedAt"`}[visited == 200], counted)
+		record := 200
+		if access == "key" || public != app.PublicRead && public != "count" {
+			record = 401
+		}
+		asks(`GET /1.1/classes/Counter?where={"url":"/"}`+theme, record, map[bool]string{true: `"time":`, false: `{"code":401`}[record == 200], 0)
+
 		shows, counts := public == app.PublicRead || public == "count", public == "count"
 		badge := func(query string, shown bool, counted int64) {
 			before := hot()

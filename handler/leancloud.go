@@ -1,0 +1,375 @@
+package handler
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter/app"
+	"footfall/handler/lead"
+	"footfall/visit"
+)
+
+// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class is a
+// path of the site that sends the request, or the site itself. Its id is the path in base64url, so that
+// every record is there without being made.
+type leancloud struct{ *service }
+
+const (
+	recordClass = "Counter"
+	recordPath  = "/1.1/classes/" + recordClass
+	siteHot     = "site-pv" // the record with the site's hot
+	siteUV      = "site-uv" // the record with the site's uv
+
+	mostRecords = 100 // in one question
+	mostInBatch = 10
+	// leanHeaders are those that themes send. They name an app of LeanCloud, and are ignored.
+	leanHeaders = echo.HeaderContentType + ", X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"
+)
+
+func (l *leancloud) routes() []route {
+	serve := func(handle func(*themePage) error) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if c.Request().Method == http.MethodOptions {
+				return l.allow(c, "", pageMethods+", PUT", leanHeaders)
+			}
+			p, err := l.page(c)
+			if err == nil {
+				err = handle(p)
+			}
+			if err == nil {
+				return nil
+			}
+			status, message := l.statusOf(c, err)
+			return respond(c, status, leanError(status, message))
+		}
+	}
+	return []route{
+		{"/1.1/classes/:class", getPostOptions, serve((*themePage).records)},
+		{"/1.1/classes/:class/:id", []string{http.MethodPut, http.MethodOptions}, serve((*themePage).increment)},
+		{"/1.1/batch", postOptions, serve((*themePage).batch)},
+	}
+}
+
+func leanError(status int, message string) []byte {
+	text, _ := json.Marshal(message) // cannot fail for a text
+	return fmt.Appendf(nil, `{"code":%d,"error":%s}`, status, text)
+}
+
+// themePage is the page that sends a request.
+type themePage struct {
+	echo.Context
+	*leancloud
+	origin, site string
+	app          string // that counts the site
+	cell         *lead.Cell
+}
+
+// page finds the app that counts the page's site.
+func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
+	h := c.Request().Header
+	p = &themePage{Context: c, leancloud: l, origin: h.Get(echo.HeaderOrigin)}
+	if p.origin == "" && h.Get("Sec-Fetch-Site") == "same-origin" { // then browsers send no Origin with a GET
+		p.origin = originOf(h.Get("Referer"))
+	}
+	if p.site = app.SiteOfOrigin(p.origin); p.site == "" {
+		return nil, visit.Errorf(visit.Forbidden, "origin", "it is missing: these calls are for pages, whose browser sends it")
+	}
+	p.app, err = l.Cells.AppOf(c.Request().Context(), p.origin+"/", l.Busuanzi)
+	l.letRead(c, p.app)
+	if err == nil {
+		p.cell, err = l.Cells.Of(p.app)
+	}
+	return p, err
+}
+
+// records returns records (GET), or makes one (POST).
+func (p *themePage) records() error {
+	if class := p.Param("class"); class != recordClass {
+		return visit.Errorf(visit.NotFound, "", "there is no class %.64q: themes use the class %s", class, recordClass)
+	}
+	if p.Request().Method == http.MethodPost {
+		return p.add()
+	}
+	member, keys, err := readWhere(p.QueryParam("where"))
+	if err != nil {
+		return err
+	}
+	ctx := p.Request().Context()
+	register, err := p.cell.Counter.Register(ctx)
+	if err != nil {
+		return err
+	}
+	if of := register.Apps[p.app]; of == nil || !of.LetsBadges(false) {
+		return visit.Errorf(visit.BadKey, "", "app %s shows no numbers in pages: its operator can set --public-counts %s", p.app, app.PublicRead)
+	}
+	uris := make([]string, len(keys))
+	for i, key := range keys {
+		uris[i] = p.origin + key
+		if isOfSite(key) {
+			uris[i] = p.origin + "/"
+		}
+	}
+	ask := p.request(p, &fields{app: field{value: p.app}})
+	ask.Key, ask.Anybody = "", true
+	counted, _, err := p.cell.Counter.CountsOf(ctx, ask, uris)
+	if err != nil {
+		return err
+	}
+	out := []byte(`{"results":[`)
+	out = appendList(out, len(keys), func(out []byte, i int) []byte {
+		n := counted[i].Page.Hot
+		switch keys[i] {
+		case siteHot:
+			n = counted[i].Site.Hot
+		case siteUV:
+			n = counted[i].Site.UV
+		}
+		name, _ := json.Marshal(keys[i]) // cannot fail for a text
+		return fmt.Appendf(out, `{"objectId":%q,%q:%s,"time":%d}`, idOf(keys[i]), member, name, n)
+	})
+	return respond(p, http.StatusOK, append(out, "]}"...))
+}
+
+// add counts the first visit of a page that found no record: time says whether it does.
+func (p *themePage) add() error {
+	key, count, title, err := readRecord(p.body())
+	if err == nil && count {
+		err = p.count(title, key)
+	}
+	if err != nil {
+		return err
+	}
+	return respond(p, http.StatusCreated, fmt.Appendf(nil, `{"objectId":%q,"createdAt":%q}`, idOf(key), moment()))
+}
+
+// increment counts a visit.
+func (p *themePage) increment() error {
+	key, err := incremented("/1.1/classes/"+p.Param("class")+"/"+p.Param("id"), p.body())
+	if err == nil {
+		err = p.count("", key)
+	}
+	if err != nil {
+		return err
+	}
+	return respond(p, http.StatusOK, fmt.Appendf(nil, `{"objectId":%q,"updatedAt":%q}`, idOf(key), moment()))
+}
+
+// batch counts one visit for several increments, which are those of one page view.
+func (p *themePage) batch() error {
+	var sent struct {
+		Requests []struct {
+			Method, Path string
+			Body         json.RawMessage
+		} `json:"requests"`
+	}
+	if err := readStrictly(p.body(), &sent); err != nil {
+		return invalid("requests", `send {"requests":[{"method":"PUT","path":"%s/…","body":{…}}]}`, recordPath)
+	}
+	if len(sent.Requests) == 0 || len(sent.Requests) > mostInBatch {
+		return invalid("requests", "there are %d: send 1 to %d", len(sent.Requests), mostInBatch)
+	}
+	var counting []string
+	title, at := "", moment()
+	out := []byte{'['}
+	for i, r := range sent.Requests {
+		key, counts, err := "", true, error(nil)
+		switch {
+		case r.Method == http.MethodPut:
+			key, err = incremented(r.Path, r.Body)
+		case r.Method == http.MethodPost && r.Path == recordPath:
+			key, counts, title, err = readRecord(r.Body)
+		default:
+			err = invalid("method", "request %d is neither a PUT of a record nor a POST to %s", i+1, recordPath)
+		}
+		if err != nil {
+			return err
+		}
+		if counts {
+			counting = append(counting, key)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `{"success":{"objectId":%q,"createdAt":%q,"updatedAt":%[2]q}}`, idOf(key), at)
+	}
+	if err := p.count(title, counting...); err != nil {
+		return err
+	}
+	return respond(p, http.StatusOK, append(out, ']'))
+}
+
+// count counts one page view, which increments these records. It counts their page. If they are only the
+// site's, it counts the page that the browser names, or the site's page (other): browsers name no path of a
+// page of another origin, unless the page says so.
+func (p *themePage) count(title string, keys ...string) error {
+	page, visited := "", false
+	for _, key := range keys {
+		visited = visited || key != siteUV
+		if isOfSite(key) || key == page {
+			continue
+		}
+		if page != "" {
+			return invalid("requests", "they are about two pages: a batch is one view of a page")
+		}
+		page = key
+	}
+	if !visited {
+		return nil
+	}
+	f := fields{app: field{value: p.app}, uri: field{value: p.origin + page}, title: field{value: title}}
+	if page == "" {
+		referer := p.Request().Header.Get("Referer")
+		if from, err := visit.Normalize(referer, nil); err == nil && from.Site == p.site && from.Page != p.site+"/" {
+			f.uri.value = referer
+		} else {
+			f.uri.value = ""
+		}
+	}
+	ask := p.request(p, &f)
+	ask.Key, ask.OtherOf = "", p.site
+	a, err := p.cell.Counter.Visit(p.Request().Context(), ask)
+	if a.Skipped != "" {
+		p.Response().Header().Set(skippedHeader, string(a.Skipped))
+	}
+	return err
+}
+
+func (p *themePage) body() []byte {
+	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // the rest is not JSON
+	return sent
+}
+
+func moment() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// readStrictly reads a JSON object without other members.
+func readStrictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // which Token returns as it is
+		return invalid("body", "something follows the JSON object")
+	}
+	return nil
+}
+
+// keyField is how records are named: themes use one or the other.
+type keyField struct {
+	URL    json.RawMessage `json:"url"`
+	Target json.RawMessage `json:"target"`
+}
+
+// one returns the member that is there.
+func (k *keyField) one() (name string, value json.RawMessage, err error) {
+	if (k.URL == nil) == (k.Target == nil) {
+		return "", nil, invalid("url", "give either url or target")
+	}
+	if k.URL != nil {
+		return "url", k.URL, nil
+	}
+	return "target", k.Target, nil
+}
+
+// readWhere reads a question about one record, or several: {"url":"/a/"} or {"url":{"$in":["/a/"]}}.
+func readWhere(text string) (member string, keys []string, err error) {
+	var where keyField
+	wrong := invalid("where", `it is not understood: send {"url":"/path/"} or {"url":{"$in":["/path/",…]}}, or target in place of url`)
+	if readStrictly([]byte(text), &where) != nil {
+		return "", nil, wrong
+	}
+	member, value, err := where.one()
+	if err != nil {
+		return "", nil, err
+	}
+	var one string
+	var several struct {
+		In []string `json:"$in"`
+	}
+	switch {
+	case json.Unmarshal(value, &one) == nil && value[0] == '"':
+		keys = []string{one}
+	case readStrictly(value, &several) != nil || several.In == nil:
+		return "", nil, wrong
+	case len(several.In) > mostRecords:
+		return "", nil, invalid("where", "it names %d paths: ask about %d at once", len(several.In), mostRecords)
+	default:
+		keys = several.In
+	}
+	for _, key := range keys {
+		if err := checkRecord(key); err != nil {
+			return "", nil, err
+		}
+	}
+	return member, keys, nil
+}
+
+// readRecord reads a record that is to be made. count: it is one of a page that is being visited.
+func readRecord(text []byte) (key string, count bool, title string, err error) {
+	var sent struct {
+		keyField
+		Title string
+		Time  *float64
+	}
+	if readStrictly(text, &sent) != nil {
+		return "", false, "", invalid("body", `send {"url":"/path/","title":"…","time":1}`)
+	}
+	_, value, err := sent.one()
+	if err == nil && json.Unmarshal(value, &key) != nil {
+		err = invalid("url", "it is not a text")
+	}
+	if err == nil {
+		err = checkRecord(key)
+	}
+	if err == nil && (sent.Time == nil || *sent.Time != 0 && *sent.Time != 1) {
+		err = invalid("time", "send 1, which counts a visit, or 0")
+	}
+	if err != nil {
+		return "", false, "", err
+	}
+	return key, *sent.Time == 1, sent.Title, nil
+}
+
+// incremented reads which record is to be incremented, by its path, and that it is by 1.
+func incremented(path string, text []byte) (key string, err error) {
+	id, is := strings.CutPrefix(path, recordPath+"/")
+	decoded, err := base64.RawURLEncoding.DecodeString(id)
+	if key = string(decoded); !is || err != nil || checkRecord(key) != nil {
+		return "", visit.Errorf(visit.NotFound, "", "there is no object %.64q", path)
+	}
+	var sent struct {
+		Time struct {
+			Op     string `json:"__op"`
+			Amount float64
+		}
+	}
+	if readStrictly(text, &sent) != nil || sent.Time.Op != "Increment" || sent.Time.Amount != 1 {
+		return "", invalid("time", `send {"time":{"__op":"Increment","amount":1}}`)
+	}
+	return key, nil
+}
+
+func idOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+
+// isOfSite reports whether a record is the site's.
+func isOfSite(key string) bool { return key == siteHot || key == siteUV }
+
+// checkRecord refuses names that are neither a path nor the site's.
+func checkRecord(key string) error {
+	if isOfSite(key) {
+		return nil
+	}
+	if !strings.HasPrefix(key, "/") {
+		return invalid("url", "%.64q is not a path like /hello/, %s or %s", key, siteHot, siteUV)
+	}
+	_, err := visit.Normalize("http://x"+key, nil)
+	return err
+}

@@ -1,0 +1,232 @@
+package handler
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/counter/desk"
+)
+
+// theme sends what themes send to LeanCloud, from a page of example.com.
+type theme struct {
+	*edge
+	headers []string
+}
+
+func newTheme(t *testing.T) *theme {
+	t.Helper()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("read")})
+	})
+	return &theme{e, []string{"Origin", "https://example.com", "X-LC-Id", "id", "X-LC-Key", "key", "Content-Type", "application/json"}}
+}
+
+func (th *theme) read(where string, headers ...string) answer {
+	return th.ask(http.MethodGet, "/1.1/classes/Counter?where="+url.QueryEscape(where), append(headers, th.headers...)...)
+}
+
+func (th *theme) put(key string, headers ...string) answer {
+	return th.askWith(one1, http.MethodPut, "/1.1/classes/Counter/"+recordID(key), append(headers, th.headers...)...)
+}
+
+func (th *theme) batch(keys ...string) answer {
+	var requests []string
+	for _, key := range keys {
+		requests = append(requests, `{"method":"PUT","path":"/1.1/classes/Counter/`+recordID(key)+`","body":`+one1+`}`)
+	}
+	return th.askWith(`{"requests":[`+strings.Join(requests, ",")+`]}`, http.MethodPost, "/1.1/batch", th.headers...)
+}
+
+const one1 = `{"time":{"__op":"Increment","amount":1}}`
+
+func recordID(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+
+// hots are hot of each page of example.com that was counted.
+func (th *theme) hots() []string {
+	return desk.Column[string](th.t, th.Desk, `SELECT p.uri || ' ' || c.hot FROM footfall.pages p JOIN footfall.counters c ON c.page_id = p.id `+
+		`WHERE p.site_id IS NOT NULL ORDER BY 1`)
+}
+
+func TestLeanCloud(t *testing.T) {
+	t.Parallel()
+	th := newTheme(t)
+	found := func(member, key string, time int) string {
+		name, _ := json.Marshal(key)
+		return fmt.Sprintf(`{"objectId":%q,%q:%s,"time":%d}`, recordID(key), member, name, time)
+	}
+	// A path that was never counted has a record, too, named as it was sent.
+	a := th.read(`{"url":"/文章/"}`)
+	assert.JSONEq(t, `{"results":[`+found("url", "/文章/", 0)+`]}`, a.body)
+	assert.Equal(t, "https://example.com", a.header.Get("Access-Control-Allow-Origin"))
+	a = th.put("/文章/")
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	var put struct{ ObjectID, UpdatedAt string }
+	require.NoError(t, json.Unmarshal([]byte(a.body), &put))
+	assert.Equal(t, recordID("/文章/"), put.ObjectID)
+	assert.NotContains(t, a.body, "hot")
+	assert.JSONEq(t, `{"results":[`+found("url", "/文章/", 1)+`,`+found("url", "/a/", 0)+`]}`, th.read(`{"url":{"$in":["/文章/","/a/"]}}`).body)
+	assert.JSONEq(t, `{"results":[]}`, th.read(`{"url":{"$in":[]}}`).body)
+
+	// Fluid's page views: a post, then the home page, of one visitor.
+	assert.Equal(t, 200, th.batch("site-pv", "site-uv", "/a/").status)
+	assert.Equal(t, 200, th.batch("site-pv", "site-uv").status)
+	assert.Equal(t, 200, th.batch("site-uv").status, "counts nothing")
+	assert.Equal(t, 200, th.batch("/a/", "/a/").status, "one view")
+	assert.Equal(t, []string{"example.com/%E6%96%87%E7%AB%A0/ 1", "example.com/(other) 1", "example.com/a/ 2"}, th.hots())
+	for key, time := range map[string]int{"site-pv": 4, "site-uv": 1, "/a/": 2} {
+		assert.JSONEq(t, `{"results":[`+found("target", key, time)+`]}`, th.read(fmt.Sprintf(`{"target":%q}`, key)).body)
+	}
+	// site-pv alone, of a page whose browser names it.
+	th.put("site-pv", "Referer", "https://example.com/archives/?page=2")
+	th.put("site-pv", "Referer", "https://example.com/")
+	th.put("site-pv", "Referer", "https://other.example/x")
+	th.put("site-uv", "Referer", "https://example.com/archives/")
+	assert.Equal(t, []string{"example.com/%E6%96%87%E7%AB%A0/ 1", "example.com/(other) 3", "example.com/a/ 2", "example.com/archives/ 1"},
+		th.hots())
+
+	post := func(body string) answer {
+		return th.askWith(body, http.MethodPost, "/1.1/classes/Counter", th.headers...)
+	}
+	a = post(`{"title":"B","url":"/b/","time":1}`)
+	assert.Equal(t, http.StatusCreated, a.status)
+	assert.Contains(t, a.body, `{"objectId":"`+recordID("/b/")+`","createdAt":"20`)
+	assert.Equal(t, http.StatusCreated, post(`{"target":"/c/","time":0}`).status)
+	assert.Equal(t, http.StatusCreated, post(`{"target":"site-uv","time":1}`).status)
+	a = th.askWith(`{"requests":[{"method":"POST","path":"/1.1/classes/Counter","body":{"url":"/b/","time":1}}]}`, http.MethodPost,
+		"/1.1/batch", th.headers...)
+	assert.Equal(t, 200, a.status)
+	assert.Equal(t, "example.com/b/ 2", th.hots()[4])
+	assert.Len(t, th.hots(), 5)
+
+	// What came from elsewhere is shown, too.
+	th.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/c/", Hot: 1000}}, false)
+		return err
+	})
+	assert.JSONEq(t, `{"results":[`+found("url", "/c/", 1000)+`]}`, th.read(`{"url":"/c/"}`).body)
+
+	// A crawler, and a page below the site's own address, whose browser names no origin with a GET.
+	before := th.rows()
+	assert.Equal(t, "bot", th.put("/a/", "User-Agent", "curl/8").header.Get(skippedHeader))
+	assert.Equal(t, before, th.rows())
+	a = th.ask(http.MethodGet, "/1.1/classes/Counter?where="+url.QueryEscape(`{"url":"/a/"}`), "Sec-Fetch-Site", "same-origin",
+		"Referer", "https://example.com/a/")
+	assert.JSONEq(t, `{"results":[`+found("url", "/a/", 2)+`]}`, a.body)
+	for _, path := range []string{"/1.1/classes/Counter", "/1.1/classes/Counter/" + recordID("/a/"), "/1.1/batch"} {
+		a = th.ask(http.MethodOptions, path, "Origin", "https://example.com", "Access-Control-Request-Method", "PUT")
+		assert.Equal(t, []string{"https://example.com", "GET, POST, PUT", "Content-Type, X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"}, []string{
+			a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Access-Control-Allow-Methods"),
+			a.header.Get("Access-Control-Allow-Headers")}, path)
+	}
+}
+
+// What no theme sends is refused in LeanCloud's form, and counts nothing.
+func TestLeanCloudRefuses(t *testing.T) {
+	t.Parallel()
+	th := newTheme(t)
+	refused := func(a answer, status int, says string) {
+		t.Helper()
+		var told struct {
+			Code  int
+			Error string
+		}
+		require.NoError(t, json.Unmarshal([]byte(a.body), &told), a.body)
+		assert.Equal(t, []int{status, status}, []int{a.status, told.Code}, a.body)
+		assert.Contains(t, told.Error, says)
+	}
+	put := func(id, body string) answer {
+		return th.askWith(body, http.MethodPut, "/1.1/classes/Counter/"+id, th.headers...)
+	}
+	before := th.rows()
+	a := recordID("/a/")
+	refused(put(a, `{"time":{"__op":"Increment","amount":1000}}`), 400, "time: send")
+	refused(put(a, `{"time":{"__op":"Increment","amount":-1}}`), 400, "time: send")
+	refused(put(a, `{"time":{"__op":"Delete"}}`), 400, "time: send")
+	refused(put(a, `{"time":7}`), 400, "time: send")
+	refused(put(a, `{"time":{"__op":"Increment","amount":1},"url":"/b/"}`), 400, "time: send")
+	refused(put(a, one1+one1), 400, "time: send")
+	refused(put(a, ""), 400, "time: send")
+	for _, forged := range []string{"5f0c8a1b2d3e4f5061728394", recordID("http://evil.example/"), recordID("evil.example/"),
+		recordID("\\\\evil"), recordID("/\x00"), recordID("/\xff"), recordID("site-hot"), "%2e%2e", a + "=",
+		recordID("/" + strings.Repeat("a", 3000))} {
+		refused(put(forged, one1), 404, "there is no object")
+	}
+	refused(th.batch(), 400, "requests: there are 0")
+	refused(th.batch(strings.Split(strings.Repeat("/a/ ", 11)+"x", " ")[:11]...), 400, "requests: there are 11")
+	refused(th.batch("/a/", "/b/"), 400, "two pages")
+	refused(th.askWith(`{"requests":[{"method":"DELETE","path":"/1.1/classes/Counter/`+a+`"}]}`, http.MethodPost, "/1.1/batch", th.headers...),
+		400, "request 1")
+	refused(th.askWith(`{"requests":[{"method":"PUT","path":"/1.1/classes/_User/`+a+`","body":`+one1+`}]}`, http.MethodPost, "/1.1/batch",
+		th.headers...), 404, "there is no object")
+	refused(th.askWith(`[]`, http.MethodPost, "/1.1/batch", th.headers...), 400, "requests: send")
+	post := func(body string) answer {
+		return th.askWith(body, http.MethodPost, "/1.1/classes/Counter", th.headers...)
+	}
+	for _, body := range []string{`{"url":"/a/","time":1000}`, `{"url":"/a/","time":0.5}`, `{"url":"/a/"}`, `{"url":"/a/","time":"1"}`, `{"time":1}`,
+		`{"url":"/a/","target":"/b/","time":1}`, `{"url":7,"time":1}`, `{"url":"a","time":1}`, `{"url":"/a/","time":1,"ACL":{}}`, `x`} {
+		refused(post(body), 400, ":")
+	}
+	many, _ := json.Marshal(strings.Split(strings.Repeat("/a/ ", 101), " ")[:101])
+	refused(th.read(`{"url":{"$in":`+string(many)+`}}`), 400, "where: it names 101")
+	for _, where := range []string{``, `{}`, `{"title":"x"}`, `{"url":"/a/","time":{"$gt":1}}`, `{"url":{"$regex":".*"}}`, `{"url":["/a/"]}`,
+		`{"url":"/a/","target":"/a/"}`, `{"url":{"$in":["/a/"],"$nin":[]}}`, `{"url":7}`, `{"url":null}`, `{"url":"a"}`} {
+		refused(th.read(where), 400, ":")
+	}
+	refused(th.ask(http.MethodGet, "/1.1/classes/_User", th.headers...), 404, "there is no class")
+	refused(th.ask(http.MethodPost, "/1.1/classes/Comment", th.headers...), 404, "there is no class")
+	assert.Equal(t, http.StatusMethodNotAllowed, th.ask(http.MethodDelete, "/1.1/classes/Counter/"+a, th.headers...).status)
+
+	// Whose page asks.
+	for origin, says := range map[string]string{"": "origin: it is missing", "null": "origin: it is missing",
+		"https://evil.example": "no app lists", "https://example.com:81": "no app lists", "https://example.com/a": "origin: it is missing"} {
+		th.headers[1] = origin
+		for _, a := range []answer{th.read(`{"url":"/a/"}`), th.put("/a/"), th.batch("/a/"), post(`{"url":"/a/","time":1}`)} {
+			refused(a, 403, says)
+		}
+	}
+	refused(th.ask(http.MethodGet, `/1.1/classes/Counter?where={"url":"/a/"}`, "Referer", "https://example.com/"), 403, "origin: it is missing")
+	assert.Equal(t, before, th.rows())
+
+	// Numbers are shown with read, and visits are counted anyway.
+	th.headers[1] = "https://example.com"
+	for _, public := range []string{"off", "answers"} {
+		th.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, "shop", app.Settings{PublicCounts: &public})
+		})
+		refused(th.read(`{"url":"/a/"}`), 401, "shows no numbers in pages: its operator can set --public-counts read")
+		assert.Equal(t, 200, th.put("/a/").status)
+	}
+	assert.Equal(t, []string{"example.com/a/ 2"}, th.hots())
+	th.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("read"), MaxRequests: ptr("6"), MaxNewPages: ptr("3")})
+	})
+	limited := th.put("/a/")
+	for range 6 {
+		if limited = th.put("/a/"); limited.status != 200 {
+			break
+		}
+	}
+	refused(limited, 429, "too many requests")
+	assert.NotEmpty(t, limited.header.Get("Retry-After"))
+
+	// Made-up paths.
+	th.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{MaxRequests: ptr("0")})
+	})
+	for i := range 20 {
+		require.Equal(t, 200, th.put(fmt.Sprint("/made/up/", i)).status)
+	}
+	assert.Len(t, th.hots(), 3, "the site and two pages are three new ones of the day; the rest is (other)")
+}
