@@ -35,7 +35,13 @@ var openAPI = sync.OnceValue(func() []byte {
 
 type object = map[string]any
 
-func refer(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+// refer refers to a component. Generators of clients make a type of each, so no parameter has the name of a schema.
+func refer(kind, name string) object {
+	if kind == "parameters" {
+		name += "Parameter"
+	}
+	return object{"$ref": "#/components/" + kind + "/" + name}
+}
 
 func describeOne(k report.Report, of object) object {
 	parameters := []any{refer("parameters", "app")}

@@ -657,7 +657,7 @@ func TestDocumentedDays(t *testing.T) {
 	t.Parallel()
 	e, d := newEdge(t), readDocument(t)
 	for _, name := range []string{"from", "to", "day"} {
-		pattern := regexp.MustCompile(d.at(d.all, "components", "parameters", name, "schema", "pattern").(string))
+		pattern := regexp.MustCompile(d.at(d.all, "components", "parameters", name+"Parameter", "schema", "pattern").(string))
 		ask := "/api/apps/demo/pages?" + name + "="
 		if name == "day" {
 			ask = "/api/apps/demo/visitors?site=hhui.top&day="
