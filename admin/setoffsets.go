@@ -17,6 +17,7 @@ type Offset struct {
 	Hot, PV, UV int64
 
 	Line  int    // of the file that it was read from; 0: of none
+	Add   bool   // to those of the same page or site that are before it in the list
 	Fault string // what is wrong with how it was written; "": nothing
 }
 
@@ -73,13 +74,18 @@ func (o *Offset) said() string {
 func checkOffsets(app *db.App, list []Offset) (p OffsetsSetParams, err error) {
 	var faults []string
 	p.AppID = app.ID
-	lines := make(map[string]int, len(list))
+	places := make(map[string]int, len(list)) // in the result
+	var lines []int
 	for i := range list {
 		o := &list[i]
 		target, err := offsetTarget(app, o)
-		if before, is := lines[target]; err == nil && is {
+		at, again := places[target]
+		if err == nil && again && !o.Add {
 			err = visit.Errorf(visit.Invalid, "uri", "%s is on line %d, too: give each page once, with its numbers added up", visit.Shown(target),
-				before)
+				lines[at])
+		}
+		if err == nil && again {
+			o.Hot, o.PV, o.UV = o.Hot+p.Hots[at], o.PV+p.Pvs[at], o.UV+p.Uvs[at]
 		}
 		if err == nil {
 			err = o.check()
@@ -92,7 +98,11 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsSetParams, err error) {
 			faults = append(faults, place+err.Error())
 			continue
 		}
-		lines[target] = o.Line
+		if again {
+			p.Hots[at], p.Pvs[at], p.Uvs[at] = o.Hot, o.PV, o.UV
+			continue
+		}
+		places[target], lines = len(p.Uris), append(lines, o.Line)
 		p.Uris, p.Hots, p.Pvs, p.Uvs = append(p.Uris, target), append(p.Hots, o.Hot), append(p.Pvs, o.PV), append(p.Uvs, o.UV)
 	}
 	if len(faults) > mostFaults {

@@ -142,6 +142,11 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.NotContains(t, a.body, "The first days")
 	a = send(max, "uri,hot\nexample.com,7\n", "do", "import history", "from", "vercount")
 	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed; 0 as they were")
+	const lean = `{"url":"/lean/","time":7}` + "\n" + `{"target":"site-pv","time":9}`
+	a = send(max, lean, "do", "import history", "from", "leancloud", "site", "example.com")
+	assert.Contains(t, a.body, "Imported. offsets: 1 added, 1 changed; 0 as they were")
+	a = send(max, `{"url":"/lean/"}`, "do", "import history", "from", "leancloud", "site", "example.com")
+	assert.Contains(t, a.body, "line 1, column time: it is missing")
 	a = send(max, text, "do", "import history", "from", "busuanzi", "site", "example.com")
 	assert.Contains(t, a.body, "tells totals, which become offsets")
 	assert.Equal(t, 403, send(e.member("Lena", "shop"), text, "do", "import history", "from", "csv").status)

@@ -249,6 +249,12 @@ func newElsewhere(t *testing.T) *elsewhere {
 click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 /hello,Hello,false,,Bot,Linux,s3,5,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 `,
+		"Counter.0.jsonl": `#filetype:JSON-streaming {"type":"Class","class":"Counter"}
+{"objectId":"5f0c8a1b2d3e4f5061728394","url":"/hello/","title":"Hello","time":120,"createdAt":"2020-01-02T03:04:05.000Z"}
+{"url":"/hello/","time":3}
+{"target":"site-pv","time":500}
+{"target":"site-uv","time":90}
+`,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(e.folder, name), []byte(text), 0o600))
 	}
@@ -389,6 +395,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"A busuanzi of your own":        "blog.example 60 3 3; blog.example/hello 30 2 2\n",
 		"A busuanzi of somebody else":   fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
 		"Vercount":                      fmt.Sprintf(both, 0),
+		"LeanCloud":                     "blog.example 500 90 90; blog.example/hello/ 123 0 0\n",
 		"Matomo":                        "blog.example/hello 32 21 0\n",
 		"Access logs":                   "\n",
 	}, set)

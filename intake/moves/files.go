@@ -220,12 +220,12 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, longest)
 	for line := 1; lines.Scan(); line++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+		if text := bytes.TrimSpace(lines.Bytes()); len(text) == 0 || text[0] == '#' { // LeanCloud's first line is a comment
 			continue
 		}
 		err := json.Unmarshal(lines.Bytes(), into())
 		if err != nil {
-			err = h.wrong(name, line, "", fault("it is no JSON of GoatCounter: %v", err))
+			err = h.wrong(name, line, "", fault("it is no JSON of %s: %v", visit.CountedBy(h.Source), err))
 		} else {
 			err = then(line)
 		}

@@ -52,8 +52,8 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// ofTotals tell no days: of them ReadCSV reads totals, which become offsets.
-var ofTotals = []string{"busuanzi", "vercount"}
+// ofTotals have no days. Their totals become offsets: ReadCSV reads them, and leanCloud those of leancloud.
+var ofTotals = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources are the names of those whose exports can be read.
 func Sources() (names []string) {

@@ -32,6 +32,7 @@ type History struct {
 	Wrong   int64            // how many lines those are
 
 	form form
+	lean leanTotals
 }
 
 // Import brings what the files tell into an app.
@@ -49,12 +50,20 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 	case !slices.Contains(ofTotals, h.Source):
 		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source,
 			strings.Join(Sources(), ", "))
+	case h.Source == fromLeanCloud:
+		list, err := h.leanCloud(ctx, into.Site)
+		return setOffsets(ctx, a, into, list, err)
 	case len(h.Files) > 1 || into.Site != "" || h.Skip:
 		return admin.HistoryDone{}, fault("%s tells totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
 	}
 	list, err := ReadCSV(h.Files[0].From)
+	return setOffsets(ctx, a, into, list, err)
+}
+
+// setOffsets sets the offsets of a list, unless it could not be read.
+func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error) (done admin.HistoryDone, _ error) {
 	if err != nil {
-		return admin.HistoryDone{}, err
+		return done, err
 	}
 	offsets, err := a.SetOffsets(ctx, into.App, list, into.Try)
 	return admin.HistoryDone{Offsets: &offsets}, err
@@ -82,15 +91,20 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	}
 	switch {
 	case h.Wrong > 0 && !h.Skip:
-		text := strings.Join(h.Faults, "\n")
-		if more := h.Wrong - int64(len(h.Faults)); more > 0 {
-			text += fmt.Sprintf("\nand %d more", more)
-		}
-		return fault("%s\nNothing was imported. Leave out what is not understood (--skip), to import the rest", text)
+		return fault("%s\nNothing was imported. Leave out what is not understood (--skip), to import the rest", h.faults())
 	case h.Lines == h.Wrong:
 		return fault("there is no line of numbers: is it an export of %s?", visit.CountedBy(h.Source))
 	}
 	return nil
+}
+
+// faults lists the lines that are wrong.
+func (h *History) faults() string {
+	text := strings.Join(h.Faults, "\n")
+	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
+		text += fmt.Sprintf("\nand %d more", more)
+	}
+	return text
 }
 
 // wrong notes what is wrong with a line. Any error but one of the line is returned.
@@ -110,6 +124,9 @@ func (h *History) wrong(file string, line int, column string, err error) error {
 
 // table reads a table.
 func (h *History) table(ctx context.Context, name string, from io.Reader, to *admin.HistoryTo) error {
+	if h.Source == fromLeanCloud {
+		return unreadFile(name, h.leanCloudLines(name, from))
+	}
 	text, err := decoded(from)
 	if err != nil {
 		return fault("%s: %v", name, err)
