@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"footfall/counter/app"
@@ -22,11 +23,18 @@ import (
 type Admin struct {
 	db     *db.DB
 	secret app.Secret
-	who    string // changes what is changed
+	who    string    // changes what is changed
+	listed Listed    // nil: they may list any site
+	tests  *sync.Map // apps by name of which a webhook is being tested
 }
 
+// Listed reports whether an app that the caller may not change lists a site.
+type Listed func(ctx context.Context, site string) (bool, error)
+
 // NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
-func NewAdmin(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret, Shell} }
+func NewAdmin(d *db.DB, secret app.Secret) *Admin {
+	return &Admin{db: d, secret: secret, who: Shell, tests: &sync.Map{}}
+}
 
 // instancesWithin is how long a change waits for the running instances. It is longer than the
 // server takes to notice that one of them has vanished (db.Options.DeadAfter).
@@ -77,7 +85,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := s.Apply(row, a.secret); err != nil {
 			return err
 		}
-		if err := checkDropped(&was, row); err != nil {
+		if err := cmp.Or(checkDropped(&was, row), a.checkListed(ctx, &was, row)); err != nil {
 			return err
 		}
 		set = *row

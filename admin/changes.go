@@ -22,6 +22,13 @@ func (a *Admin) As(who string) *Admin {
 	return &as
 }
 
+// Unless returns an Admin that lists no more sites of which listed is true.
+func (a *Admin) Unless(listed Listed) *Admin {
+	bound := *a
+	bound.listed = listed
+	return &bound
+}
+
 // Who is whose the changes are.
 func (a *Admin) Who() string { return a.who }
 

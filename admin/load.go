@@ -145,7 +145,7 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 		return slices.IndexFunc(parts, func(p TakeoutPartsRow) bool { return p.Name == file.Name })
 	}
 	slices.SortFunc(m.Files, func(a, b Taken) int { return cmp.Compare(place(a), place(b)) })
-	l := loading{q: q}
+	l := loading{q: q, untrusted: true}
 	for _, file := range m.Files {
 		at := place(file)
 		if at < 0 {
@@ -158,12 +158,20 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	if err := q.AppLoad(ctx, m.App); err != nil {
 		return err
 	}
+	row, err := q.AppLock(ctx, m.App)
+	if err != nil {
+		return err
+	}
+	if err := app.CheckSites(row.Sites); err != nil {
+		return err
+	}
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
 // loading is an app that is being copied. Its targets and tags get other numbers on the way.
 type loading struct {
 	q             queries
+	untrusted     bool // it may have been written by anybody: what counting stores is checked as counting does
 	numbered      bool
 	targets, tags numbers
 	app           int32   // of what is moved: what an export has none of
@@ -265,6 +273,8 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 	all := make([]rewrite, len(columns))
 	for i, column := range columns {
 		switch {
+		case l.untrusted && (column == "uri" || column == "site" && name != "targets"):
+			all[i] = checkTarget
 		case !l.numbered:
 		case column == "target" && name == "days":
 			all[i] = func(to, field []byte) ([]byte, error) {
@@ -290,6 +300,17 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 		}
 	}
 	return all
+}
+
+// checkTarget keeps a page or a site ("": none), and refuses one that counting could not have stored.
+func checkTarget(to, field []byte) ([]byte, error) {
+	if len(field) == 0 {
+		return to, nil
+	}
+	if err := visit.CheckStored(string(field)); err != nil {
+		return nil, err
+	}
+	return append(append(append(to, '"'), field...), '"'), nil // it may have commas
 }
 
 // numbers are what some numbers, which are in order, become.

@@ -56,6 +56,9 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 		if err := (app.Settings{Sites: all}).Apply(row, a.secret); err != nil {
 			return err
 		}
+		if err := a.checkListed(ctx, &was, row); err != nil {
+			return err
+		}
 		listed = row.Sites
 		return setApp(ctx, q, &was, row)
 	})
@@ -76,6 +79,21 @@ func checkDropped(was, row *db.App) error {
 	}
 	return visit.Errorf(visit.Invalid, "site", "app %s counts %s, which this list leaves out: app site add %[1]s adds sites to the list, and "+
 		"app site remove %[1]s takes some out", row.Name, strings.Join(ShownSites(dropped), ", "))
+}
+
+// checkListed refuses sites that another app lists. It does not name that app, which the caller may not know.
+func (a *Admin) checkListed(ctx context.Context, was, row *db.App) error {
+	for _, site := range row.Sites {
+		if a.listed == nil || slices.Contains(was.Sites, site) {
+			continue
+		}
+		if elsewhere, err := a.listed(ctx, site); err != nil {
+			return err
+		} else if elsewhere {
+			return visit.Errorf(visit.Forbidden, "site", "%s is listed by another app: an owner can list it here, too", visit.Shown(site))
+		}
+	}
+	return nil
 }
 
 // ShownSites names sites for people.

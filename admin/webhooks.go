@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 
 	"footfall/db"
 	"footfall/visit"
@@ -63,12 +64,16 @@ func (a *Admin) Webhooks(ctx context.Context, app string) ([]WebhooksListRow, er
 	return list(ctx, a, "webhooks", app, queries.WebhooksList)
 }
 
-// TestWebhook makes a call to a webhook that says that it is a test, and returns what became of it.
-func (a *Admin) TestWebhook(ctx context.Context, app, number string) (said string, err error) {
+// TestWebhook makes a call to a webhook that says that it is a test, and returns what became of it. An app makes one at a time.
+func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.Logger) (said string, err error) {
+	if _, testing := a.tests.LoadOrStore(app, true); testing {
+		return "", visit.Errorf(visit.TooMany, "", "a test call of this app is being made: wait until it has ended")
+	}
+	defer a.tests.Delete(app)
 	hooks, err := a.Webhooks(ctx, app)
 	for _, w := range hooks {
 		if fmt.Sprint(w.ID) == number && len(a.secret) > 0 {
-			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{})
+			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{Log: log})
 			return "The test call was " + sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private) + ".", nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -398,6 +399,14 @@ func TestZipsThatAreRefused(t *testing.T) {
 	replace := func(old, is string) func(string) string {
 		return func(s string) string { require.Contains(t, s, old); return strings.Replace(s, old, is, 1) }
 	}
+	resealed := func(name string, change func(string) string) []byte {
+		files := unzipped(t, text)
+		was := fmt.Sprintf("%x", sha256.Sum256([]byte(files[name])))
+		files[name] = change(files[name])
+		require.Contains(t, files["manifest.json"], was)
+		files["manifest.json"] = strings.Replace(files["manifest.json"], was, fmt.Sprintf("%x", sha256.Sum256([]byte(files[name]))), 1)
+		return zipped(t, files)
+	}
 	const rows = `SELECT (SELECT count(*) FROM visitors), (SELECT count(*) FROM apps), (SELECT count(*) FROM tags),
 		(SELECT count(*) FROM days)`
 	before := to.Table(t, rows)
@@ -417,7 +426,11 @@ func TestZipsThatAreRefused(t *testing.T) {
 		"days.csv: line 2, column hot: ERROR: invalid":   with("days.csv", replace("\n", "\n1,20200101,x,1,1\n")),
 		"visits.csv: line 2: there is no 77 in the file": with("visits.csv", replace("\n", "\nfd00::1,1,20260701,0,\"{77}\"\n")),
 		"visits.csv: line 2 has no end":                  with("visits.csv", replace("\n", "\n\""+strings.Repeat("{} ", 6<<20))),
-		"what is no UTF-8":                               with("targets.csv", replace("a.example/1", "a.example/\xff")),
+		"what is no UTF-8":                               with("notes.csv", replace("a release", "\xff")),
+		`"a.example/\x1b[2J" is not a page or a site`:    with("targets.csv", replace("a.example/1,", "a.example/\x1b[2J,")),
+		`"<xss>" is not a page or a site`:                with("notes.csv", replace("a.example", "<xss>")),
+		`offsets.csv: line 2: uri: "A.example/1" is not`: with("offsets.csv", replace("a.example/1", "A.example/1")),
+		`site: "'self'" is not a site`:                   resealed("app.csv", replace(",{},", ",{'self'},")),
 		"has a column":                                   with("notes.csv", func(s string) string { return "\xff\xfed\x00a\x00y\x00\n\x00" + s }),
 		"app: ":                                          with("manifest.json", replace(`"app": "demo"`, `"app": "De mo"`)),
 		"is not a day":                                   with("manifest.json", replace("20260629", "20261329")),

@@ -168,6 +168,11 @@ func CheckSignInHeader(header string, networks []string) error {
 	return nil
 }
 
+// TrustNetworks reports whether more is trusted than single addresses.
+func (p *Proxies) TrustNetworks() bool {
+	return slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return !network.IsSingleIP() })
+}
+
 // names returns whom a trusted proxy says in a header to be signed in; "" where it says nobody.
 // Several lines name nobody: not all of them are the proxy's.
 func (p *Proxies) names(r *http.Request, header string) string {

@@ -205,6 +205,9 @@ func TestSignedInByAProxy(t *testing.T) {
 		assert.Error(t, CheckSignInHeader(header, []string{"10.0.0.1"}), header)
 	}
 	assert.Error(t, CheckSignInHeader("Remote-User", nil))
+	single, faults := NewProxies([]string{"10.0.0.1", "2001:db8::1"}, "")
+	require.Empty(t, faults)
+	assert.Equal(t, []bool{true, false}, []bool{trusted.TrustNetworks(), single.TrustNetworks()}, "of which serve warns")
 	assert.NoError(t, CheckSignInHeader("Remote-User", []string{"10.0.0.1"}))
 }
 

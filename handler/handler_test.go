@@ -365,11 +365,11 @@ func TestMetricsNameNobody(t *testing.T) {
 		assert.Equal(t, http.StatusOK, e.do(http.MethodGet, e.admin+path, "", "").status, path)
 	}
 
-	// A page in the operator's browser, whose name leads here, reads no profiles.
+	// A page in the operator's browser, whose name leads here, reads neither profiles nor metrics.
 	own, err := os.Hostname()
 	require.NoError(t, err)
-	ask := func(host string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.admin+"/debug/pprof/cmdline", nil)
+	ask := func(path, host string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.admin+path, nil)
 		require.NoError(t, err)
 		r.Host = host
 		answer, err := http.DefaultClient.Do(r)
@@ -378,10 +378,15 @@ func TestMetricsNameNobody(t *testing.T) {
 		return answer.StatusCode
 	}
 	for _, host := range []string{"127.0.0.1:8081", "127.0.0.1", "[::1]:8081", "[::1]", "LOCALHOST:8081", "192.0.2.1", own, own + ":8081"} {
-		assert.Equal(t, http.StatusOK, ask(host), host)
+		assert.Equal(t, http.StatusOK, ask("/debug/pprof/cmdline", host), host)
+		assert.Equal(t, http.StatusOK, ask("/metrics", host), host)
+	}
+	for _, host := range []string{"footfall:8081", "footfall", "footfall.ns.svc:8081", "footfall.ns.svc.cluster.local", "vm.internal"} {
+		assert.Equal(t, http.StatusOK, ask("/metrics", host), host)
 	}
 	for _, host := range []string{"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example:8081",
 		"127.0.0.1:evil.example:8081"} {
-		assert.Equal(t, http.StatusForbidden, ask(host), host)
+		assert.Equal(t, http.StatusForbidden, ask("/debug/pprof/cmdline", host), host)
+		assert.Equal(t, http.StatusForbidden, ask("/metrics", host), host)
 	}
 }

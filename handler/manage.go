@@ -105,7 +105,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 	} else if cell, err = m.Cells.Of(name); err != nil {
 		return nil, false, err
 	} else if err = cell.Counter.AuthorizeAdmin(r.Context(), ask); err == nil {
-		return cell.Admin.As("key " + app.KeyName(ask.Key)), false, nil
+		return m.adminFor(cell, "key "+app.KeyName(ask.Key), func(app string) bool { return app == name }), false, nil
 	}
 	refused, is := errors.AsType[*visit.Error](err)
 	if ask.Key == "" || !is || !slices.Contains([]visit.Kind{visit.BadKey, visit.Forbidden, visit.NotFound}, refused.Kind) {

@@ -61,6 +61,13 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 // by is who an account is, in lists of what was changed.
 func by(reader *account.Account) string { return "account " + reader.Name }
 
+// adminFor returns what changes apps of a cell for a caller, who cannot list a site of an app that they may not change.
+func (s *service) adminFor(cell *lead.Cell, who string, mayChange func(app string) bool) *admin.Admin {
+	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
+		return s.Cells.ListsElsewhere(ctx, site, mayChange)
+	})
+}
+
 // addApp adds an app that is called as its host is, or with a number behind that where there is one.
 func (s *service) addApp(ctx context.Context, who, host string, settings app.Settings) (name string, err error) {
 	called := strings.Trim(strings.Map(func(r rune) rune {
@@ -116,7 +123,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 		if !reader.MayChange(name) {
 			return d.refuse(c, reader)
 		}
-		_, err = in.cell.Admin.As(by(reader)).AddSites(c.Request().Context(), name, []string{form.Get("host")})
+		_, err = d.adminFor(in.cell, by(reader), reader.MayChange).AddSites(c.Request().Context(), name, []string{form.Get("host")})
 		if err != nil && !admin.IsBehind(err) {
 			return err
 		}

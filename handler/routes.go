@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -67,20 +68,22 @@ func (s *service) publicRoutes() []route {
 // adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
 func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
-	profile := func(h http.HandlerFunc) echo.HandlerFunc {
+	// A page in an operator's browser could have a name of its own lead here, and read the answers.
+	own := func(h http.Handler, isOwn func(host string) bool) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if !namesThisMachine(c.Request().Host) {
+			if !isOwn(c.Request().Host) {
 				return visit.Errorf(visit.Forbidden, "Host",
-					"profiles are shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
+					"this is shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
 			}
-			h(c.Response(), c.Request())
+			h.ServeHTTP(c.Response(), c.Request())
 			return nil
 		}
 	}
+	profile := func(h http.HandlerFunc) echo.HandlerFunc { return own(h, namesThisMachine) }
 	return []route{
 		{"/livez", getOnly, s.alive},
 		{"/readyz", getOnly, s.ready},
-		{"/metrics", getOrPost, echo.WrapHandler(metrics)},
+		{"/metrics", getOrPost, own(metrics, s.namesThisService)},
 		{"/debug/pprof/cmdline", getOrPost, profile(pprof.Cmdline)},
 		{"/debug/pprof/profile", getOrPost, profile(pprof.Profile)},
 		{"/debug/pprof/symbol", getOrPost, profile(pprof.Symbol)},
@@ -89,12 +92,29 @@ func (s *service) adminRoutes() []route {
 	}
 }
 
+// hostName is a header Host without its port.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// namesThisService reports whether a header Host has a name of this machine, that of --public-url, or one that nobody can have on
+// the internet, as containers and clusters give to services.
+func (s *service) namesThisService(host string) bool {
+	name, own := strings.ToLower(hostName(host)), ""
+	if at, err := url.Parse(s.PublicURL); err == nil {
+		own = strings.ToLower(at.Hostname())
+	}
+	return namesThisMachine(host) || name != "" && (name == own || !strings.Contains(name, ".")) ||
+		slices.ContainsFunc([]string{".local", ".internal", ".svc"}, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
 // namesThisMachine reports whether a header Host has an address, or a name that no page in a browser
 // of the operator's can have: a name of its own it could have lead here.
 func namesThisMachine(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
+	host = hostName(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return true
 	}

@@ -48,13 +48,16 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 		}
 		cell = of
 	}
-	p.dashboard, p.admin = d.in(cell), cell.Admin.As(by(reader))
+	p.dashboard, p.admin = d.in(cell), d.adminFor(cell, by(reader), reader.MayChange)
 	do, show := p.doInService, p.showService
 	if p.app != "" {
 		p.path += "/" + p.app
 		do, show = p.doInApp, p.showApp
 	}
-	p.page = web.Settings{Place: d.place(c), Path: p.path, Said: said[c.QueryParam("done")]}
+	p.page = web.Settings{Place: d.place(c), Path: p.path}
+	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
+		p.page.Said = said[c.QueryParam("done")] // after a form, and not for an address that was typed
+	}
 	if c.Request().Method == http.MethodPost {
 		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // history, of an app that the reader may change
 		if err != nil {

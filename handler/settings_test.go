@@ -149,7 +149,8 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Regexp(t, `(?s)&#34;x&#34; is not a number.*&#34;-&#34; is not a number`, last.body)
 	send(303, "do", "set", "of", "counting", "tz", "Europe/Berlin", "was.tz", "UTC", "keep-query", " p \r\nq", "was.keep-query", "", "ignore",
 		"192.0.2.7", "was.ignore", "")
-	assert.Contains(t, max.get(last.header.Get("Location")).body, "Saved.")
+	assert.Contains(t, max.do(http.MethodGet, last.header.Get("Location"), nil, "Referer", e.public+page).body, "Saved.")
+	assert.NotContains(t, max.get(page+"?done=deleted").body, "Deleted.", "for an address that was typed")
 	assert.Equal(t, "Europe/Berlin {p,q} {192.0.2.7/32}",
 		one(`SELECT tz || ' ' || keep_query::text || ' ' || ignore::text FROM apps WHERE name = 'shop'`))
 

@@ -31,7 +31,7 @@ func (p *changing) doInApp() (then string, err error) {
 		}
 		return p.done("removed"), thing.Remove(ctx, p.admin, p.app, one)
 	case do == "test":
-		p.page.Said, err = p.admin.TestWebhook(ctx, p.app, one)
+		p.page.Said, err = p.admin.TestWebhook(ctx, p.app, one, p.Log)
 		return "", err
 	case do == "show":
 		return "", p.showVisitor()

@@ -24,6 +24,8 @@ type Status struct {
 	Visits    Visits     `json:"visits"`
 	Daily     Daily      `json:"daily_task"`
 	Inbox     Inbox      `json:"inbox"`
+	// Shared are sentences about sites that several apps list, which may be meant.
+	Shared []string `json:"shared_sites"`
 	// Warnings are sentences that say what is wrong and what to do. None: all is well.
 	Warnings []string `json:"warnings"`
 }
@@ -130,6 +132,7 @@ type facts struct {
 	unclosed   []int32 // of them, though they should be closed
 	missing    []int32 // of yesterday, today and tomorrow
 	webhooks   []WebhooksFailingRow
+	lists      []db.App
 }
 
 // readServer reads what needs no tables.
@@ -157,6 +160,9 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.tables, err = own.TableSizes(ctx); err != nil {
 		return err
 	}
+	if f.lists, err = q.AppsList(ctx); err != nil {
+		return err
+	}
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
@@ -180,8 +186,9 @@ func (f *facts) status() *Status {
 	s := &Status{
 		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.server.HugePages, f.ahead.Seconds(), f.standby.Required},
 		Disk:      f.disk,
-		Instances: []Instance{}, Apps: append([]App{}, f.apps...), Tables: append([]Table{}, f.tables...), Warnings: f.warnings(),
-		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},
+		Instances: []Instance{}, Apps: append([]App{}, f.apps...), Tables: append([]Table{}, f.tables...), Shared: f.shared(),
+		Warnings: f.warnings(),
+		Daily:    Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},
 	}
 	for _, i := range f.instances {
 		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: timeOrNil(i.Since)})

@@ -114,6 +114,21 @@ func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
 	assert.NotContains(t, s.Warnings[1], "hook.example")
 }
 
+// Apps that list the same site are named, with the one that counts pages that name no app.
+func TestReadSitesThatSeveralAppsList(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	_, err := dbtest.Connect(t, address).Exec(t.Context(), `INSERT INTO apps (name, sites) VALUES ('z', '{a.example,x.wild.example}'),
+		('m', '{b.example,a.example}'), ('n', '{*.wild.example,*.other.example}'), ('o', '{c.example,*.x.other.example}'), ('p', '{d.example}')`)
+	require.NoError(t, err)
+	s := read(t, dbtest.Open(t, address, db.Options{}))
+	const which = ": pages that name no app, like those made for busuanzi, count for %s, unless `serve --busuanzi` names the other"
+	assert.Equal(t, []string{"the apps z and m both list a.example" + fmt.Sprintf(which, "z"),
+		"the apps z and n both list *.wild.example" + fmt.Sprintf(which, "z"),
+		"the apps n and o both list *.x.other.example" + fmt.Sprintf(which, "n")}, s.Shared)
+	assertWarns(t, s, nobodyRuns) // it may be meant
+}
+
 func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)

@@ -273,6 +273,28 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 	return target.Page, nil
 }
 
+// CheckStored returns an error unless a target is written as counting stores it, whichever query parameters the app kept.
+func CheckStored(target string) error {
+	site, deletion, isDeleting := strings.Cut(target, DeletedPage+" ") // a page whose deletion was cut off has a number after that
+	if isDeleting && strings.Trim(deletion, "0123456789") == "" {
+		target = site
+	}
+	if isReserved(target) {
+		return nil
+	}
+	uri, _, _ := strings.Cut(target, "#")
+	_, query, _ := strings.Cut(uri, "?")
+	var keep []string
+	for parameter := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(parameter, "=")
+		keep = append(keep, string(appendDecoded(nil, name)))
+	}
+	if read, err := ParseTarget(target, keep); err != nil || read != target {
+		return Errorf(Invalid, "uri", "%.128q is not a page or a site as Footfall writes it", target)
+	}
+	return nil
+}
+
 // ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home
 // page. Every error is an *Error about the field "site".
 func ParseSite(text string) (string, error) {

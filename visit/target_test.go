@@ -339,6 +339,9 @@ func checkTargetPromises(t *testing.T, uri string, keep []string, target Target)
 			t.Errorf("%q: the page %q has a bad escape", uri, target.Page)
 		}
 	}
+	if err := errors.Join(CheckStored(target.Page), CheckStored(target.Site)); err != nil {
+		t.Errorf("%q: %v", uri, err)
+	}
 	for _, scheme := range []string{"http://", "https://"} {
 		if scheme == "http://" && strings.HasSuffix(target.Site, ":80") || scheme == "https://" && strings.HasSuffix(target.Site, ":443") {
 			continue // it came by the other scheme: see Normalize

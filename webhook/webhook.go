@@ -107,9 +107,22 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 		}
 		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds(), Answer: answer})
 	})
-	if failed = errors.Join(failed, err); failed != nil {
+	if failed = errors.Join(detailed(failed), err); failed != nil {
 		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)
 	}
+}
+
+// unreached hides an error, which the log has: whoever may add a webhook would learn which names and addresses there are in the
+// service's own network.
+type unreached struct{ error }
+
+func (unreached) Error() string { return "its host is not reached, or no public one" }
+
+func detailed(err error) error {
+	if hidden, is := errors.AsType[unreached](err); is {
+		return hidden.error
+	}
+	return err
 }
 
 // said tells people what became of a call. What a receiver has written may be anything.
@@ -131,6 +144,7 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
+		s.log.Warn("a test call of a webhook was not taken", "webhook", id, "error", detailed(err))
 		return "not taken: " + said(status, err)
 	}
 	return said(status, nil)
@@ -153,7 +167,9 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 		"Webhook-Signature": {sign(s.key(w.ID, w.Salt), w.Call, now, w.Body)},
 	}
 	answer, err := transport(w.Private).RoundTrip(request)
-	if err != nil {
+	if _, network := errors.AsType[*net.OpError](err); network && !w.Private {
+		return 0, unreached{err}
+	} else if err != nil {
 		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote all that was answered
 	}
 	defer answer.Body.Close()

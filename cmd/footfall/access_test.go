@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
 	well(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", database)
-	s := serve(t, database, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
+	s := serve(t, database, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1", "--sign-in-header=Remote-User")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
 	// Behind a proxy, visits count for the client that it names; ip is believed only from a caller
@@ -125,6 +125,7 @@ func TestAccess(t *testing.T) {
 	assert.NotContains(t, well(t, "app", "list", database), "shop")
 
 	assert.Zero(t, s.stop())
+	assert.Contains(t, s.said(), "--sign-in-header: every machine in a network of --trust-proxy")
 	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:], link[len(s.url+"/share/"):]} {
 		assert.NotContains(t, s.said(), secret)
 	}

@@ -176,6 +176,10 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
+	if c.SignInHeader != "" && c.proxies.TrustNetworks() {
+		p.log.Warn("--sign-in-header: every machine in a network of --trust-proxy, and whoever a proxy there lets through with this header, " +
+			"signs in under any name: name the single addresses of your proxies, and have them drop the header that clients send")
+	}
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,

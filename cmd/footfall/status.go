@@ -113,6 +113,9 @@ func printStatus(out io.Writer, s *status.Status) error {
 			return []any{t.Name, t.Rows, size(t.Bytes)}
 		})
 	}
+	for _, shared := range s.Shared {
+		fmt.Fprintf(out, "\nNOTE: %s\n", draw.Text(shared))
+	}
 	for i, warning := range s.Warnings {
 		if i == 0 {
 			fmt.Fprintln(out)

@@ -80,8 +80,8 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // CheckName tells what is wrong with the name of a new app.
 func CheckName(name string) error {
 	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _",
-			name)
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with "+
+			"- or _", name)
 	}
 	return nil
 }
@@ -190,7 +190,13 @@ func (s Settings) apply(row *db.App) error {
 	if s.RespectDNT != nil {
 		row.RespectDnt = *s.RespectDNT
 	}
-	applyList(&f, s.Sites, &row.Sites, readSite)
+	listed := row.Sites
+	applyList(&f, s.Sites, &row.Sites, func(raw string) (string, error) {
+		if slices.Contains(listed, raw) { // maybe since before hosts were checked as they are now
+			return raw, nil
+		}
+		return readSite(raw)
+	})
 	applyList(&f, s.Ignore, &row.Ignore, readIgnored)
 	s.applyIgnoreFile(&f, row)
 	applyList(&f, s.KeepQuery, &row.KeepQuery, readParameter)

@@ -13,13 +13,10 @@ type sites struct {
 	below map[string]bool // hosts with their ports, each after a dot: all of its subdomains are counted
 }
 
-// subdomains stands in front of a host for all of its subdomains, but not for the host itself.
-const subdomains = "*."
-
 func newSites(list []string) sites {
 	s := sites{exact: map[string]bool{}, below: map[string]bool{}}
 	for _, site := range list {
-		if host, wild := strings.CutPrefix(site, subdomains); wild {
+		if host, wild := strings.CutPrefix(site, visit.Subdomains); wild {
 			s.below["."+host] = true
 		} else {
 			s.exact[site] = true
@@ -49,28 +46,38 @@ func (s sites) have(site string) bool {
 // readSite reads a setting of sites: a site as visit.ParseSite reads it, or *.host for all
 // subdomains of a host.
 func readSite(raw string) (string, error) {
-	if host, wild := strings.CutPrefix(raw, subdomains); wild {
+	if host, wild := strings.CutPrefix(raw, visit.Subdomains); wild {
 		return readSubdomains(raw, host)
 	}
 	site, err := visit.ParseSite(raw)
-	if err != nil || site == visit.OtherSite || site == visit.EventSite || strings.Contains(site, "*") {
+	if err != nil || !visit.IsListable(site) {
 		return "", visit.Errorf(visit.Invalid, "site",
 			"%.128q is not a site: write a host like example.com, a host and a port like localhost:3000, or *.example.com for every subdomain", raw)
 	}
 	return site, nil
 }
 
+// CheckSites returns an error unless each entry of a list of sites is written as readSite writes it.
+func CheckSites(list []string) error {
+	for _, site := range list {
+		if read, err := readSite(site); err != nil || read != site {
+			return visit.Errorf(visit.Invalid, "site", "%.128q is not a site as Footfall writes it: take it out of the export", site)
+		}
+	}
+	return nil
+}
+
 func readSubdomains(raw, host string) (string, error) {
 	site, err := visit.ParseSite("a." + host) // with a name in front, a number is not read as an address
 	below, named := strings.CutPrefix(site, "a.")
 	name, _, _ := strings.Cut(below, ":")
-	if err != nil || !named || strings.ContainsAny(host, "/*") || strings.Trim(name, ".") == "" {
+	if err != nil || !named || strings.Contains(host, "/") || !visit.IsListable(site) {
 		return "", visit.Errorf(visit.Invalid, "site", "%.128q is not a site: write *.example.com for every subdomain of example.com", raw)
 	}
 	if !strings.Contains(name, ".") && name != "localhost" {
 		return "", visit.Errorf(visit.Invalid, "site", "%.128q would count anybody's domains: write more of it, like *.example.%s", raw, name)
 	}
-	return subdomains + below, nil
+	return visit.Subdomains + below, nil
 }
 
 // SiteOfOrigin returns the site of an Origin header; "" for an origin that is not a site.

@@ -255,38 +255,28 @@ func (c *Cells) NoteLoaded(site string) {
 	}
 }
 
-// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
-// page's site, or else the one that lists it.
+// AppOf names the app that counts a page if the caller names none: preferred, if it counts the page's site, or else the one that
+// lists it. If several do, it is the one that was added first, so that nobody takes another app's pages by listing their site.
 func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
 	page, err := visit.Normalize(uri, nil)
 	if err != nil {
 		return "", err
 	}
-	here := []*Cell{c.home}
-	t := c.table.Load()
-	if t != nil {
-		here = slices.AppendSeq(here, maps.Values(t.cells))
+	registers, away, err := c.registers(ctx)
+	if err != nil {
+		return "", err
 	}
-	several, seen := false, t == nil || preferred == ""
-	for _, cell := range here {
-		if cell == nil {
-			continue
-		}
-		register := cell.register() // which tells of a cell that is away what it told last
-		if t == nil {
-			if register, err = cell.Counter.Register(ctx); err != nil {
-				return "", err
-			}
-		}
+	seen := preferred == "" || c.table.Load() == nil
+	var first *app.App
+	for _, register := range registers {
 		if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
 			return preferred, nil
 		} else if a != nil {
 			seen = true
 		}
 		for _, a := range register.Apps {
-			if a.Lists(page.Site) {
-				several = several || name != ""
-				name = a.Name
+			if a.Lists(page.Site) && (first == nil || cmp.Or(cmp.Compare(a.ID, first.ID), cmp.Compare(a.Name, first.Name)) < 0) {
+				first = a
 			}
 		}
 	}
@@ -296,14 +286,46 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 		}
 	}
 	switch {
-	case several:
-		return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
-	case name == "" && t != nil && slices.Contains(here, nil):
+	case first != nil:
+		return first.Name, nil
+	case away:
 		return "", visit.Errorf(visit.Unavailable, "uri", "no app lists the site %s but in a cell that is away, if at all", page.Site)
-	case name == "":
-		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 	}
-	return name, nil
+	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+}
+
+// ListsElsewhere reports whether an app that the caller may not change lists a site, or a part of *.host.
+func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(app string) bool) (bool, error) {
+	registers, away, err := c.registers(ctx)
+	for _, register := range registers {
+		for _, a := range register.Apps {
+			if !mayChange(a.Name) && slices.ContainsFunc(a.Sites, func(listed string) bool { return visit.Overlap(listed, site) }) {
+				return true, err
+			}
+		}
+	}
+	if err == nil && away {
+		err = visit.Errorf(visit.Unavailable, "", "a cell is away, whose apps may list the host; try again")
+	}
+	return false, err
+}
+
+// registers are all apps: those of a cell that is away now as they were seen last. away: of some cell none were seen yet.
+func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, err error) {
+	t := c.table.Load()
+	if t == nil {
+		register, err := c.home.Counter.Register(ctx)
+		return []*app.Register{register}, false, err
+	}
+	all = append(all, c.home.register())
+	for _, cell := range t.cells {
+		if cell == nil {
+			away = true
+		} else {
+			all = append(all, cell.register())
+		}
+	}
+	return all, away, nil
 }
 
 // OfLink is where an app is that a link shows.
