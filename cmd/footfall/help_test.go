@@ -39,5 +39,11 @@ func TestHelpIsComplete(t *testing.T) {
 	walk(parser.Model.Node, "")
 	maps.DeleteFunc(help, func(name, _ string) bool { return used[name] != "" })
 	assert.Empty(t, help, "nothing has these names")
-	assert.NotContains(t, well(t, "app", "set", "--help"), "[[", "what is marked as the shell's alone")
+	set := well(t, "app", "set", "--help")
+	assert.NotContains(t, set, "[[", "what is marked as the shell's alone")
+	assert.Contains(t, strings.Join(strings.Fields(set), " "), `--goal "" clears the list`)
+	for name, text := range used { // go/doc, with which help is printed, makes one typographic quote of each
+		assert.NotContains(t, text, "''", name)
+		assert.NotContains(t, text, "``", name)
+	}
 }
