@@ -41,6 +41,11 @@ func TestEverythingHasAComment(t *testing.T) {
 		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`) {
 		assert.Contains(t, string(listed), "`"+table+"`", "the list of tables")
 	}
+	for _, call := range dbtest.Column[string](t, conn, `
+		SELECT format('%s(%s)', p.proname, array_to_string(p.proargnames[:p.pronargs], ', ')) FROM pg_proc AS p
+		WHERE p.pronamespace = 'report'::regnamespace`) {
+		assert.Contains(t, string(listed), call, "the functions of reports and their arguments")
+	}
 }
 
 func TestEveryQueryHasAComment(t *testing.T) {

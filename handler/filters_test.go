@@ -163,6 +163,8 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 			assert.Contains(t, html.UnescapeString(a.body), says, where)
 		}
 	}
+	_, err := e.Tables().Exec(t.Context(), `SELECT FROM report.numbers_where('demo', '', 20190629, 20190629, ARRAY['page:/docs/*'])`)
+	require.ErrorContains(t, err, "where: page:/docs/* needs a site: name one, since each site has its own pages")
 	assert.EqualValues(t, 1, e.One(t, `SELECT new_visitors FROM report.pages_where('demo', 'hhui.top', 20190629, 20190629, '{}')
 		WHERE uri = 'hhui.top/blog/(deleted)'`), "it is a page like any other")
 	nine := strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")

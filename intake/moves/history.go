@@ -276,6 +276,9 @@ func (h *History) line(ctx context.Context, name string, line int, record []stri
 				return h.wrong(name, line, columnNames[i], err)
 			}
 		}
+		if h.Source == "csv" && t.Visitors != admin.Unknown && t.New > t.Visitors {
+			return h.wrong(name, line, columnNames[3], fault("%d is more than visitors, %d: new visitors are some of them", t.New, t.Visitors))
+		}
 	}
 	if err := to.Add(ctx, &t); err != nil {
 		return h.wrong(name, line, "", err)

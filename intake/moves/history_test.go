@@ -164,7 +164,8 @@ func TestFormats(t *testing.T) {
 			"20240503 blog.example 4 3 2 -\n20240503 blog.example/a 4 3 2 -\n20240504 blog.example 2 1 1 -\n20240504 blog.example/a 1 1 1 -",
 			map[string]int64{"lines": 1}},
 		{"Google Analytics", "ga4", []file{{"ga.csv", "# ----------------------------------------\n# Pages, by day\n# 20240503-20240504\n\n" +
-			"Date,Page path and screen class,Views,Sessions,Active users,New users\n20240503,/a,9,5,4,1\n20240503,(not set),1,1,1,0\n,,10,6,5,1,\n"}},
+			"Date,Page path and screen class,Views,Sessions,Active users,New users\n20240503,/a,9,5,4,1\n20240503,(not set),1,1,1,0\n" +
+			",,10,6,5,1,\n"}},
 			"20240503 blog.example 9 - - -\n20240503 blog.example/a 9 5 4 1", map[string]int64{"sums": 2}},
 	} {
 		done, err := i.read(admin.History{Source: c.source}, c.files...)
@@ -197,6 +198,7 @@ func TestBadFiles(t *testing.T) {
 		source, text, says string
 	}{
 		{"csv", head + "2024-05-03,/a,-9,,,\n", `a.csv, line 2, column page_views: "-9" is not a number`},
+		{"csv", head + "2024-05-02,/a,9,,1,\n2024-05-03,/a,9,,1,9\n", `a.csv, line 3, column new: 9 is more than visitors, 1: new visitors are`},
 		{"csv", head + "2024-05-03,/a,9,,\"1,204\",\n", `a.csv, line 2, column visitors: "1,204" is not a number`},
 		{"csv", head + "2024-05-03,/a,9,,,\n03/05/2024,/a,9,,,\n",
 			`a.csv, line 3, column of the day: "03/05/2024" is not a day: write year, month and day`},
@@ -221,7 +223,8 @@ func TestBadFiles(t *testing.T) {
 		{"umami", whole[:len(whole)-20], "it is damaged, or ends early"},
 		{"csv", "PK\x01\x02000000000000000000000000'\x00\x00\x00\x00\x0000000000000000000000000000000PK\x05\x0600000000?\x00\x00\x000000\x00\x00",
 			"it ends early"},
-		{"umami", zipped(file{"other.csv", "x"}), "the zip has none of the files that it should, website_event.csv: what is read of Umami is its table"},
+		{"umami", zipped(file{"other.csv", "x"}),
+			"the zip has none of the files that it should, website_event.csv: what is read of Umami is its table"},
 		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column of the day: "03.05.2024" is not a time`},
 		{"plausible", "date,browser,visitors,bounces\n", "there is no line of numbers: is it an export of Plausible?"},
 		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is no JSON of GoatCounter"},

@@ -141,6 +141,8 @@ BEGIN
     FOREACH part IN ARRAY string_to_array(written, '|') LOOP
         IF NOT is_event AND part NOT LIKE '/%' THEN
             PERFORM filter_fault('%s is no path: a page is asked for as in page:/home', quote_ident(part));
+        ELSIF NOT is_event AND site = '' THEN
+            PERFORM filter_fault('page:%s needs a site: name one, since each site has its own pages', part);
         END IF;
         below := part LIKE '%/*';
         wanted := CASE WHEN is_event THEN '(events)/' ELSE site END || (filter_values(CASE WHEN below THEN left(part, -1) ELSE part END))[1];
