@@ -20,7 +20,7 @@ type History struct {
 	Site        string   // of which pages without a host are; "": the only one that the app lists
 	Files       []string // their names
 	AreParts    bool     // several lines of a page on a day are added up, visitors too
-	Offsets     bool     // what it tells in all becomes the offsets of its pages and sites
+	Offsets     bool     // offsets of its pages and sites contain its days
 	Try         bool
 }
 
@@ -39,7 +39,8 @@ type Told struct {
 type HistoryDone struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets *OffsetsDone // those that were set; nil: none were to be
+	Offsets *OffsetsDone    // how many have changed; nil: none contain history
+	Totals  []OffsetsPutRow // the first of these
 }
 
 // HistoryTo is where an import puts what it reads.
@@ -64,6 +65,7 @@ const (
 // fails, nothing. A day of a site that the same source has told before is replaced; of another one it is
 // refused.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
+	var totals bool
 	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
 		done = HistoryDone{}
 		to, err := historyTo(ctx, q, row, h.Site)
@@ -73,11 +75,8 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		if err := errors.Join(read(to), to.send(ctx)); err != nil {
 			return err
 		}
-		lock := queries.AppShare
-		if h.Offsets { // those who change offsets have the app first
-			lock = queries.AppLock
-		}
-		now, err := q.held(ctx, h.App, lock) // it may have gone elsewhere while files were read
+		var now *db.App
+		now, totals, err = q.heldForHistory(ctx, row, h.Offsets) // it may have gone elsewhere while files were read
 		switch {
 		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
@@ -87,7 +86,8 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		if err != nil {
 			return err
 		}
-		done.HistoryPutRow, err = q.HistoryPut(ctx, HistoryPutParams{AppID: row.ID, Source: h.Source, Files: h.Files, AreParts: h.AreParts})
+		done.HistoryPutRow, err = q.HistoryPut(ctx, HistoryPutParams{AppID: row.ID, Source: h.Source, Files: h.Files, AreParts: h.AreParts,
+			ToTotals: h.Offsets})
 		if err != nil {
 			return err
 		}
@@ -100,8 +100,10 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		if done.First, err = q.HistoryFirst(ctx); err != nil {
 			return err
 		}
-		if h.Offsets {
-			if done.Offsets, err = historyOffsets(ctx, q, row); err != nil {
+		if totals {
+			done.Offsets = &OffsetsDone{}
+			*done.Offsets, done.Totals, err = q.putOffsets(ctx, h.App, OffsetsPutParams{AppID: row.ID, OfHistory: true})
+			if err != nil {
 				return err
 			}
 		}
@@ -117,7 +119,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 	if errors.Is(err, errTried) {
 		return done, nil
 	}
-	if h.Offsets {
+	if totals {
 		err = a.changed(ctx, "import history of app "+h.App, err)
 	}
 	return done, wrap("import history of app "+h.App, err)
@@ -158,22 +160,25 @@ func notCounted(row *db.App, site string) error {
 	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
 }
 
-// historyOffsets sets the offsets that an import tells.
-func historyOffsets(ctx context.Context, q queries, row *db.App) (*OffsetsDone, error) {
-	sums, err := q.HistorySums(ctx, row.ID)
-	if err != nil {
-		return nil, err
+// heldForHistory locks an app whose history changes. totals: its offsets contain history, or are to. Those who change
+// offsets have the app first.
+func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
+	before, err := q.HistoryInTotals(ctx, row.ID)
+	lock := queries.AppShare
+	if totals = wanted || before; totals {
+		lock = queries.AppLock
 	}
-	list := make([]Offset, len(sums))
-	for i, o := range sums {
-		list[i] = Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}
+	if err == nil {
+		now, err = q.held(ctx, row.Name, lock)
 	}
-	p, err := checkOffsets(row, list)
-	if err != nil {
-		return nil, err
+	if err != nil || totals {
+		return now, totals, err
 	}
-	done, err := q.setOffsets(ctx, row.Name, p)
-	return &done, err
+	since, err := q.HistoryInTotals(ctx, row.ID)
+	if since {
+		err = visit.Errorf(visit.Unavailable, "", "another import has just changed the offsets of app %s: try again", row.Name)
+	}
+	return now, totals, err
 }
 
 // Day is the day of a moment, in the time zone of the app.
@@ -274,11 +279,18 @@ func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 
 // RemoveHistory takes imports back, by their numbers, and returns how many days they had.
 func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32) (removed int64, err error) {
+	done, err := a.TakeBackHistory(ctx, app, false, numbers)
+	return done.Replaced, err
+}
+
+// TakeBackHistory takes imports back, by their numbers, also from the offsets that contain them. Replaced is how many
+// days they had. With try nothing is changed.
+func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryDone, err error) {
 	slices.Sort(numbers)
-	err = a.atLength(ctx, app, func(q queries, _ *db.App) error {
-		removed = 0
-		row, err := q.held(ctx, app, queries.AppShare)
-		if err != nil {
+	var totals bool
+	err = a.atLength(ctx, app, func(q queries, row *db.App) (err error) {
+		done = HistoryDone{}
+		if row, totals, err = q.heldForHistory(ctx, row, false); err != nil {
 			return err
 		}
 		for _, id := range slices.Compact(numbers) {
@@ -287,13 +299,26 @@ func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32)
 				return noRow(err, visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them",
 					app, id))
 			}
-			removed += had.Days
+			done.Replaced += had.Days
 			if err := q.note(ctx, app, "history", fmt.Sprintf("import %d of %s, %s", id, visit.CountedBy(had.Source), days(had.Days)),
 				""); err != nil {
 				return err
 			}
 		}
-		return nil
+		if totals {
+			done.Offsets = &OffsetsDone{}
+			*done.Offsets, done.Totals, err = q.putOffsets(ctx, app, OffsetsPutParams{AppID: row.ID, OfHistory: true})
+		}
+		if err == nil && try {
+			err = errTried
+		}
+		return err
 	})
-	return removed, wrap("remove history of app "+app, err)
+	if errors.Is(err, errTried) {
+		return done, nil
+	}
+	if totals {
+		err = a.changed(ctx, "remove history of app "+app, err)
+	}
+	return done, wrap("remove history of app "+app, err)
 }

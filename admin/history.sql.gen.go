@@ -53,6 +53,18 @@ func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
 	return items, nil
 }
 
+const HistoryInTotals = `-- name: HistoryInTotals :one
+SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = $1 AND o.history_hot > 0) AS is
+`
+
+// Whether offsets of an app contain history. The tables of history are not read before the app is locked.
+func (q *Queries) HistoryInTotals(ctx context.Context, appID int32) (bool, error) {
+	row := q.db.QueryRow(ctx, HistoryInTotals, appID)
+	var is bool
+	err := row.Scan(&is)
+	return is, err
+}
+
 const HistoryIs = `-- name: HistoryIs :one
 SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = $1) AS is
 `
@@ -158,7 +170,7 @@ SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigi
        coalesce(h.first_day, 0)::integer AS first_day, coalesce(h.last_day, 0)::integer AS last_day, coalesce(h.hidden, 0)::bigint AS hidden,
        coalesce(h.others, 0)::bigint AS others, coalesce(h.other, '')::text AS other, coalesce(h.other_site, '')::text AS other_site,
        coalesce(h.other_first, 0)::integer AS other_first, coalesce(h.other_last, 0)::integer AS other_last
-FROM put_history($1::integer, $2::text, $3::text[], $4::boolean) AS h
+FROM put_history($1::integer, $2::text, $3::text[], $4::boolean, $5::boolean) AS h
 `
 
 type HistoryPutParams struct {
@@ -166,6 +178,7 @@ type HistoryPutParams struct {
 	Source   string
 	Files    []string
 	AreParts bool
+	ToTotals bool
 }
 
 type HistoryPutRow struct {
@@ -191,6 +204,7 @@ func (q *Queries) HistoryPut(ctx context.Context, arg HistoryPutParams) (History
 		arg.Source,
 		arg.Files,
 		arg.AreParts,
+		arg.ToTotals,
 	)
 	var i HistoryPutRow
 	err := row.Scan(
@@ -262,44 +276,6 @@ func (q *Queries) HistoryRemove(ctx context.Context, appID int32, iD int32) (His
 	var i HistoryRemoveRow
 	err := row.Scan(&i.Source, &i.Days)
 	return i, err
-}
-
-const HistorySums = `-- name: HistorySums :many
-SELECT h.uri::text AS uri, h.hot::bigint AS hot, h.pv::bigint AS pv, h.uv::bigint AS uv
-FROM history_sums($1::integer) AS h
-`
-
-type HistorySumsRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-	Uv  int64
-}
-
-// What was put away, as offsets.
-func (q *Queries) HistorySums(ctx context.Context, appID int32) ([]HistorySumsRow, error) {
-	rows, err := q.db.Query(ctx, HistorySums, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []HistorySumsRow
-	for rows.Next() {
-		var i HistorySumsRow
-		if err := rows.Scan(
-			&i.Uri,
-			&i.Hot,
-			&i.Pv,
-			&i.Uv,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const HistoryToday = `-- name: HistoryToday :one

@@ -21,39 +21,22 @@ func (q *Queries) OffsetDelete(ctx context.Context, appID int32, uri string) err
 	return err
 }
 
-const OffsetForget = `-- name: OffsetForget :execrows
-UPDATE offsets AS o
-SET hot = 0, pv = 0, uv = 0, told = o.told || ARRAY[c.uv, o.uv]
-FROM pages AS p
-JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
-WHERE o.app_id = $1
-  AND o.key = page_key($2)
-  AND p.app_id = o.app_id
-  AND p.key = o.key
-`
-
-// Removes the offset of a target that has visitors, and keeps by what they were told their numbers.
-func (q *Queries) OffsetForget(ctx context.Context, appID int32, uri string) (int64, error) {
-	result, err := q.db.Exec(ctx, OffsetForget, appID, uri)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const OffsetGet = `-- name: OffsetGet :one
-SELECT uri, hot, pv, uv, (hot = 0 AND told <> '{}')::boolean AS removed
+SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = $1
   AND key = page_key($2)
 `
 
 type OffsetGetRow struct {
-	Uri     string
-	Hot     int64
-	Pv      int64
-	Uv      int64
-	Removed bool
+	Uri        string
+	Hot        int64
+	Pv         int64
+	Uv         int64
+	HistoryHot int64
+	HistoryPv  int64
+	HistoryUv  int64
+	Removed    bool
 }
 
 // The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
@@ -66,6 +49,9 @@ func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (Offse
 		&i.Hot,
 		&i.Pv,
 		&i.Uv,
+		&i.HistoryHot,
+		&i.HistoryPv,
+		&i.HistoryUv,
 		&i.Removed,
 	)
 	return i, err
@@ -73,7 +59,7 @@ func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (Offse
 
 const OffsetsList = `-- name: OffsetsList :many
 
-SELECT uri, hot, pv, uv
+SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv
 FROM offsets
 WHERE app_id = $1
   AND (hot > 0 OR told = '{}')
@@ -81,14 +67,17 @@ ORDER BY uri USING ~<~
 `
 
 type OffsetsListRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-	Uv  int64
+	Uri        string
+	Hot        int64
+	Pv         int64
+	Uv         int64
+	HistoryHot int64
+	HistoryPv  int64
+	HistoryUv  int64
 }
 
 // Offsets, as operators set them.
-// The offsets of an app, in order of uri.
+// The offsets of an app, in order of uri, and the part of them that is from history.
 func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsList, appID)
 	if err != nil {
@@ -103,6 +92,9 @@ func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRo
 			&i.Hot,
 			&i.Pv,
 			&i.Uv,
+			&i.HistoryHot,
+			&i.HistoryPv,
+			&i.HistoryUv,
 		); err != nil {
 			return nil, err
 		}
@@ -114,48 +106,83 @@ func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRo
 	return items, nil
 }
 
-const OffsetsSet = `-- name: OffsetsSet :one
-WITH written AS (
-    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv, told)
-    SELECT $1::integer, n.uri, n.hot, n.pv, n.uv, coalesce(ARRAY[c.uv, 0], '{}')
-    FROM (SELECT unnest($2::text[]) AS uri, unnest($3::bigint[]) AS hot, unnest($4::bigint[]) AS pv, unnest($5::bigint[]) AS uv) AS n
-    LEFT JOIN pages AS p    ON p.app_id = $1 AND p.key = page_key(n.uri)
-    LEFT JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
-    ON CONFLICT (app_id, key) DO UPDATE
-        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv,
-            told = CASE WHEN excluded.uv = o.uv OR excluded.told = '{}' THEN o.told ELSE o.told || ARRAY[excluded.told[1], o.uv] END
-        WHERE (o.hot, o.pv, o.uv) <> (excluded.hot, excluded.pv, excluded.uv)
-    RETURNING o.xmax = 0 AS is_new
-)
-SELECT count(*) FILTER (WHERE w.is_new) AS added, count(*) FILTER (WHERE NOT w.is_new) AS changed
-FROM written AS w
+const OffsetsPut = `-- name: OffsetsPut :many
+SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
+       p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
+       (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
+       count(*) FILTER (WHERE p.is_new) OVER () AS added,
+       count(*) FILTER (WHERE NOT p.is_new AND (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv)) OVER () AS changed,
+       count(*) FILTER (WHERE NOT p.is_new AND (p.was_hot, p.was_pv, p.was_uv) = (p.hot, p.pv, p.uv)) OVER () AS same
+FROM put_offsets($1::integer, $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean, $7::boolean) AS p
+ORDER BY differs DESC, strpos(p.uri, '/') > 0, abs(p.hot - p.was_hot) DESC, p.uri
+LIMIT 20
 `
 
-type OffsetsSetParams struct {
-	AppID int32
-	Uris  []string
-	Hots  []int64
-	Pvs   []int64
-	Uvs   []int64
+type OffsetsPutParams struct {
+	AppID     int32
+	Uris      []string
+	Hots      []int64
+	Pvs       []int64
+	Uvs       []int64
+	ByHand    bool
+	OfHistory bool
 }
 
-type OffsetsSetRow struct {
+type OffsetsPutRow struct {
+	Uri     string
+	WasHot  int64
+	WasPv   int64
+	WasUv   int64
+	Hot     int64
+	Pv      int64
+	Uv      int64
+	IsNew   bool
+	Differs bool
 	Added   int64
 	Changed int64
+	Same    int64
 }
 
-// Sets offsets of an app, each target once, and returns how many it had not, and how many were
-// others; those that are as they were are left alone. The arrays are one table. Visitors who have been
-// counted were told their numbers by what was there.
-func (q *Queries) OffsetsSet(ctx context.Context, arg OffsetsSetParams) (OffsetsSetRow, error) {
-	row := q.db.QueryRow(ctx, OffsetsSet,
+// Sets the part of offsets that is set by hand, or removes it, and with of_history that of history for all targets.
+// Returns how many offsets are new, changed and unchanged, and the first of those that are not as they were: sites
+// first, then those that change most. The arrays are one table.
+func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
+	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,
 		arg.Uris,
 		arg.Hots,
 		arg.Pvs,
 		arg.Uvs,
+		arg.ByHand,
+		arg.OfHistory,
 	)
-	var i OffsetsSetRow
-	err := row.Scan(&i.Added, &i.Changed)
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OffsetsPutRow
+	for rows.Next() {
+		var i OffsetsPutRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.WasHot,
+			&i.WasPv,
+			&i.WasUv,
+			&i.Hot,
+			&i.Pv,
+			&i.Uv,
+			&i.IsNew,
+			&i.Differs,
+			&i.Added,
+			&i.Changed,
+			&i.Same,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"footfall/counter/app"
@@ -15,6 +16,7 @@ import (
 type Offset struct {
 	URI         string // as people write it; what is listed is written as in reports
 	Hot, PV, UV int64
+	History     [3]int64 // the parts of Hot, PV and UV that are from history
 
 	Line  int    // of the file that it was read from; 0: of none
 	Add   bool   // to those of the same page or site that are before it in the list
@@ -32,38 +34,53 @@ const mostFaults = 100
 // errTried ends a transaction that was only to be tried.
 var errTried = errors.New("tried")
 
-// SetOffsets sets the numbers of pages and sites that come from elsewhere, in place of those that
-// they had: all of them or, if anything is wrong with one, none. The error tells all faults. With
-// try nothing is changed, and it is told what would be.
-func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (done OffsetsDone, err error) {
+// SetOffsets is PutOffsets, and returns only how many offsets have changed.
+func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (OffsetsDone, error) {
+	done, _, err := a.PutOffsets(ctx, app, list, try)
+	return done, err
+}
+
+// PutOffsets sets the numbers of pages and sites that come from elsewhere, in place of those that were set
+// for them before, and beside those of history: all of them or, if anything is wrong with one, none. The error
+// has all faults. It returns the first offsets that have changed; with try nothing is changed, and they would be.
+func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
+	done OffsetsDone, first []OffsetsPutRow, err error,
+) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		p, err := checkOffsets(row, list)
 		if err != nil {
 			return err
 		}
-		if done, err = q.setOffsets(ctx, app, p); err == nil && try {
+		if done, first, err = q.putOffsets(ctx, app, p); err == nil && try {
 			return errTried
 		}
 		return err
 	})
 	if errors.Is(err, errTried) {
-		return done, nil
+		return done, first, nil
 	}
-	return done, a.changed(ctx, "set offsets of app "+app, err)
+	return done, first, a.changed(ctx, "set offsets of app "+app, err)
 }
 
-// setOffsets sets offsets that were checked, and notes it: of one by its numbers, of several how many.
-func (q queries) setOffsets(ctx context.Context, app string, p OffsetsSetParams) (OffsetsDone, error) {
-	set, err := q.OffsetsSet(ctx, p)
-	done := OffsetsDone{set.Added, set.Changed, int64(len(p.Uris)) - set.Added - set.Changed}
-	if err != nil || set.Added+set.Changed == 0 {
-		return done, err
+// putOffsets writes offsets that were checked, or those of history, and notes it: one with its numbers, several with
+// their number.
+func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
+	first, err = q.OffsetsPut(ctx, p)
+	if db.Violates(err, "offsets_hot_is_exact") {
+		err = visit.Errorf(visit.Invalid, "hot", "with the days of imports it would be more than %d", int64(mostOffset))
 	}
-	is := fmt.Sprintf("%d added, %d changed", set.Added, set.Changed)
+	if len(first) > 0 {
+		done = OffsetsDone{first[0].Added, first[0].Changed, first[0].Same}
+	}
+	first = slices.DeleteFunc(first, func(o OffsetsPutRow) bool { return !o.Differs })
+	if err != nil || len(first) == 0 {
+		return done, first, err
+	}
+	is := fmt.Sprintf("%d added, %d changed", done.Added, done.Changed)
 	if len(p.Uris) == 1 {
-		is = (&Offset{URI: p.Uris[0], Hot: p.Hots[0], PV: p.Pvs[0], UV: p.Uvs[0]}).said()
+		is = (&Offset{URI: p.Uris[0], Hot: first[0].Hot, PV: first[0].Pv, UV: first[0].Uv}).said()
 	}
-	return done, q.note(ctx, app, "offset", "", is)
+	return done, first, q.note(ctx, app, "offset", "", is)
 }
 
 func (o *Offset) said() string {
@@ -71,9 +88,9 @@ func (o *Offset) said() string {
 }
 
 // checkOffsets reads a list, or tells all that is wrong with it.
-func checkOffsets(app *db.App, list []Offset) (p OffsetsSetParams, err error) {
+func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	var faults []string
-	p.AppID = app.ID
+	p.AppID, p.ByHand = app.ID, true
 	places := make(map[string]int, len(list)) // in the result
 	var lines []int
 	for i := range list {
@@ -160,12 +177,17 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err error) {
 	rows, err := list(ctx, a, "offsets", app, queries.OffsetsList)
 	for _, o := range rows {
-		offsets = append(offsets, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv})
+		offsets = append(offsets, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}})
 	}
 	return offsets, err
 }
 
-// RemoveOffset removes the offset of a page or a site, and returns it.
+// ByHand returns the part of an offset that was set by hand.
+func (o *Offset) ByHand() Offset {
+	return Offset{URI: o.URI, Hot: max(o.Hot-o.History[0], 0), PV: max(o.PV-o.History[1], 0), UV: max(o.UV-o.History[2], 0)}
+}
+
+// RemoveOffset removes the part of an offset of a page or a site that was set by hand, and returns it.
 func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Offset, err error) {
 	err = a.change(ctx, "remove an offset of app ", app, func(q queries, row *db.App) error {
 		target, err := visit.ParseTarget(typed, row.KeepQuery)
@@ -179,11 +201,11 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		if err != nil {
 			return err
 		}
-		removed = *o
-		kept, err := q.OffsetForget(ctx, row.ID, target)
-		if err == nil && kept == 0 {
-			err = q.OffsetDelete(ctx, row.ID, target)
+		if removed = o.ByHand(); removed.Hot == 0 && o.Hot > 0 {
+			return visit.Errorf(visit.Invalid, "uri", "the offset of %s is from history: `footfall history remove` takes an import back",
+				visit.Shown(target))
 		}
+		_, err = q.OffsetsPut(ctx, OffsetsPutParams{AppID: row.ID, Uris: []string{target}, Hots: []int64{0}, Pvs: []int64{0}, Uvs: []int64{0}})
 		if err != nil {
 			return err
 		}
@@ -201,7 +223,7 @@ func offsetOf(ctx context.Context, q queries, app int32, target string) (offset 
 	case err != nil || o.Removed:
 		return nil, true, err
 	}
-	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}, true, nil
+	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}}, true, nil
 }
 
 // removeOffset removes the offset of a target that is deleted, and returns it; nil if it has none.

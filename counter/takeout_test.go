@@ -70,8 +70,11 @@ func lived(t *testing.T, mode string) *instance {
 	require.NoError(t, err)
 	in.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'Näme, of ' || uri, now() FROM pages WHERE uri LIKE '%/1'`)
 	in.Exec(t, `INSERT INTO history_imports (app_id, source, files) VALUES (1, 'umami', '{"a, b.csv"}')`)
-	in.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site) SELECT 1, id, 20260501, 'a.example' FROM history_imports`)
-	in.Exec(t, `INSERT INTO history (day, uri, page_views, visitors) SELECT id, 'a.example/', 7, NULL FROM history_days`)
+	in.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site, in_totals) SELECT 1, id, 20260501, 'a.example', true FROM history_imports`)
+	in.Exec(t, `INSERT INTO history (day, uri, page_views, visitors, uv) SELECT id, 'a.example/', 7, NULL, NULL FROM history_days
+		UNION ALL SELECT id, 'a.example/1', 9, 5, 4 FROM history_days`)
+	in.offset(t, "http://a.example/1", 100, 50, 20) // by hand, to which history is added
+	require.Equal(t, int64(109), in.One(t, `SELECT hot FROM offsets`))
 	in.verified(t)
 	return in
 }
@@ -105,8 +108,9 @@ func (in *instance) rows(t *testing.T, name string) (all []string) {
 		`SELECT uri, day_id, previous_day, visitors FROM pages JOIN erased_visits ON page_id = id WHERE app_id = %d`,
 		`SELECT uri, day_id, cardinality(entries) FROM pages JOIN sketches ON page_id = id WHERE app_id = %d AND day_id < 20260630`,
 		`SELECT uri, title, told_at FROM pages JOIN titles ON page_id = id WHERE app_id = %d`,
-		`SELECT uri, hot, pv, uv, told FROM offsets WHERE app_id = %d`, `SELECT day_id, site, text FROM notes WHERE app_id = %d`,
-		`SELECT imported_at, source, files, day_id, site, uri, page_views, h.visits, h.visitors, h.new_visitors FROM history_imports i
+		`SELECT uri, hot, pv, uv, told, history_hot, history_pv, history_uv, by_hand FROM offsets WHERE app_id = %d`, `SELECT day_id, site, text FROM notes WHERE app_id = %d`,
+		`SELECT imported_at, source, files, day_id, site, uri, page_views, h.visits, h.visitors, h.new_visitors, h.uv, d.in_totals
+			FROM history_imports i
 			JOIN history_days d ON d.import_id = i.id JOIN history h ON h.day = d.id WHERE i.app_id = %d`,
 		`SELECT from_day FROM visits_kept WHERE app_id = %d`,
 		`SELECT id, height, person, (SELECT string_agg(name || value, ' ') FROM tags g WHERE g.id = ANY (tag_ids)) FROM people WHERE app_id = %d`,

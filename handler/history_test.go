@@ -137,8 +137,14 @@ func TestHistoryIsUploaded(t *testing.T) {
 		require.Equal(t, 400, a.status, a.body)
 		assert.Contains(t, a.body, wrong.says)
 	}
+	a = send(max, "date,nb_hits,nb_uniq_visitors,metadata_url\n2019-05-05,20,2,https://example.com/a\n", "do", "import history", "from",
+		"matomo", "offsets", "true", "try", "true")
+	assert.Regexp(t, `<th scope="row"><bdi>example.com/a</bdi></th><td data-of="Was"><bdi>hot 9, pv 0, uv 0</bdi></td>`+
+		`<td data-of="Becomes"><bdi>hot 29, pv 2, uv 0</bdi></td>`, a.body)
+	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 32, pv 0, uv 0</bdi></td>`)
 	a = send(max, "uri,hot\nexample.com,7\nexample.com/new,5\n", "do", "import history", "from", "vercount", "try", "true")
 	assert.Contains(t, a.body, "Nothing is imported yet. offsets: 1 added, 1 changed; 0 as they were")
+	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 19, pv 0, uv 0</bdi></td>`)
 	assert.NotContains(t, a.body, "The first days")
 	a = send(max, "uri,hot\nexample.com,7\n", "do", "import history", "from", "vercount")
 	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed; 0 as they were")
@@ -153,7 +159,10 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.Equal(t, int64(2), days())
 	assert.Equal(t, []string{"account Max | history | a.csv, 2 days added, 0 days replaced"},
 		e.texts(`SELECT concat_ws(' | ', who, what, is_now) FROM changes WHERE what = 'history'`))
-	assert.Contains(t, max.sends("/settings/shop", "do", "remove history", "one", "1").body, "All days that this import has brought go.")
+	asked := max.sends("/settings/shop", "do", "remove history", "one", "2").body
+	assert.Contains(t, asked, "All days that this import has brought go.")
+	assert.Contains(t, asked, `<bdi>hot 19, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 7, pv 0, uv 0</bdi></td>`)
+	assert.Equal(t, 400, max.sends("/settings/shop", "do", "remove history", "one", "1").status, "the trial has taken number 1")
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
 	assert.Zero(t, days())
 	language = "de"

@@ -71,8 +71,21 @@ func (p *changing) importHistory() error {
 		if len(s.Rows) > 0 { // totals have no days
 			p.shown = append(p.shown, s)
 		}
+		p.showTotals(done.Totals)
 	}
 	return err
+}
+
+// showTotals shows the first offsets that would change.
+func (p *changing) showTotals(first []admin.OffsetsPutRow) {
+	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Was", "Becomes"}}
+	for _, o := range first {
+		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(o.Uri), fmt.Sprintf("hot %d, pv %d, uv %d", o.WasHot, o.WasPv, o.WasUv),
+			fmt.Sprintf("hot %d, pv %d, uv %d", o.Hot, o.Pv, o.Uv)}})
+	}
+	if len(first) > 0 {
+		p.shown = append(p.shown, s)
+	}
 }
 
 // removeHistory takes an import back.
@@ -82,7 +95,13 @@ func (p *changing) removeHistory(one string) (then string, err error) {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
 	if !p.sure("Remove it", "", "All days that this import has brought go. It can be imported again.") {
-		return "", nil
+		done, err := p.admin.TakeBackHistory(atLength(p.c), p.app, true, []int32{int32(number)})
+		if p.showTotals(done.Totals); err != nil {
+			p.asks = nil
+		} else if len(p.shown) > 0 {
+			p.asks.Columns, p.asks.Rows = p.shown[0].Columns, p.shown[0].Rows
+		}
+		return "", err
 	}
 	_, err = p.admin.RemoveHistory(atLength(p.c), p.app, int32(number))
 	return p.done("removed"), err

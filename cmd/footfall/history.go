@@ -37,6 +37,7 @@ type historyListCmd struct {
 type historyRemoveCmd struct {
 	App    string  `required:"" placeholder:"NAME"`
 	Number []int32 `arg:"" name:"number"`
+	DryRun bool
 }
 
 func (c *historyImportCmd) check(g globals) faults {
@@ -113,7 +114,25 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 			return err
 		}
 	}
+	if c.DryRun && len(done.Totals) > 0 {
+		if len(done.First) > 0 {
+			fmt.Fprintln(p.stdout)
+		}
+		if err := printTotals(p, done.Totals); err != nil {
+			return err
+		}
+	}
 	return p.done(nil, "%s", said)
+}
+
+// printTotals prints the first offsets that a dry run would change.
+func printTotals(p *program, first []admin.OffsetsPutRow) error {
+	if len(first) == 0 {
+		return nil
+	}
+	return printRows(p.stdout, nil, "PAGE OR SITE\tTOTALS WERE\tBECOME", first, func(o admin.OffsetsPutRow) []any {
+		return []any{visit.Shown(o.Uri), numbersOf(o.WasHot, o.WasPv, o.WasUv), numbersOf(o.Hot, o.Pv, o.Uv)}
+	})
 }
 
 // shownOr is a number that may not be known.
@@ -134,6 +153,10 @@ func (c *historyListCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 }
 
 func (c *historyRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	days, err := a.RemoveHistory(ctx, c.App, c.Number...)
-	return p.done(err, "removed %s", draw.Count(days, "day"))
+	done, err := a.TakeBackHistory(ctx, c.App, c.DryRun, c.Number)
+	said := "removed %s"
+	if c.DryRun && err == nil {
+		said, err = "it would be: "+said, printTotals(p, done.Totals)
+	}
+	return p.done(err, said, draw.Count(done.Replaced, "day"))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"footfall/admin"
@@ -65,10 +66,10 @@ func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
 }
 
 func setOffsets(ctx context.Context, p *program, a *admin.Admin, app string, list []admin.Offset, try bool) error {
-	done, err := a.SetOffsets(ctx, app, list, try)
+	done, first, err := a.PutOffsets(ctx, app, list, try)
 	tried := ""
-	if try {
-		tried = "would be "
+	if try && err == nil {
+		tried, err = "would be ", printTotals(p, first)
 	}
 	return p.done(err, "offsets: %s%s added, %s changed; %s as they were",
 		tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
@@ -79,16 +80,29 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	if err == nil && c.CSV {
 		return writeOffsets(p.stdout, list)
 	}
-	return printRows(p.stdout, err, "PAGE OR SITE\tHOT\tPV\tUV", list, func(o admin.Offset) []any {
-		return []any{visit.Shown(o.URI), o.Hot, o.PV, o.UV}
+	columns, history := "PAGE OR SITE\tHOT\tPV\tUV", slices.ContainsFunc(list, func(o admin.Offset) bool { return o.History[0] > 0 })
+	if history {
+		columns += "\tHOT FROM HISTORY"
+	}
+	return printRows(p.stdout, err, columns, list, func(o admin.Offset) []any {
+		row := []any{visit.Shown(o.URI), o.Hot, o.PV, o.UV}
+		if history {
+			row = append(row, o.History[0])
+		}
+		return row
 	})
 }
 
-// writeOffsets writes what offset import reads.
+// writeOffsets writes the numbers that were set by hand, as offset import reads them.
 func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // Error tells
 	for _, o := range list {
+		if hand := o.ByHand(); hand.Hot > 0 || o.Hot == 0 {
+			o = hand
+		} else {
+			continue
+		}
 		_ = w.Write([]string{o.URI, strconv.FormatInt(o.Hot, 10), strconv.FormatInt(o.UV, 10), strconv.FormatInt(o.PV, 10)})
 	}
 	w.Flush()

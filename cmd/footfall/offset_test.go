@@ -38,12 +38,14 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, "DAY         PAGE OR SITE  PAGE VIEWS  VISITS  VISITORS  NEW\n"+
 		"2024-05-03  a.example     9           –       –         –\n2024-05-03  a.example/a   9           5       4         1\n"+
 		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
+		"\nPAGE OR SITE  TOTALS WERE        BECOME\n"+
+		"a.example     hot 0, pv 0, uv 0  hot 12, pv 0, uv 0\na.example/a   hot 0, pv 0, uv 0  hot 12, pv 4, uv 0\n"+
 		"it would be: 2 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
 		"offsets: 2 added, 0 changed; 0 as they were\n", trial.stdout, trial.stderr)
 	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
 	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
-	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV\na.example     12   0   0\na.example/a   12   4   0\n", well(t, "offset", "list", "demo",
-		database))
+	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV  HOT FROM HISTORY\na.example     12   0   0   12\na.example/a   12   4   0   12\n",
+		well(t, "offset", "list", "demo", database))
 	assert.Contains(t, well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database),
 		"0 added, 0 replaced, 2 as they were, from 2024-05-03 to 2024-05-04\noffsets: 0 added, 0 changed; 2 as they were\n")
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
@@ -65,7 +67,10 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history", "--json").stdout, `"source": "csv"`)
 	assert.NotContains(t, do("report", "days", "a.example/a", "--from=all").stdout, "another counter")
 	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")
+	assert.Equal(t, "PAGE OR SITE  TOTALS WERE         BECOME\na.example     hot 12, pv 0, uv 0  hot 0, pv 0, uv 0\n"+
+		"it would be: removed 2 days\n", well(t, "history", "remove", "--app=demo", "--dry-run", "2", database))
 	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
+	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV\n", well(t, "offset", "list", "demo", database))
 	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
 
 	// What comes slowly is kept in a file first: no session waits for it.
@@ -83,7 +88,7 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, do("history", "list", "--app=demo").stdout, "standard input")
 	well(t, "history", "remove", "--app=demo", "3", database)
 	totals := writeFile(t, "uri,hot\na.example,7\n")
-	assert.Equal(t, "offsets: 0 added, 1 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
+	assert.Equal(t, "offsets: 1 added, 0 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
 		database))
 	assert.Contains(t, well(t, "changes", database), "history")
 }
@@ -131,7 +136,7 @@ func TestHistoryIsKilled(t *testing.T) {
 	for range 2 {
 		well(t, args(second)...)
 		assert.Equal(t, []string{"20240503 a.example 18000", "20240503 a.example/a 18000", "20240504 a.example 1", "20240504 a.example/a 1",
-			"20240505 a.example 4", "20240505 a.example/b 4", "a.example 18004", "a.example/a 18000", "a.example/b 4",
+			"20240505 a.example 4", "20240505 a.example/b 4", "a.example 18005", "a.example/a 18001", "a.example/b 4",
 			"import of " + filepath.Base(first), "import of " + filepath.Base(second)}, is())
 	}
 }
@@ -161,7 +166,9 @@ func TestOffset(t *testing.T) {
 		"in force when the command returns")
 
 	file := writeFile(t, "uri,hot,uv\na.example,5000,400\na.example/new,7,\n")
-	assert.Equal(t, "offsets: would be 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, "--dry-run", database))
+	assert.Equal(t, "PAGE OR SITE   TOTALS WERE        BECOME\na.example      hot 0, pv 0, uv 0  hot 5000, pv 400, uv 400\n"+
+		"a.example/new  hot 0, pv 0, uv 0  hot 7, pv 0, uv 0\noffsets: would be 2 added, 0 changed; 0 as they were\n",
+		well(t, "offset", "import", "demo", file, "--dry-run", database))
 	assert.Equal(t, "offsets: 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, database))
 	assert.Equal(t, "offsets: 0 added, 0 changed; 2 as they were\n", well(t, "offset", "import", "demo", file, database))
 	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV\na.example      5000  400  400\na.example/     1000  300  200\na.example/new  7    "+

@@ -65,8 +65,8 @@ func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []
 	if err != nil {
 		return done, err
 	}
-	offsets, err := a.SetOffsets(ctx, into.App, list, into.Try)
-	return admin.HistoryDone{Offsets: &offsets}, err
+	offsets, first, err := a.PutOffsets(ctx, into.App, list, into.Try)
+	return admin.HistoryDone{Offsets: &offsets, Totals: first}, err
 }
 
 // mostFaults bounds the faults that are told.

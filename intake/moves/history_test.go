@@ -312,6 +312,126 @@ func TestOffsetsOfDaysThatAreShown(t *testing.T) {
 		i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY 1`))
 }
 
+// totals are the offsets of the app blog, a line each.
+func (i *imports) totals() string {
+	i.t.Helper()
+	return strings.Join(i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets WHERE hot > 0 ORDER BY 1`), "\n")
+}
+
+// Totals of several imports add up. Each keeps its own part, and so do numbers that were set by hand.
+func TestImportsAddUp(t *testing.T) {
+	i := newImports(t)
+	bring := func(source string, try bool, files ...file) admin.HistoryDone {
+		t.Helper()
+		done, err := i.read(admin.History{Source: source, Offsets: true, Try: try}, files...)
+		require.NoError(t, err)
+		return done
+	}
+	goat := file{"goat.csv", "2Path,Session,Date\n/a,s1,2024-03-01T10:00:00Z\n/a,s2,2024-03-01T10:00:00Z\n/b,s1,2024-03-02T10:00:00Z\n"}
+	other := file{"other.csv", "day,page,page_views,visits,visitors,new\n2024-04-01,/a,10,,4,\n2024-04-02,/c,5,,,\n"}
+	const goats = "blog.example 3 3 2\nblog.example/a 2 2 2\nblog.example/b 1 1 1"
+	bring("goatcounter", false, goat)
+	require.Equal(t, goats, i.totals())
+
+	// What would change is shown, and is what changes.
+	const both = "blog.example 18 3 2\nblog.example/a 12 6 2\nblog.example/b 1 1 1\nblog.example/c 5 0 0"
+	for _, try := range []bool{true, false} {
+		done := bring("csv", try, other)
+		require.Equal(t, admin.OffsetsDone{Added: 1, Changed: 2, Same: 1}, *done.Offsets)
+		var shown []string
+		for _, o := range done.Totals {
+			shown = append(shown, fmt.Sprint(o.Uri, " ", []int64{o.WasHot, o.WasPv, o.WasUv}, []int64{o.Hot, o.Pv, o.Uv}))
+		}
+		require.Equal(t, []string{"blog.example [3 3 2] [18 3 2]", "blog.example/a [2 2 2] [12 6 2]", "blog.example/c [0 0 0] [5 0 0]"}, shown)
+		require.Equal(t, map[bool]string{true: goats, false: both}[try], i.totals())
+	}
+	for _, again := range []func() admin.HistoryDone{
+		func() admin.HistoryDone { return bring("csv", false, other) }, func() admin.HistoryDone { return bring("goatcounter", false, goat) },
+	} {
+		require.Equal(t, admin.OffsetsDone{Same: 4}, *again().Offsets)
+		require.Equal(t, both, i.totals())
+	}
+
+	// By hand, beside the imports.
+	_, first, err := i.Admin.PutOffsets(t.Context(), "blog", []admin.Offset{{URI: "blog.example/a", Hot: 100, PV: 50, UV: 20}}, false)
+	require.NoError(t, err)
+	require.Equal(t, [2]int64{12, 112}, [2]int64{first[0].WasHot, first[0].Hot})
+	require.Contains(t, i.totals(), "blog.example/a 112 56 22\n")
+	_, err = i.Admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}}, false)
+	require.NoError(t, err)
+	require.Contains(t, i.totals(), "blog.example/a 19 13 9\n", "it takes the place of what was set by hand before")
+	list, err := i.Admin.Offsets(t.Context(), "blog")
+	require.NoError(t, err)
+	require.Equal(t, admin.Offset{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}, list[1].ByHand())
+
+	// A later export that has the days of before, too: who came on these is not new on later ones. A day that has
+	// changed takes the place of its own part.
+	bring("goatcounter", false, file{"goat.csv", goat.text + "/a,s1,2024-03-03T10:00:00Z\n/a,s3,2024-03-03T10:00:00Z\n"})
+	require.Equal(t, "blog.example 20 5 3\nblog.example/a 21 15 10\nblog.example/b 1 1 1\nblog.example/c 5 0 0", i.totals())
+	_, err = i.read(admin.History{Source: "csv"}, file{"other.csv", strings.ReplaceAll(other.text, "/c,5", "/c,6")})
+	require.NoError(t, err)
+	require.Contains(t, i.totals(), "blog.example 21 5 3\n", "without --offsets, too")
+	require.Contains(t, i.totals(), "blog.example/c 6 0 0")
+
+	// Days that are counted here later leave the totals with the next change.
+	i.Exec(t, `INSERT INTO pages (app_id, uri) SELECT id, 'blog.example' FROM apps WHERE name = 'blog'`)
+	i.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, id, 20240402, 1, 1, 1 FROM pages`)
+
+	// What is taken back goes from the totals, and what was set by hand stays until that is removed.
+	imports, err := i.Admin.HistoryImports(t.Context(), "blog")
+	require.NoError(t, err)
+	var goatcounters, others []int32
+	for _, one := range imports {
+		if one.Source == "goatcounter" {
+			goatcounters = append(goatcounters, one.ID)
+		} else {
+			others = append(others, one.ID)
+		}
+	}
+	require.Len(t, goatcounters, 2)
+	before := i.totals()
+	done, err := i.Admin.TakeBackHistory(t.Context(), "blog", true, goatcounters)
+	require.NoError(t, err)
+	require.Equal(t, [3]int64{3, 21, 10}, [3]int64{done.Replaced, done.Totals[0].WasHot, done.Totals[0].Hot})
+	require.Equal(t, before, i.totals())
+	_, err = i.Admin.RemoveHistory(t.Context(), "blog", goatcounters...)
+	require.NoError(t, err)
+	require.Equal(t, "blog.example 10 0 0\nblog.example/a 17 11 7", i.totals())
+	_, err = i.Admin.RemoveOffset(t.Context(), "blog", "blog.example")
+	require.ErrorContains(t, err, "the offset of blog.example is from history")
+	removed, err := i.Admin.RemoveOffset(t.Context(), "blog", "blog.example/a")
+	require.NoError(t, err)
+	require.Equal(t, admin.Offset{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}, removed)
+	require.Equal(t, "blog.example 10 0 0\nblog.example/a 10 4 0", i.totals())
+	_, err = i.Admin.RemoveHistory(t.Context(), "blog", others...)
+	require.NoError(t, err)
+	require.Empty(t, i.Column(`SELECT uri FROM offsets`))
+}
+
+// 0.2.0 set the sums of an import as offsets, in place of those of others. The same files again do not add them
+// twice, and bring back what was lost.
+func TestOffsetsOfTheVersionBefore(t *testing.T) {
+	i := newImports(t)
+	goat := file{"goat.csv", "2Path,Session,Date\n/a,s1,2024-03-01T10:00:00Z\n/a,s2,2024-03-01T10:00:00Z\n"}
+	other := file{"other.csv", "day,page,page_views,visits,visitors,new\n2024-04-01,/a,10,,4,\n"}
+	i.well("goatcounter", goat)
+	i.well("csv", other)
+	i.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, u, 10, p, 0
+		FROM apps, (VALUES ('blog.example', 0), ('blog.example/a', 4)) AS v (u, p) WHERE name = 'blog'`)
+	for _, again := range []struct {
+		source string
+		file   file
+	}{{"csv", other}, {"goatcounter", goat}, {"csv", other}} {
+		_, err := i.read(admin.History{Source: again.source, Offsets: true}, again.file)
+		require.NoError(t, err)
+		if again.source == "goatcounter" {
+			break
+		}
+		require.Equal(t, "blog.example 10 0 0\nblog.example/a 10 4 0", i.totals())
+	}
+	require.Equal(t, "blog.example 12 2 2\nblog.example/a 12 6 2", i.totals())
+}
+
 // What comes in several portions, and is put away in several, is what it is in one.
 func TestPortions(t *testing.T) {
 	i := newImports(t)

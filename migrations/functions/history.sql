@@ -26,8 +26,8 @@ REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[
 -- Lines of one target and day are added up where they are parts of a day; else visitors of several, as of
 -- two spellings of a page, are not known. A site of which the file tells no page views has those of its
 -- pages, and of visitors nothing. Days of others are looked for under the lock, so that of two imports one
--- waits, and sees what the other has put.
-CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean)
+-- waits, and sees what the other has put. A day that takes the place of one in totals is in totals, too.
+CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean, to_totals boolean DEFAULT false)
 RETURNS TABLE (import_id integer, rows bigint, added bigint, replaced bigint, same bigint, first_day integer, last_day integer, hidden bigint,
                others bigint, other text, other_site text, other_first integer, other_last integer)
 LANGUAGE plpgsql
@@ -40,7 +40,7 @@ BEGIN
     SELECT l.site, l.uri, l.day_id, sum(l.page_views)::bigint AS page_views,
            CASE WHEN count(l.by_visit) > 0   THEN count(DISTINCT l.by_visit)   WHEN are_parts OR count(*) = 1 THEN sum(l.visits)::bigint   END AS visits,
            CASE WHEN count(l.by_visitor) > 0 THEN count(DISTINCT l.by_visitor) WHEN are_parts OR count(*) = 1 THEN sum(l.visitors)::bigint END AS visitors,
-           CASE WHEN count(*) = 1 THEN sum(l.new_visitors)::bigint END AS new_visitors
+           CASE WHEN count(*) = 1 THEN sum(l.new_visitors)::bigint END AS new_visitors, NULL::bigint AS uv
     FROM pg_temp.history_lines AS l
     GROUP BY l.site, l.uri, l.day_id;
     INSERT INTO pg_temp.history_read
@@ -69,8 +69,29 @@ BEGIN
         RETURN;
     END IF;
 
+    IF to_totals OR EXISTS (SELECT FROM history_days AS d WHERE d.app_id = app AND d.in_totals) THEN
+        WITH counted AS MATERIALIZED (
+            SELECT l.site, l.day_id
+            FROM (SELECT DISTINCT l.site, l.day_id FROM pg_temp.history_lines AS l WHERE l.by_visitor IS NOT NULL) AS l
+            JOIN pages AS p ON p.app_id = app AND p.key = page_key(l.site)
+            JOIN days AS c  ON c.page_id = p.id AND c.day_id = l.day_id
+        ), firsts AS (
+            SELECT t.uri, min(l.day_id) AS day_id
+            FROM pg_temp.history_lines AS l
+            CROSS JOIN LATERAL (VALUES (l.uri), (l.site)) AS t (uri)
+            WHERE l.by_visitor IS NOT NULL
+              AND NOT EXISTS (SELECT FROM counted AS c WHERE c.site = l.site AND c.day_id = l.day_id)
+            GROUP BY t.uri, l.by_visitor
+        )
+        UPDATE pg_temp.history_read AS r
+        SET uv = f.uv
+        FROM (SELECT f.uri, f.day_id, count(*) AS uv FROM firsts AS f GROUP BY f.uri, f.day_id) AS f
+        WHERE r.uri = f.uri
+          AND r.day_id = f.day_id;
+    END IF;
+
     CREATE TEMP TABLE history_news ON COMMIT DROP AS
-    SELECT r.site, r.day_id, max(d.id) AS was,
+    SELECT r.site, r.day_id, max(d.id) AS was, coalesce(bool_or(d.in_totals), false) AS was_in_totals,
            max(d.id) IS NULL OR bool_or((r.page_views, r.visits, r.visitors, r.new_visitors) IS DISTINCT FROM (h.page_views, h.visits, h.visitors, h.new_visitors))
                OR count(*) <> (SELECT count(*) FROM history AS o WHERE o.day = max(d.id)) AS is_new
     FROM pg_temp.history_read AS r
@@ -98,8 +119,8 @@ BEGIN
         VALUES (app, of_source, of_files)
         RETURNING id
         INTO import_id;
-        INSERT INTO history_days (app_id, import_id, day_id, site)
-        SELECT app, import_id, n.day_id, n.site
+        INSERT INTO history_days (app_id, import_id, day_id, site, in_totals)
+        SELECT app, import_id, n.day_id, n.site, n.was_in_totals
         FROM pg_temp.history_news AS n
         WHERE n.is_new;
         -- Apart from what follows, for which Citus would copy its tables.
@@ -112,8 +133,8 @@ BEGIN
         -- PostgreSQL remembers each row of a statement until it has checked that its day is there: so each
         -- 32 MB are a statement of their own.
         FOR block IN 0 .. pg_relation_size('pg_temp.history_read') / current_setting('block_size')::bigint BY 4096 LOOP
-            INSERT INTO history (day, page_views, visits, visitors, new_visitors, uri)
-            SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uri
+            INSERT INTO history (day, page_views, visits, visitors, new_visitors, uv, uri)
+            SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uv, r.uri
             FROM pg_temp.history_read AS r
             JOIN pg_temp.history_new_days AS d ON d.site = r.site AND d.day_id = r.day_id
             WHERE r.ctid >= format('(%s,0)', block)::tid
@@ -123,13 +144,16 @@ BEGIN
         WHERE i.app_id = app
           AND NOT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = i.app_id AND d.import_id = i.id);
     END IF;
+    IF to_totals THEN
+        PERFORM history_to_totals(app);
+    END IF;
     RETURN NEXT;
 END
 $$;
 
-COMMENT ON FUNCTION put_history(integer, text, text[], boolean) IS 'Puts the lines that an import has gathered where history is kept, a day of a site whole, and tells how many days are new, replaced, as they were, and hidden by what was counted here; nothing is put where some are another source''s.';
+COMMENT ON FUNCTION put_history(integer, text, text[], boolean, boolean) IS 'Puts the lines that an import has gathered where history is kept, a day of a site whole, and tells how many days are new, replaced, as they were, and hidden by what was counted here; nothing is put where some are another source''s. to_totals: offsets are to contain these days.';
 
-REVOKE ALL ON FUNCTION put_history(integer, text, text[], boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION put_history(integer, text, text[], boolean, boolean) FROM PUBLIC;
 
 CREATE FUNCTION first_history(most integer) RETURNS TABLE (uri text, day_id integer, page_views bigint, visits bigint, visitors bigint, new_visitors bigint)
 LANGUAGE plpgsql
@@ -148,7 +172,52 @@ COMMENT ON FUNCTION first_history(integer) IS 'What the import of this transacti
 
 REVOKE ALL ON FUNCTION first_history(integer) FROM PUBLIC;
 
--- Numbers of others need not agree with each other, offsets must. Who came on several days is known only
+-- Days that were imported before without --offsets, or by 0.2.0, have no uv. An offset of 0.2.0 may contain such
+-- days already: as much of it counts as history from then on.
+CREATE FUNCTION history_to_totals(app integer) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    UPDATE history AS h
+    SET uv = r.uv
+    FROM pg_temp.history_read AS r
+    JOIN pg_temp.history_news AS n ON n.site = r.site AND n.day_id = r.day_id AND NOT n.is_new
+    WHERE h.day = n.was
+      AND h.uri = r.uri
+      AND h.uv IS NULL
+      AND r.uv IS NOT NULL;
+    UPDATE offsets AS o
+    SET history_hot = o.history_hot + least(o.hot - o.history_hot, s.hot),
+        history_pv  = o.history_pv  + least(o.pv  - o.history_pv, s.pv),
+        history_uv  = o.history_uv  + least(o.uv  - o.history_uv, s.uv)
+    FROM (
+        SELECT h.uri, sum(greatest(h.page_views, h.visitors, 0)) AS hot, sum(coalesce(h.visitors, 0)) AS pv, sum(coalesce(h.uv, 0)) AS uv
+        FROM pg_temp.history_news AS n
+        JOIN history_days AS d ON d.app_id = app AND d.site = n.site AND d.day_id = n.day_id AND NOT d.in_totals
+        JOIN history AS h      ON h.day = d.id
+        WHERE n.was IS NOT NULL
+        GROUP BY h.uri
+    ) AS s
+    WHERE o.app_id = app
+      AND o.key = page_key(s.uri)
+      AND NOT o.by_hand
+      AND o.hot > o.history_hot;
+    UPDATE history_days AS d
+    SET in_totals = true
+    FROM pg_temp.history_news AS n
+    WHERE d.app_id = app
+      AND d.site = n.site
+      AND d.day_id = n.day_id
+      AND NOT d.in_totals;
+END
+$$;
+
+COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days that the import of this transaction has: offsets are to contain them.';
+
+REVOKE ALL ON FUNCTION history_to_totals(integer) FROM PUBLIC;
+
+-- For instances of 0.2.0, which set these as offsets. Numbers of others need not agree with each other, offsets must. Who came on several days is known only
 -- where page views have hashes of visitors.
 CREATE FUNCTION history_sums(app integer) RETURNS TABLE (uri text, hot bigint, pv bigint, uv bigint)
 LANGUAGE plpgsql

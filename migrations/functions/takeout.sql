@@ -84,21 +84,21 @@ ORDER BY n.day_id, n.id;
 COMMENT ON VIEW takeout_notes IS 'What was noted of days. site: of this one alone.';
 
 CREATE VIEW takeout_offsets AS
-SELECT o.app_id, o.uri, o.hot, o.pv, o.uv, o.told
+SELECT o.app_id, o.uri, o.hot, o.pv, o.uv, o.told, o.history_hot, o.history_pv, o.history_uv, o.by_hand
 FROM offsets AS o
 ORDER BY o.uri;
 
-COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks where these are shown. told: how uv was before, in pairs: up to which visitor, and what.';
+COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks where these are shown. told: how uv was before, in pairs: up to which visitor, and what. history_hot, history_pv, history_uv: the part of these numbers that is from history; by_hand: the rest was set by hand.';
 
 CREATE VIEW takeout_history AS
 SELECT i.app_id, i.id AS import, i.imported_at, i.source, i.files, d.day_id AS day, d.site, h.uri, h.page_views, h.visits, h.visitors,
-       h.new_visitors
+       h.new_visitors, h.uv, d.in_totals
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 JOIN history AS h      ON h.day = d.id
 ORDER BY d.id, h.uri;
 
-COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits (sessions), visitors, new_visitors: their numbers, empty where they tell none.';
+COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits (sessions), visitors, new_visitors: their numbers, empty where they tell none; uv: visitors whom the import has on no earlier day; in_totals: offsets contain the day.';
 
 CREATE VIEW takeout_erased_visitors AS
 SELECT p.app_id, e.page_id AS target, e.part, e.place, e.places
@@ -288,12 +288,12 @@ BEGIN
     INSERT INTO notes (app_id, day_id, site, text)
     SELECT app, l.day, l.site, l.text
     FROM loaded_notes AS l;
-    INSERT INTO offsets (app_id, hot, pv, uv, uri, told)
-    SELECT app, l.hot, l.pv, l.uv, l.uri, l.told
+    INSERT INTO offsets (app_id, hot, pv, uv, uri, told, history_hot, history_pv, history_uv, by_hand)
+    SELECT app, l.hot, l.pv, l.uv, l.uri, l.told, coalesce(l.history_hot, 0), coalesce(l.history_pv, 0), coalesce(l.history_uv, 0), coalesce(l.by_hand, false)
     FROM loaded_offsets AS l;
     CREATE TEMPORARY TABLE import_map ON COMMIT DROP AS
-    SELECT l.import, l.day, l.site, dense_rank() OVER (ORDER BY l.import) AS place, 0 AS import_id, nextval('history_days_id_seq') AS id
-    FROM (SELECT DISTINCT h.import, h.day, h.site FROM loaded_history AS h) AS l;
+    SELECT l.import, l.day, l.site, l.in_totals, dense_rank() OVER (ORDER BY l.import) AS place, 0 AS import_id, nextval('history_days_id_seq') AS id
+    FROM (SELECT DISTINCT h.import, h.day, h.site, coalesce(h.in_totals, false) AS in_totals FROM loaded_history AS h) AS l;
     UPDATE import_map AS m
     SET import_id = i.id
     FROM (SELECT d.import, nextval('history_imports_id_seq') AS id
@@ -304,12 +304,12 @@ BEGIN
     SELECT DISTINCT app, m.import_id, l.imported_at, l.source, l.files
     FROM loaded_history AS l
     JOIN import_map AS m ON m.import = l.import;
-    INSERT INTO history_days (id, app_id, import_id, day_id, site)
+    INSERT INTO history_days (id, app_id, import_id, day_id, site, in_totals)
     OVERRIDING SYSTEM VALUE
-    SELECT m.id, app, m.import_id, m.day, m.site
+    SELECT m.id, app, m.import_id, m.day, m.site, m.in_totals
     FROM import_map AS m;
-    INSERT INTO history (day, uri, page_views, visits, visitors, new_visitors)
-    SELECT m.id, l.uri, l.page_views, l.visits, l.visitors, l.new_visitors
+    INSERT INTO history (day, uri, page_views, visits, visitors, new_visitors, uv)
+    SELECT m.id, l.uri, l.page_views, l.visits, l.visitors, l.new_visitors, l.uv
     FROM loaded_history AS l
     JOIN import_map AS m ON m.import = l.import AND m.day = l.day AND m.site = l.site;
 

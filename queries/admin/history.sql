@@ -29,7 +29,7 @@ SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigi
        coalesce(h.first_day, 0)::integer AS first_day, coalesce(h.last_day, 0)::integer AS last_day, coalesce(h.hidden, 0)::bigint AS hidden,
        coalesce(h.others, 0)::bigint AS others, coalesce(h.other, '')::text AS other, coalesce(h.other_site, '')::text AS other_site,
        coalesce(h.other_first, 0)::integer AS other_first, coalesce(h.other_last, 0)::integer AS other_last
-FROM put_history(@app_id::integer, @source::text, @files::text[], @are_parts::boolean) AS h;
+FROM put_history(@app_id::integer, @source::text, @files::text[], @are_parts::boolean, @to_totals::boolean) AS h;
 
 -- name: HistoryFirst :many
 -- What was put away, of its first days. -1 is not known.
@@ -37,10 +37,9 @@ SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -
        coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
 FROM first_history(20) AS h;
 
--- name: HistorySums :many
--- What was put away, as offsets.
-SELECT h.uri::text AS uri, h.hot::bigint AS hot, h.pv::bigint AS pv, h.uv::bigint AS uv
-FROM history_sums(@app_id::integer) AS h;
+-- name: HistoryInTotals :one
+-- Whether offsets of an app contain history. The tables of history are not read before the app is locked.
+SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = @app_id AND o.history_hot > 0) AS is;
 
 -- name: HistoryToday :one
 -- The day that it is for an app.

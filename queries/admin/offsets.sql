@@ -1,42 +1,26 @@
 -- Offsets, as operators set them.
 
 -- name: OffsetsList :many
--- The offsets of an app, in order of uri.
-SELECT uri, hot, pv, uv
+-- The offsets of an app, in order of uri, and the part of them that is from history.
+SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv
 FROM offsets
 WHERE app_id = @app_id
   AND (hot > 0 OR told = '{}')
 ORDER BY uri USING ~<~;
 
--- name: OffsetsSet :one
--- Sets offsets of an app, each target once, and returns how many it had not, and how many were
--- others; those that are as they were are left alone. The arrays are one table. Visitors who have been
--- counted were told their numbers by what was there.
-WITH written AS (
-    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv, told)
-    SELECT @app_id::integer, n.uri, n.hot, n.pv, n.uv, coalesce(ARRAY[c.uv, 0], '{}')
-    FROM (SELECT unnest(@uris::text[]) AS uri, unnest(@hots::bigint[]) AS hot, unnest(@pvs::bigint[]) AS pv, unnest(@uvs::bigint[]) AS uv) AS n
-    LEFT JOIN pages AS p    ON p.app_id = @app_id AND p.key = page_key(n.uri)
-    LEFT JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
-    ON CONFLICT (app_id, key) DO UPDATE
-        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv,
-            told = CASE WHEN excluded.uv = o.uv OR excluded.told = '{}' THEN o.told ELSE o.told || ARRAY[excluded.told[1], o.uv] END
-        WHERE (o.hot, o.pv, o.uv) <> (excluded.hot, excluded.pv, excluded.uv)
-    RETURNING o.xmax = 0 AS is_new
-)
-SELECT count(*) FILTER (WHERE w.is_new) AS added, count(*) FILTER (WHERE NOT w.is_new) AS changed
-FROM written AS w;
-
--- name: OffsetForget :execrows
--- Removes the offset of a target that has visitors, and keeps by what they were told their numbers.
-UPDATE offsets AS o
-SET hot = 0, pv = 0, uv = 0, told = o.told || ARRAY[c.uv, o.uv]
-FROM pages AS p
-JOIN counters AS c ON c.page_id = p.id AND c.uv > 0
-WHERE o.app_id = @app_id
-  AND o.key = page_key(@uri)
-  AND p.app_id = o.app_id
-  AND p.key = o.key;
+-- name: OffsetsPut :many
+-- Sets the part of offsets that is set by hand, or removes it, and with of_history that of history for all targets.
+-- Returns how many offsets are new, changed and unchanged, and the first of those that are not as they were: sites
+-- first, then those that change most. The arrays are one table.
+SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
+       p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
+       (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
+       count(*) FILTER (WHERE p.is_new) OVER () AS added,
+       count(*) FILTER (WHERE NOT p.is_new AND (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv)) OVER () AS changed,
+       count(*) FILTER (WHERE NOT p.is_new AND (p.was_hot, p.was_pv, p.was_uv) = (p.hot, p.pv, p.uv)) OVER () AS same
+FROM put_offsets(@app_id::integer, @uris::text[], @hots::bigint[], @pvs::bigint[], @uvs::bigint[], @by_hand::boolean, @of_history::boolean) AS p
+ORDER BY differs DESC, strpos(p.uri, '/') > 0, abs(p.hot - p.was_hot) DESC, p.uri
+LIMIT 20;
 
 -- name: OffsetDelete :exec
 -- Deletes the offset of a target. Where there is none, all would be read anew for nothing.
@@ -47,7 +31,7 @@ WHERE app_id = @app_id
 -- name: OffsetGet :one
 -- The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
 -- if it never had one.
-SELECT uri, hot, pv, uv, (hot = 0 AND told <> '{}')::boolean AS removed
+SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);
