@@ -105,7 +105,7 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	_, conn := fixture(t)
 	calls := []string{
 		`totals('shop', $1::text)`, `numbers('shop', $1::text, 20190601, 20190630)`, `chart('shop', $1::text, 20190601, 20190630)`,
-		`first_visits('shop', $1::text)`, `here('shop', $1::text)`,
+		`periods('shop', $1::text, 20190601, 20190630)`, `first_visits('shop', $1::text)`, `here('shop', $1::text)`,
 		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
 		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`,
 		`uniques('shop', $1::text, 20190601, 20190630)`,

@@ -349,7 +349,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"function find_pages: EXECUTE", "function first_visits: EXECUTE", "function funnel_where: EXECUTE", "function goals_where: EXECUTE",
 		"function here: EXECUTE",
 		"function numbers: EXECUTE", "function numbers_where: EXECUTE",
-		"function one_page_where: EXECUTE", "function pages_where: EXECUTE", "function people: EXECUTE",
+		"function one_page_where: EXECUTE", "function pages_where: EXECUTE", "function people: EXECUTE", "function periods: EXECUTE",
 		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_names: EXECUTE", "function tag_pages: EXECUTE",
 		"function tags: EXECUTE", "function tags_where: EXECUTE",
 		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE",
