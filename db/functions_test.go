@@ -266,11 +266,13 @@ var leftOut = map[string]string{
 	"positions": "how far sources were counted is of one database, which reads them", "refused": "likewise", "visit_ids": "likewise",
 	"inbox": "what waits is counted here", "batches": "of minutes", "here": "of minutes",
 	"tag_news": "written as rows of tag_days", "tops": "lists that are made again at night", "closed_days": "the manifest has the days",
-	"page_tallies": "limits of a day begin anew", "retention_pauses": "of imports that run", "visits_kept.gone_before": "no row before is taken",
-	"people.period": "all are written to the present one", "changes": "who changed what is of one database, and names its accounts",
+	"page_tallies": "limits of a day begin anew", "retention_pauses": "of imports that run",
+	"visits_kept.gone_before": "no row before is taken",
+	"people.period":           "all are written to the present one", "changes": "who changed what is of one database, and names its accounts",
 	"epochs": "of the database", "goose_db_version": "likewise", "schema_files": "likewise", "schema_objects": "likewise",
-	"pages.key": "made of uri", "offsets.key": "likewise", "days.site_id": "made of its target", "history_days.id": "given anew", "history.day": "likewise",
-	"notes.id": "given anew",
+	"pages.key": "made of uri", "offsets.key": "likewise", "days.site_id": "made of its target", "history_days.id": "given anew",
+	"history.day": "likewise",
+	"notes.id":    "given anew",
 }
 
 // Whatever is added to the schema is taken along by an export, or left out for a reason; and what is

@@ -341,7 +341,8 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
 	assert.Equal(t, []string{
-		"column apps.access: SELECT", "column apps.cell: SELECT", "column apps.hashed_as: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT",
+		"column apps.access: SELECT", "column apps.cell: SELECT", "column apps.hashed_as: SELECT", "column apps.id: SELECT",
+		"column apps.ipv6_prefix: SELECT",
 		"column apps.keep_query: SELECT", "column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
 		"function apps_today: EXECUTE", "function chart: EXECUTE", "function days_where: EXECUTE", "function events_where: EXECUTE",

@@ -144,7 +144,8 @@ func (c *movingCells) restored(cell *movingCell) {
 		{"history", "import", "--app=demo", "--from=csv", "--offsets", days}, {"history", "import", "--app=demo", "--from=csv", first},
 		{"history", "list", "--app=demo"}, {"report", "days", "b.example/b", "--from=all", "--history"},
 		{"visitor", "erase", "demo", visitor, "--yes"}, {"page", "delete", "demo", page, "--yes"}, {"retain"},
-		{"app", "set", "demo", "--visitor=hashed", secret}, {"app", "add", "browsers", "--visitor=browser", "--site=b.example", secret}, {"verify"},
+		{"app", "set", "demo", "--visitor=hashed", secret}, {"app", "add", "browsers", "--visitor=browser", "--site=b.example", secret},
+		{"verify"},
 	} {
 		well(t, append(command, "--database-url="+again)...)
 	}
