@@ -134,7 +134,10 @@ func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) 
 	}()
 	_, err := l.part(ctx, part, r)
 	_ = r.CloseWithError(io.ErrClosedPipe)
-	if err := errors.Join(err, <-read); err != nil {
+	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // the reason of whatever the other end made of it
+		return fmt.Errorf("%s was cut off where it comes from, and is not in the new place: type the same command again: %w", part.Name, cut)
+	}
+	if err != nil {
 		return fmt.Errorf("copy %s: %w", part.Name, err)
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/record"
+	"footfall/visit"
 )
 
 // moves moves the app demo. killed is a step at which the command ends as if it were killed: nothing that it would
@@ -357,6 +358,32 @@ func TestMovesThatAreRefused(t *testing.T) {
 		return m.MoveApp(t.Context())
 	}(), "there is no app \"none\"")
 	require.Zero(t, led.Load())
+}
+
+// A database that is lost while it is copied is no fault of the files that it did not send.
+func TestMoveIsCutOff(t *testing.T) {
+	t.Parallel()
+	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
+	from, to := plain.newInstance(t, counter.Options{}), plain.startOn(t, desk.Database(t, others), counter.Options{})
+	from.Count(t, "192.0.2.1", "http://a.example/")
+	holds, err := from.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = holds.Rollback(context.Background()) })
+	_, err = holds.Exec(t.Context(), `LOCK TABLE titles`)
+	require.NoError(t, err)
+	var led atomic.Int64
+	done := make(chan error, 1)
+	go func() { done <- moves(context.Background(), from, to, "there", "", &led) }()
+	require.Eventually(t, func() bool {
+		return len(done) > 0 || from.One(t, `SELECT count(pg_terminate_backend(a.pid)) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+			WHERE l.relation = 'titles'::regclass AND NOT l.granted AND a.query LIKE 'COPY%'`) > 0
+	}, dbtest.Patience, dbtest.Tick)
+	err = <-done
+	require.ErrorContains(t, err, "targets was cut off where it comes from")
+	var refused *visit.Error
+	assert.NotErrorAs(t, err, &refused, "nothing that was typed is wrong")
+	require.NoError(t, holds.Rollback(t.Context()))
+	require.NoError(t, moves(t.Context(), from, to, "there", "", &led))
 }
 
 // What an app keeps no longer is emptied here alone: as it leaves, its settings are to be made again where it has gone.
