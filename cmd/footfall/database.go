@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"footfall/admin"
 	"footfall/counter"
@@ -84,7 +85,7 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 		}
 		defer d.Close()
 		if o.Writers > 0 {
-			err = p.awaitDatabase(ctx, d)
+			err = p.awaitDatabase(ctx, d, countWithin)
 		}
 		if err == nil && !p.embedded() {
 			err = d.CheckSessions(ctx)
@@ -115,21 +116,26 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// awaitDatabase waits for a database that may be starting at the same time.
-func (p *program) awaitDatabase(ctx context.Context, d *db.DB) error {
-	wait, cancel := context.WithTimeout(ctx, connectWithin)
+// countWithin is how long imports and consumers wait for a database that is away, as they do later.
+const countWithin = 10 * time.Minute
+
+// awaitDatabase waits for a database that may be starting at the same time, or failing over.
+func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		err := d.Ping(wait)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if db.RefusedForGood(err) {
+		case ctx.Err() != nil:
+			return errors.New("interrupted before the database answered: nothing was done")
+		case db.RefusedForGood(err):
 			return p.ofDatabase(err)
 		}
 		p.log.Warn("waiting for the database", "error", db.Sentence(err))
-		if pause.For(wait, tryEvery) != nil {
-			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, connectWithin))
+		if pause.For(wait, tryEvery) != nil && ctx.Err() == nil {
+			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, within))
 		}
 	}
 }

@@ -301,7 +301,7 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 // given server may be in reach of others from the first moment on, and gets none.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
 	if cell == "" {
-		if err := p.awaitDatabase(ctx, d); err != nil {
+		if err := p.awaitDatabase(ctx, d, connectWithin); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -233,4 +235,36 @@ func TestMissingAppOfBusuanziIsToldOf(t *testing.T) {
 	assert.Contains(t, said.String(), "--busuanzi: there is no app blog yet")
 	(&serveCmd{}).warnOfApps(p, []db.App{{Name: "shop", Access: "open"}}, "blogs")
 	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows of the cell blogs")
+}
+
+// An import that starts while a failover lasts waits for its end. One that is interrupted then says so, and
+// nothing more.
+func TestImportWaitsForTheFailover(t *testing.T) {
+	t.Parallel()
+	pair := dbtest.NewPair(t, true)
+	url := "--database-url=" + dbtest.With(t, pair.URL(), "sslmode", "prefer")
+	well(t, "app", "add", "demo", "--access=open", "--visitor=address", url)
+	file := writeFile(t, `192.0.2.1 - - [28/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 1 "-" "`+browser+`"`+"\n")
+	pair.Kill()
+	begin := func() (cmd *exec.Cmd, said *dbtest.Log, ended chan error) {
+		cmd, said, ended = exec.Command(os.Args[0], "import", "--app=demo", "--site=a.example", file, url), &dbtest.Log{}, make(chan error, 1)
+		cmd.Env, cmd.Stdout, cmd.Stderr = environment(), said, said
+		require.NoError(t, cmd.Start())
+		go func() { ended <- cmd.Wait() }()
+		eventually(t, "it waits", func() bool { return len(ended) > 0 || strings.Contains(said.String(), "waiting for the database") })
+		require.Empty(t, ended, said)
+		return cmd, said, ended
+	}
+	cmd, said, ended := begin()
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.Error(t, <-ended)
+	assert.Contains(t, said.String(), "footfall: interrupted before the database answered: nothing was done")
+	assert.NotContains(t, said.String(), "context canceled")
+	assert.Contains(t, said.String(), "takes writes: the primary is away")
+
+	_, said, ended = begin()
+	pair.Promote()
+	pair.WaitFor("")
+	require.NoError(t, <-ended, said)
+	assert.Regexp(t, `visits counted +1\n`, said.String())
 }
