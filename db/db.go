@@ -127,7 +127,9 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 // Connect makes a connection outside the pools, whose statements may take as long as they take. The
 // caller closes it.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
-	return pgx.ConnectConfig(ctx, d.sessions.with(nil))
+	cfg := d.sessions.with(nil)
+	cfg.OnNotice = keepWarning
+	return pgx.ConnectConfig(ctx, cfg)
 }
 
 // Close closes every connection. It waits for those that are in use.

@@ -46,6 +46,9 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	if tablesAreNewer(refused) {
 		return meaning{"the tables are those of a newer footfall", "use that one"}
 	}
+	if strings.Contains(refused.Message, "connection to the remote node") { // which Citus says in English
+		return meaningOfNode(refused.Message)
+	}
 	if m, ok := meanings[refused.Code]; ok {
 		return m
 	}
@@ -53,6 +56,24 @@ func meaningOf(refused *pgconn.PgError) meaning {
 		return m
 	}
 	return meaning{"the database refuses this", "look at the server's log"}
+}
+
+// meaningOfNode is why a node of a cluster cannot connect to another one, or to itself.
+func meaningOfNode(said string) meaning {
+	if strings.Contains(said, "password") {
+		return meaning{"a node of the cluster does not let a node in",
+			"write the password into ~/.pgpass of the user that runs each node's server (mode 0600), or into pg_dist_authinfo"}
+	}
+	return meaning{"a node of the cluster does not answer", "start it, put its standby in its place, or remove it (`footfall cell node`)"}
+}
+
+// NodePassword returns an error for a warning of Citus that a node lacks the password of another one, or its
+// own; nil: it was about something else.
+func NodePassword(warned error) error {
+	if warned == nil || !strings.Contains(warned.Error(), "password") {
+		return nil
+	}
+	return errors.New(meaningOfNode(warned.Error()).sentence(warned.Error()))
 }
 
 // sentence has what the server said in it.

@@ -24,21 +24,24 @@ var ErrAlone = errors.New("it was committed, but its wait for the synchronous st
 // warning is what the custom data of a connection has of the last warning that came over it.
 const warning = "footfall.warning"
 
+// keepWarning keeps the last warning that came over a connection.
+func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" { // its text and its SQLSTATE tell no more: one is translated, one is that of all warnings
+		conn.CustomData()[warning] = n.Message
+	}
+}
+
 // hearWarnings makes the connections of a pool keep the last warning since they were acquired.
 func hearWarnings(cfg *pgxpool.Config) {
-	cfg.ConnConfig.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
-		if n.SeverityUnlocalized == "WARNING" { // its text and its SQLSTATE tell no more: one is translated, one is that of all warnings
-			conn.CustomData()[warning] = n.Message
-		}
-	}
+	cfg.ConnConfig.OnNotice = keepWarning
 	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		_ = takeWarning(conn) // it came before
+		_ = TakeWarning(conn) // it came before
 		return true, nil
 	}
 }
 
-// takeWarning returns the last warning that came over a connection, once; nil: there was none.
-func takeWarning(conn *pgx.Conn) error {
+// TakeWarning returns the last warning that came over a connection, once; nil: there was none.
+func TakeWarning(conn *pgx.Conn) error {
 	data := conn.PgConn().CustomData()
 	said, warned := data[warning]
 	if !warned {
@@ -166,7 +169,7 @@ func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required b
 // confirm returns when what the session committed last is on the standby, too: so it is as soon as
 // what commits behind it is.
 func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
-	warned := takeWarning(conn.Conn())
+	warned := TakeWarning(conn.Conn())
 	if warned == nil {
 		return nil
 	}
@@ -176,7 +179,7 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 		_, err = d.requireStandby(ctx, conn)
 	}
 	if err == nil {
-		err = takeWarning(conn.Conn())
+		err = TakeWarning(conn.Conn())
 	}
 	if err != nil {
 		return errors.Join(alone, err)

@@ -73,6 +73,10 @@ func (c *startLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err := c.find(ctx, admin.NewAdmin(d, nil)); err != nil {
 		return err
 	}
+	if d.IsCell() {
+		fmt.Fprintln(p.stderr, "footfall: this is for a service of this cell alone: accounts of `serve --cells` are in the coordinator's database; "+
+			"name that for one of theirs")
+	}
 	token, err := account.Open(d).NewStart(ctx)
 	if err == nil && token == "" {
 		return visit.Errorf(visit.Invalid, "", "there is an account already: sign in at %s/enter; account link makes a link for one who has "+

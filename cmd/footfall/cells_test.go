@@ -249,6 +249,9 @@ func TestCellsRefuse(t *testing.T) {
 	}
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 
+	assert.Contains(t, footfall(t, "start-link", "--database-url="+blogs).stderr, "accounts of `serve --cells` are in the coordinator's database")
+	nodesNeedPasswords(t, cluster)
+
 	from := withDemo(t)
 	appGoes(t, from, "--database-url="+blogs)
 	appsMove(t, cluster, blogs, from)
@@ -257,6 +260,25 @@ func TestCellsRefuse(t *testing.T) {
 	again := restoredAs(t, cluster, "blogs", "again")
 	assert.Equal(t, []string{"again", "back", "blog", "demo"},
 		dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
+}
+
+// nodesNeedPasswords lets a user in by a password alone, which the nodes do not have of each other.
+func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
+	t.Helper()
+	conn := dbtest.Connect(t, cluster.Home())
+	hba := dbtest.Column[string](t, conn, `SHOW hba_file`)[0]
+	rules, err := os.ReadFile(hba)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(hba, append([]byte("host all strict 127.0.0.0/8 scram-sha-256\n"), rules...), 0o644)) //nolint:gosec // as before
+	for _, sql := range []string{`CREATE ROLE strict LOGIN SUPERUSER PASSWORD 'secret'`, `SELECT pg_reload_conf()`} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	r := footfall(t, "cell", "add", "shop", "--database-url="+strings.Replace(cluster.Home(), "footfall@", "strict:secret@", 1))
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.stderr, "no password supplied")
+	assert.Contains(t, r.stderr, "write the password into ~/.pgpass of the user that runs each node's server (mode 0600)")
+	assert.NotContains(t, r.stderr, "citus.local_hostname")
 }
 
 // appsMove moves an app from cell to cell, by a command that is killed twice on the way, and back, and
