@@ -96,6 +96,9 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 		require.Equal(t, visit.Unavailable, verr.Kind)
 	}
 	require.Equal(t, "2 2 2 2 | 1 1 1 1", row(in.Count(t, "192.0.2.2", "http://a/new")))
+	local.ahead.Store(0) // it is set right, long before it is measured again
+	require.Greater(t, in.Metric(t, "footfall_clock_offset_seconds"), tenYears.Seconds(), "as it was measured last")
+	require.NoError(t, in.Ready(t.Context()))
 	require.Empty(t, in.Table(t, daysAstray))
 	in.Check(t)
 }

@@ -168,6 +168,9 @@ func (c *Counter) Close() {
 // Ready returns an error, which says why, unless visits can be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
 
+// DaysLeft is for how many days after today visits can be counted, unless days are made, as Ready saw it last.
+func (c *Counter) DaysLeft() int { return c.recorder.DaysLeft() }
+
 // readInTime is DB.Read for a caller, who waits no longer than one statement may take.
 func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) error {
 	ctx, cancel := c.db.InTime(ctx)

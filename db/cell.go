@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -143,9 +144,12 @@ func (d *DB) Place(ctx context.Context) string {
 func (d *DB) IsCell() bool { return d.sessions.cell != nil }
 
 // forSteps is how connections are made that change tables: in a cell, to the coordinator, where the
-// tables are in a schema of its own.
+// tables are in a schema of its own. Tables of a database that is no cell's concern no other node of a
+// cluster, one of which may be away.
 func (s sessions) forSteps() sessions {
 	if s.cell == nil {
+		s.settings = maps.Clone(s.settings)
+		s.settings["citus.enable_ddl_propagation"] = "off"
 		return s
 	}
 	nodes := s.cell.nodes.Copy()
@@ -223,7 +227,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 				if err := q.StepGivesWay(ctx); err != nil {
 					return err
 				}
-				if _, err := tx.Exec(ctx, migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
+				if _, err := tx.Exec(ctx, migrations.CellNodes+migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
 					return err
 				}
 				if err := q.CellLayerPut(ctx, texts); err != nil {

@@ -89,6 +89,28 @@ func (q *Queries) CellPlace(ctx context.Context) (CellPlaceRow, error) {
 	return i, err
 }
 
+const NodesAway = `-- name: NodesAway :one
+SELECT nodes_away()::text[] AS nodes
+`
+
+// The machines of the cluster that do not answer; none where the database is in no cluster.
+func (q *Queries) NodesAway(ctx context.Context) ([]string, error) {
+	row := q.db.QueryRow(ctx, NodesAway)
+	var nodes []string
+	err := row.Scan(&nodes)
+	return nodes, err
+}
+
+const NodesSettle = `-- name: NodesSettle :exec
+SELECT settle_nodes()
+`
+
+// Lets the coordinator of a cell work without the machines that do not answer, and with them again.
+func (q *Queries) NodesSettle(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, NodesSettle)
+	return err
+}
+
 const StepGivesWay = `-- name: StepGivesWay :exec
 SET LOCAL lock_timeout = '100ms'
 `

@@ -32,7 +32,7 @@ func functionFiles() (texts []string, hash string) {
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell) // which goes with them
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes) // which goes with them
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
 	// A step is one more, too: views of a cell have the columns that were there when they were made.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))

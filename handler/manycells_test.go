@@ -73,7 +73,8 @@ func (c *cellsOfTest) set(f func()) {
 func (c *cellsOfTest) serve() (end func()) {
 	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: report.NewReader(c.DB), Close: func() {}}
 	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Reach: c.reach, Open: c.open,
-		LeadFor: c.leadFor, Log: slog.New(slog.DiscardHandler)})
+		NodesAway: func(context.Context) ([]string, error) { return []string{"127.0.0.1:1"}, nil },
+		LeadFor:   c.leadFor, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(c.t, err)
 	options := c.options
 	options.Cells, options.Metrics = all, nil
@@ -216,7 +217,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, 200, c.visit("new", "new.example").status)
 	assert.Equal(t, 200, c.visit("shop", "example.com").status)
 	ready := c.get("/readyz")
-	assert.Equal(t, `{"state":"ready","away":["shops"]}`, ready.body)
+	assert.Regexp(t, `^{"state":"ready","away":\["shops"\],"nodes_away":\["127.0.0.1:1"\],"days_left":\d}$`, ready.body)
 	page := c.owner().get("/")
 	assert.Equal(t, 200, page.status)
 	assert.Contains(t, page.body, "Apps of shops are not shown")

@@ -2,12 +2,11 @@ package handler
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -80,12 +79,13 @@ func (s *service) ready(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.readyWithin)
 	defer cancel()
-	away, err := s.Cells.Ready(ctx)
-	switch {
-	case err != nil:
+	health, err := s.Cells.Ready(ctx)
+	if err != nil {
 		return err
-	case len(away) > 0:
-		return respond(c, http.StatusOK, fmt.Appendf(nil, `{"state":"ready","away":["%s"]}`, strings.Join(away, `","`)))
 	}
-	return respond(c, http.StatusOK, []byte(`{"state":"ready"}`))
+	body, err := json.Marshal(health)
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, body)
 }

@@ -10,7 +10,10 @@
 // are dropped and made again whenever one of their files has changed.
 package migrations
 
-import "embed"
+import (
+	"embed"
+	"strings"
+)
 
 // FS holds all files.
 //
@@ -21,10 +24,17 @@ var FS embed.FS
 // release raises it. A program with a lower one leaves them as they are, and counts by them.
 const Functions = 3
 
-// CellDatabase is run in the database of a cell on each node, and Cell after the steps.
+// CellDatabase is run in the database of a cell on each node, CellNodes and Cell after the steps.
 var (
 	//go:embed cell/database.sql
 	CellDatabase string
+	//go:embed cell/nodes.sql
+	CellNodes string
 	//go:embed cell/cell.sql
 	Cell string
 )
+
+// SettleNodes runs at the coordinator, in any database, the function that CellNodes makes in those of cells.
+func SettleNodes() string {
+	return strings.ReplaceAll(CellNodes, "cell.settle_nodes", "pg_temp.settle_nodes") + "SELECT pg_temp.settle_nodes(true)"
+}

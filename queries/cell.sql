@@ -36,3 +36,11 @@ ON CONFLICT (one) DO UPDATE
 -- Lets a step of the schema fail (FaultBusy) that waits for a lock for longer than that. In a cell
 -- this goes to all nodes, which hear of nothing else that a session has set.
 SET LOCAL lock_timeout = '100ms';
+
+-- name: NodesAway :one
+-- The machines of the cluster that do not answer; none where the database is in no cluster.
+SELECT nodes_away()::text[] AS nodes;
+
+-- name: NodesSettle :exec
+-- Lets the coordinator of a cell work without the machines that do not answer, and with them again.
+SELECT settle_nodes();

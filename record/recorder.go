@@ -186,6 +186,9 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
 }
 
+// DaysLeft is for how many days after today visits can be counted, unless days are made, as Ready saw it last.
+func (r *Recorder) DaysLeft() int { return int(r.upkeep.left.Load()) }
+
 // Generation is a number that changes whenever the caches are dropped, as after an erasure or when
 // another database may answer. Callers who keep anything of the tables must drop it then. 0 means
 // that there are no caches at present.

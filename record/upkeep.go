@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +41,7 @@ type upkeep struct {
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
+	left     atomic.Int32 // days after today of which there are partitions
 	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // ends with close
@@ -81,6 +84,9 @@ func (u *upkeep) start() {
 		task{"noting titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.tell(ctx, u.db) }})
 	u.repeat(upkeepEvery,
 		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
+		task{"looking for nodes that are away, or back", slog.LevelWarn, func(ctx context.Context) error {
+			return u.db.Read(ctx, func(q *db.Queries) error { return q.NodesSettle(ctx) })
+		}},
 		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
 		u.forgetting("ids of visits", func(ctx context.Context) (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) }),
 		u.forgetting("refused messages", u.db.ForgetRefused))
@@ -195,7 +201,7 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 // makeDays makes the partitions that are missing from yesterday on. Days are those of UTC: no time
 // zone is a whole day away from it, so it is yesterday, today or tomorrow everywhere.
 func (u *upkeep) makeDays(ctx context.Context) error {
-	missing, err := u.missingDays(ctx, daysAhead)
+	missing, err := u.missingDays(ctx)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -208,23 +214,36 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 
 // ready returns an error unless every day that it is now somewhere has its partition.
 func (u *upkeep) ready(ctx context.Context) error {
-	missing, err := u.missingDays(ctx, 1)
-	if err == nil && len(missing) > 0 {
-		err = visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: there is no partition for %v", missing)
+	missing, err := u.missingDays(ctx)
+	if err == nil && u.left.Load() < 1 { // by a clock that was set right since it was measured, perhaps
+		if err = u.db.MeasureClock(ctx); err == nil {
+			missing, err = u.missingDays(ctx)
+		}
+	}
+	if err == nil && u.left.Load() < 1 {
+		tomorrow := visit.DayOf(u.clock().UTC().AddDate(0, 0, 1), time.UTC)
+		err = visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: there is no partition for %v",
+			slices.DeleteFunc(missing, func(day int32) bool { return day > tomorrow }))
 	}
 	return err
 }
 
-// missingDays returns the days without a partition, from yesterday to so many days from now.
-func (u *upkeep) missingDays(ctx context.Context, ahead int) (missing []int32, err error) {
+// missingDays returns the days without a partition, from yesterday to daysAhead, and notes how
+// many days after today there are until the first one.
+func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	var days []int32
-	for day := -1; day <= ahead; day++ {
+	for day := -1; day <= daysAhead; day++ {
 		days = append(days, visit.DayOf(u.clock().UTC().AddDate(0, 0, day), time.UTC))
 	}
 	err = u.db.Read(ctx, func(q *db.Queries) (err error) { missing, err = q.VisitsDaysMissing(ctx, days); return err })
 	if err != nil {
 		return nil, fmt.Errorf("look for partitions: %w", err)
 	}
+	left := slices.IndexFunc(days, func(day int32) bool { return slices.Contains(missing, day) })
+	if left < 0 {
+		left = len(days)
+	}
+	u.left.Store(int32(left - 2))
 	return missing, nil
 }
 

@@ -101,6 +101,9 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err == nil {
 		if f.unreadable = d.CheckSchema(ctx); f.unreadable == nil {
 			f.standby, err = d.Standby(ctx)
+			if err == nil && !f.standby.InVain && !f.standby.Lacking && !f.server.IsStandby {
+				f.refused = d.Probe(ctx)
+			}
 		}
 		if err == nil && f.unreadable == nil {
 			err = d.Read(ctx, func(q *db.Queries) error { return f.readTables(ctx, q) })
@@ -131,6 +134,8 @@ type facts struct {
 	days       []int32 // with a partition
 	unclosed   []int32 // of them, though they should be closed
 	missing    []int32 // of yesterday, today and tomorrow
+	nodesAway  []string
+	refused    error // why no batch can be written now
 	webhooks   []WebhooksFailingRow
 	lists      []db.App
 }
@@ -173,6 +178,9 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 		return err
 	}
 	if f.days, err = q.VisitsDays(ctx, 0, lastDay); err != nil {
+		return err
+	}
+	if f.nodesAway, err = q.NodesAway(ctx); err != nil {
 		return err
 	}
 	if f.unclosed, err = q.DaysUnclosed(ctx, f.due()); err != nil {

@@ -2,6 +2,8 @@ package status
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/docker/go-units"
@@ -20,8 +22,17 @@ const (
 	// has left something out.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
+	enoughDays = 7 // instances make those of eight, some minutes after midnight
+
 	webhookWithin = time.Hour // a call should be taken, though its receiver is started anew
 )
+
+// daysLeft is how many days after today have partitions.
+func (f *facts) daysLeft() (left int) {
+	for ; slices.Contains(f.days, dayOf(f.now.AddDate(0, 0, left+1))); left++ {
+	}
+	return left
+}
 
 // due are the days that should be closed.
 func (f *facts) due() (due []int32) {
@@ -56,6 +67,13 @@ func (f *facts) warnings() []string {
 			"synchronous_standby_names, " +
 			"and see that its max_wal_senders is not 0; or let it count alone with `footfall standby require off`")
 	}
+	if f.refused != nil && !db.IsDenied(f.refused) { // or this role alone may not count
+		warn("no visit can be counted now: %s", db.Sentence(f.refused))
+	}
+	if len(f.nodesAway) > 0 {
+		warn("of the cluster of Citus %s is away; cells there count nothing: start it, put its standby in its place (`footfall cell node "+
+			"replace`), or remove it (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
+	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
 	}
@@ -68,6 +86,10 @@ func (f *facts) warnings() []string {
 	}
 	if len(f.missing) > 0 && len(f.instances) > 0 { // which make them
 		warn("there is no partition of visits for %v: see the service's log", f.missing)
+	}
+	if left := f.daysLeft(); left < enoughDays && len(f.missing) == 0 && len(f.instances) > 0 {
+		warn("visits can be counted for %d days more, since no partitions are made for them: see the service's log; those of a cell need the "+
+			"coordinator", left)
 	}
 	const look = "see the service's log, or type `footfall retain`"
 	due := f.due()

@@ -249,7 +249,8 @@ func TestCellsRefuse(t *testing.T) {
 	}
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 
-	assert.Contains(t, footfall(t, "start-link", "--database-url="+blogs).stderr, "accounts of `serve --cells` are in the coordinator's database")
+	link := footfall(t, "start-link", "--database-url="+blogs)
+	assert.Contains(t, link.stderr, "accounts of `serve --cells` are in the coordinator's database")
 	nodesNeedPasswords(t, cluster)
 
 	from := withDemo(t)
@@ -269,7 +270,8 @@ func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
 	hba := dbtest.Column[string](t, conn, `SHOW hba_file`)[0]
 	rules, err := os.ReadFile(hba)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(hba, append([]byte("host all strict 127.0.0.0/8 scram-sha-256\n"), rules...), 0o644)) //nolint:gosec // as before
+	rules = append([]byte("host all strict 127.0.0.0/8 scram-sha-256\n"), rules...)
+	require.NoError(t, os.WriteFile(hba, rules, 0o644)) //nolint:gosec // as before
 	for _, sql := range []string{`CREATE ROLE strict LOGIN SUPERUSER PASSWORD 'secret'`, `SELECT pg_reload_conf()`} {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err)

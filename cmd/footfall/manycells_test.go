@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -105,6 +106,8 @@ func servedAsOne(t *testing.T, nodes int) {
 			more(a, a.answered.Load()+200)
 		}
 		assert.Zero(t, apps[1].refused.Load(), "without the coordinator")
+		_, ready := get(served[0].url + "/readyz")
+		assert.Contains(t, ready, `"coordinator":"away"`)
 		cluster.Start(0)
 	}
 	eventually(t, "metrics are told apart", func() bool {
@@ -125,6 +128,96 @@ func servedAsOne(t *testing.T, nodes int) {
 		assert.LessOrEqual(t, hot, a.answered.Load()+a.unknown.Load(), "none is doubled")
 		assert.Contains(t, well(t, "verify", "--database-url="+a.cell), "0 violations")
 		t.Logf("%s: %d answered, %d refused, %d not known", a.name, a.answered.Load(), a.refused.Load(), a.unknown.Load())
+	}
+}
+
+// TestCellsWithDeadNodes kills a machine with a cell and one without: a service of all cells starts without
+// them, other cells count, their days are made, and they are added, moved and dropped.
+func TestCellsWithDeadNodes(t *testing.T) {
+	t.Parallel()
+	cluster := dbtest.NewCluster(t, 4)
+	home := "--database-url=" + cluster.Home()
+	for n := 1; n < 4; n++ {
+		well(t, "cell", "node", "add", cluster.Node(n), home)
+	}
+	add := func(name string, node int) *countedApp {
+		a := &countedApp{name: name}
+		a.cell = strings.TrimSpace(well(t, "cell", "add", "cell"+name, "--on", cluster.Node(node), home))
+		well(t, "app", "add", name, "--access=open", "--visitor=address", "--database-url="+a.cell)
+		return a
+	}
+	one, two := add("one", 1), add("two", 2)
+	_, err := dbtest.Connect(t, cluster.URL(0, "footfall_cellone")).Exec(t.Context(), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
+	require.NoError(t, err)
+	began := time.Now()
+	s := serve(t, "--cells="+cluster.Home())
+	usual := time.Since(began)
+	one.count(t, client, s.url, "10.0.0.1")
+	two.count(t, client, s.url, "10.0.0.1")
+	require.Zero(t, s.stop())
+	require.Equal(t, []int64{1, 1}, []int64{one.answered.Load(), two.answered.Load()})
+
+	tables := cluster.Connect(one.cell)
+	days := func() []int32 {
+		return dbtest.Column[int32](t, tables, `SELECT day FROM footfall.visits_partitions() ORDER BY 1`)
+	}
+	made := days()
+	for _, day := range made[len(made)-2:] { // as if they had not come into reach
+		dropDay(t, cluster, "cellone", day)
+	}
+	cluster.Kill(2)
+	cluster.Kill(3)
+	require.Equal(t, made[:len(made)-2], days())
+	began = time.Now()
+	s = serve(t, "--no-migrate", "--cells="+strings.Replace(cluster.Home(), "footfall@", "counting@", 1)) // with few rights
+	took := time.Since(began)
+	t.Logf("ready in %v, and in %v with all nodes", took, usual)
+	assert.Less(t, took, usual+5*time.Second)
+	one.count(t, client, s.url, "10.0.0.2")
+	two.count(t, client, s.url, "10.0.0.2")
+	assert.Equal(t, []int64{2, 1}, []int64{one.answered.Load(), two.refused.Load()})
+	eventually(t, "the days are made", func() bool { return len(days()) == len(made) })
+	eventually(t, "/readyz names the nodes", func() bool {
+		status, body := get(s.url + "/readyz")
+		assert.Equal(t, http.StatusOK, status)
+		return body == `{"state":"ready","away":["celltwo"],"nodes_away":["`+cluster.Node(2)+`","`+cluster.Node(3)+`"],"days_left":8}`
+	})
+	require.Zero(t, s.stop())
+
+	s = serve(t, "--cells="+cluster.Home())
+	r := footfall(t, "status", "--database-url="+one.cell)
+	assert.Equal(t, exitWarned, r.code, r.stderr)
+	assert.Contains(t, r.stdout, "of the cluster of Citus "+cluster.Node(2)+", "+cluster.Node(3)+" is away")
+	three := add("three", 0)
+	eventually(t, "the new cell counts", func() bool { three.count(t, client, s.url, "10.0.0.1"); return three.answered.Load() > 0 })
+	well(t, "cell", "move", "cellthree", "--to", cluster.Node(1), home)
+	refused := footfall(t, "cell", "move", "cellthree", "--to", cluster.Node(3), home)
+	assert.Contains(t, refused.stderr, "nothing answers at "+cluster.Node(3))
+	well(t, "cell", "drop", "cellthree", "--yes", home)
+	one.count(t, client, s.url, "10.0.0.3")
+	assert.Equal(t, int64(3), one.answered.Load())
+
+	cluster.Start(2)
+	cluster.Start(3)
+	eventually(t, "the other cell counts", func() bool { two.count(t, client, s.url, "10.0.0.3"); return two.answered.Load() > 1 })
+	well(t, "cell", "move", "cellone", "--to", cluster.Node(3), home)
+	well(t, "cell", "drop", "celltwo", "--yes", home)
+	assert.Equal(t, []string{"cellone"}, dbtest.Column[string](t, dbtest.Connect(t, cluster.Home()),
+		`SELECT substr(datname, 10) FROM pg_database WHERE datname LIKE 'footfall\_%'`))
+	eventually(t, "it counts on the node that was away", func() bool {
+		one.count(t, client, s.url, "10.0.0.4")
+		return one.answered.Load() > 3
+	})
+	assert.Contains(t, well(t, "verify", "--database-url="+one.cell), "0 violations")
+}
+
+// dropDay drops the partition of a day, which is empty.
+func dropDay(t *testing.T, cluster *dbtest.Cluster, cell string, day int32) {
+	t.Helper()
+	conn := dbtest.Connect(t, cluster.URL(0, "footfall_"+cell))
+	for _, sql := range []string{"ALTER TABLE cell.visits DETACH PARTITION cell.visits_%d", "DROP TABLE cell.visits_%d"} {
+		_, err := conn.Exec(t.Context(), fmt.Sprintf(sql, day))
+		require.NoError(t, err)
 	}
 }
 

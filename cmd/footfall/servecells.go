@@ -58,6 +58,9 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	}
 	finding := &finding{cluster: cluster, home: d, others: map[string]time.Time{}}
 	all, err := lead.Open(ctx, home, lead.Options{Log: p.log, Find: finding.find, LeadFor: leadFor,
+		NodesAway: func(ctx context.Context) (away []string, err error) {
+			return away, d.Read(ctx, func(q *db.Queries) (err error) { away, err = q.NodesAway(ctx); return err })
+		},
 		Reach: func(ctx context.Context, name string) error { return finding.reach(ctx, name, o.options) },
 		Open: func(ctx context.Context, name string, all int) (*lead.Cell, error) {
 			o := o

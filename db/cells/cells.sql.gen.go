@@ -71,6 +71,16 @@ func (q *Queries) CellMove(ctx context.Context, host string, port int32) error {
 	return err
 }
 
+const cellRelease = `-- name: CellRelease :exec
+SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext($1::text))
+`
+
+// Lets services of many cells let go of one, as long as this session lasts: it is being dropped.
+func (q *Queries) CellRelease(ctx context.Context, database string) error {
+	_, err := q.db.Exec(ctx, cellRelease, database)
+	return err
+}
+
 const cellToday = `-- name: CellToday :one
 SELECT coalesce(sum(d.hot), 0)::bigint AS hot
 FROM apps AS a
@@ -85,6 +95,41 @@ func (q *Queries) CellToday(ctx context.Context) (int64, error) {
 	var hot int64
 	err := row.Scan(&hot)
 	return hot, err
+}
+
+const cellsServed = `-- name: CellsServed :many
+SELECT d.datname::text AS name
+FROM pg_catalog.pg_database AS d
+WHERE starts_with(d.datname, $1)
+  AND NOT EXISTS (
+      SELECT
+      FROM pg_catalog.pg_locks AS l
+      WHERE l.locktype = 'advisory'
+        AND l.classid::bigint = hashtext('footfall.release_cell')::bigint & 4294967295
+        AND l.objid::bigint = hashtext(d.datname)::bigint & 4294967295
+        AND l.objsubid = 2)
+ORDER BY d.datname
+`
+
+// Like DatabasesLike, without those of cells that are being dropped.
+func (q *Queries) CellsServed(ctx context.Context, beginning string) ([]string, error) {
+	rows, err := q.db.Query(ctx, cellsServed, beginning)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const clusterAlone = `-- name: ClusterAlone :exec
@@ -112,6 +157,7 @@ SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
 WHERE noderole = 'primary'
   AND NOT metadatasynced
+  AND isactive
 ORDER BY groupid
 `
 
@@ -153,7 +199,7 @@ func (q *Queries) ClusterJoin(ctx context.Context, host string, port int32) erro
 }
 
 const clusterNodes = `-- name: ClusterNodes :many
-SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here
+SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here, n.isactive
 FROM pg_dist_node AS n
 CROSS JOIN pg_dist_local_group AS l
 WHERE n.noderole = 'primary'
@@ -165,9 +211,11 @@ type ClusterNodesRow struct {
 	Nodename string
 	Nodeport int32
 	IsHere   bool
+	Isactive bool
 }
 
-// The nodes that this database knows of, the coordinator first, and whether each is this one.
+// The nodes that this database knows of, the coordinator first, whether each is this one, and whether
+// it answered when that was looked at last.
 func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 	rows, err := q.db.Query(ctx, clusterNodes)
 	if err != nil {
@@ -182,6 +230,7 @@ func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 			&i.Nodename,
 			&i.Nodeport,
 			&i.IsHere,
+			&i.Isactive,
 		); err != nil {
 			return nil, err
 		}

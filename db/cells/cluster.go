@@ -112,22 +112,35 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 			return err
 		})
 	}
-	if err != nil {
+	if err != nil && !db.IsConnect(err) {
 		return fmt.Errorf("make the database %s at %v: %w", database, at, err)
 	}
-	return nil
+	return err
+}
+
+// settle leaves out the nodes that do not answer the coordinator in a database of it, and has those rejoin
+// that answer again.
+func settle(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol)
+	return err
 }
 
 // nodes are those of the cluster, the coordinator first; the coordinator alone where there is no
-// cluster yet.
-func (c *Cluster) nodes(ctx context.Context) (nodes []Node, err error) {
+// cluster yet. here are those of them that answer.
+func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
+	err = c.with(ctx, c.coordinator(), c.home(), func(conn *pgx.Conn, q *Queries) error {
+		if err := settle(ctx, conn); err != nil {
+			return err
+		}
 		rows, err := q.ClusterNodes(ctx)
 		for _, row := range rows {
 			nodes = append(nodes, row.node())
+			if row.Isactive {
+				here = append(here, row.node())
+			}
 		}
 		if len(rows) > 0 && !rows[0].IsHere {
 			err = fmt.Errorf("database url: %v is not the coordinator of its cluster: that is %v", c.coordinator(), nodes[0])
@@ -136,13 +149,18 @@ func (c *Cluster) nodes(ctx context.Context) (nodes []Node, err error) {
 	})
 	if len(nodes) == 0 {
 		nodes = []Node{c.coordinator()}
+		here = nodes
 	}
-	return nodes, err
+	return nodes, here, err
 }
 
-// join lets a database, which is on all nodes, know of them. Of one node alone that has the tables.
+// join makes a database, which the coordinator has, on nodes that answer, and lets it know of them. A node
+// alone has the tables itself.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
-	return c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error {
+	return c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
+		if err := settle(ctx, conn); err != nil {
+			return err
+		}
 		there, err := q.ClusterNodes(ctx)
 		if err != nil {
 			return err
@@ -153,7 +171,15 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				err = q.ClusterJoin(ctx, node.Host, node.Port)
+				if c.with(ctx, node, database, isPart) == nil { // of a cell of this name that was dropped while the node was away
+					err = c.dropAt(ctx, node, []string{database})
+				}
+				if err == nil {
+					err = c.make(ctx, node, database)
+				}
+				if err == nil {
+					err = q.ClusterJoin(ctx, node.Host, node.Port)
+				}
 			}
 			if err == nil && len(nodes) == 1 {
 				err = q.ClusterAlone(ctx, node.Host, node.Port)
@@ -170,7 +196,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
 	err = coordinator.Read(ctx, func(shared *db.Queries) error {
 		q := New(shared.Tx())
-		databases, err := q.DatabasesLike(ctx, databasePrefix)
+		databases, err := q.CellsServed(ctx, databasePrefix)
 		if urls = map[string]string{}; err != nil || len(databases) == 0 {
 			return err
 		}
@@ -223,7 +249,7 @@ func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, 
 
 // AddNode lets a server be one of the cluster. What fails is done when this is called again.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
-	nodes, err := c.nodes(ctx)
+	_, nodes, err := c.nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -238,9 +264,6 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 		nodes = append(nodes, node)
 	}
 	for _, database := range append(databases, c.home()) { // the last one is asked which nodes there are
-		if err := c.make(ctx, node, database); err != nil {
-			return err
-		}
 		if err := c.join(ctx, database, nodes); err != nil {
 			return err
 		}
@@ -248,15 +271,15 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	return c.checkNodes(ctx, nodes)
 }
 
-// AddCell makes a cell, with its tables on a node, or on any. What fails is done when this is called
-// again.
+// AddCell makes a cell, with its tables on a node, or on any. Nodes that are away get a part in it when
+// the cell moves there. What fails is done when this is called again.
 func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
-	nodes, err := c.nodes(ctx)
+	all, nodes, err := c.nodes(ctx)
+	if err == nil && on != (Node{}) {
+		err = c.mayHost(ctx, on, all)
+	}
 	if err != nil {
 		return cell, err
-	}
-	if on != (Node{}) && !slices.Contains(nodes, on) {
-		return cell, unknownNode(on, nodes)
 	}
 	if err := c.join(ctx, c.home(), nodes); err != nil {
 		return cell, err
@@ -265,10 +288,8 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 		return cell, err
 	}
 	database := databasePrefix + name
-	for _, node := range nodes {
-		if err := c.make(ctx, node, database); err != nil {
-			return cell, err
-		}
+	if err := c.make(ctx, nodes[0], database); err != nil {
+		return cell, err
 	}
 	if err := c.join(ctx, database, nodes); err != nil {
 		return cell, err
@@ -276,7 +297,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error { return q.CellMake(ctx) }); err != nil {
 		return cell, err
 	}
-	d, err := db.Open(ctx, c.cellURL(name, nodes), c.options)
+	d, err := db.Open(ctx, c.cellURL(name, all), c.options)
 	if err != nil {
 		return cell, err
 	}
@@ -287,7 +308,15 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if on != (Node{}) {
 		return c.MoveCell(ctx, name, on)
 	}
-	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, nil
+	return Cell{name, c.cellURL(name, all), d.Place(ctx)}, nil
+}
+
+// mayHost returns an error unless a node is one of the cluster, and answers.
+func (c *Cluster) mayHost(ctx context.Context, node Node, nodes []Node) error {
+	if !slices.Contains(nodes, node) {
+		return unknownNode(node, nodes)
+	}
+	return c.with(ctx, node, "postgres", func(*pgx.Conn, *Queries) error { return nil })
 }
 
 func unknownNode(node Node, nodes []Node) error {
@@ -296,7 +325,7 @@ func unknownNode(node Node, nodes []Node) error {
 
 // Cells lists the cells of the cluster.
 func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
-	nodes, err := c.nodes(ctx)
+	nodes, _, err := c.nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -315,12 +344,12 @@ func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
 
 // MoveCell moves the tables of a cell to a node. Services of it go on there.
 func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell, err error) {
-	nodes, err := c.nodes(ctx)
+	nodes, here, err := c.nodes(ctx)
+	if err == nil {
+		err = c.mayHost(ctx, to, nodes)
+	}
 	if err != nil {
 		return cell, err
-	}
-	if !slices.Contains(nodes, to) {
-		return cell, unknownNode(to, nodes)
 	}
 	d, err := c.open(ctx, name, nodes)
 	if err != nil {
@@ -328,6 +357,9 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
+		if err := c.join(ctx, databasePrefix+name, here); err != nil { // of which some were away when it was added
+			return cell, err
+		}
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
 			if to == nodes[0] {
 				if err := q.ClusterAlone(ctx, to.Host, to.Port); err != nil {

@@ -28,7 +28,7 @@ type (
 
 // Look looks at all cells and nodes at once.
 func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err error) {
-	there, err := c.nodes(ctx)
+	there, _, err := c.nodes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,6 +56,11 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 
 func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	look := Look{Cell: cell}
+	if at, err := ParseNode(cell.Place); err == nil { // which is named if it does not answer
+		if look.Wrong = c.with(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
+			return look
+		}
+	}
 	d, err := db.Open(ctx, cell.URL, c.options)
 	if err == nil {
 		defer d.Close()

@@ -15,7 +15,7 @@ import (
 )
 
 // everywhere runs f at the coordinator on the database of each cell, and last on the one that is asked
-// which nodes there are: so what failed half-way is begun again.
+// which nodes there are: so what failed half-way is begun again. Other nodes that are away are left out.
 func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
@@ -25,7 +25,10 @@ func (c *Cluster) everywhere(ctx context.Context, f func(database string, there 
 		if err := c.make(ctx, c.coordinator(), database); err != nil { // a dump may have been restored there
 			return err
 		}
-		err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error {
+		err := c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
+			if err := settle(ctx, conn); err != nil {
+				return err
+			}
 			there, err := q.ClusterNodes(ctx)
 			if err != nil {
 				return err
@@ -49,7 +52,7 @@ func find(there []ClusterNodesRow, node Node) int {
 // ReplaceNode puts a server in the place of another one, whose copy it is: a standby that was promoted.
 // Services go on there. What fails is done when this is called again.
 func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
-	nodes, err := c.nodes(ctx)
+	nodes, _, err := c.nodes(ctx)
 	switch {
 	case err != nil:
 	case slices.Contains(nodes, old) && slices.Contains(nodes, by):
@@ -120,10 +123,12 @@ func notItself(node Node, now NodeItselfRow) error {
 func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	var wrong []error
 	for _, node := range nodes {
-		err := c.with(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) error {
+		err := c.with(ctx, node, c.home(), func(conn *pgx.Conn, q *Queries) error {
 			now, err := q.NodeItself(ctx)
 			if err == nil && !now.Connects {
-				err = notItself(node, now)
+				if err = db.NodePassword(db.TakeWarning(conn)); err == nil {
+					err = notItself(node, now)
+				}
 			}
 			return err
 		})
@@ -162,8 +167,8 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 		return c.with(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
 			is, err := db.New(conn).CellIs(ctx)
 			if is {
-				err = fmt.Errorf("%v has had tables of it, as a node that was replaced: make it a standby of the one in its place, or begin it "+
-					"anew with initdb", node)
+				err = fmt.Errorf("%v has had tables of it, as a node that was replaced, or removed while it was away: make it a standby of the one "+
+					"in its place, or begin it anew with initdb", node)
 			}
 			return err
 		})
@@ -199,7 +204,7 @@ const (
 // RemoveNode takes a node out of the cluster, whose cells are moved to another one, if that is named.
 // What fails is done when this is called again.
 func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
-	nodes, err := c.nodes(ctx)
+	nodes, _, err := c.nodes(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -259,10 +264,23 @@ func (c *Cluster) dropAt(ctx context.Context, node Node, databases []string) err
 	})
 }
 
-// DropCell drops a cell with all that was counted in it, on all nodes, which must answer. What fails is
-// done when this is called again.
+// isPart returns an error unless a database is a node's part of a cell.
+func isPart(conn *pgx.Conn, _ *Queries) error {
+	is, err := db.New(conn).CellIs(context.Background())
+	if err == nil && !is {
+		err = db.ErrNoCell
+	}
+	return err
+}
+
+// releaseWithin is how long services of many cells may take to let go of one: they look each second, and
+// answer what they have accepted.
+const releaseWithin = 15 * time.Second
+
+// DropCell drops a cell with all that was counted in it, on all nodes that answer. Services of many cells
+// let go of it first; one of this cell alone is in the way. What fails is done when this is called again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
-	nodes, err := c.nodes(ctx)
+	nodes, _, err := c.nodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -271,25 +289,27 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		return err
 	}
 	defer d.Close()
-	var wrong []error
-	for _, node := range nodes {
-		wrong = append(wrong, c.with(ctx, node, "postgres", func(*pgx.Conn, *Queries) error { return nil }))
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return fmt.Errorf("nothing was dropped: %w", err)
-	}
-	if conn, err := d.Connect(ctx); err == nil { // or its tables were dropped before
-		err = db.RefuseBesideInstances(ctx, conn, 0)
-		_ = conn.Close(ctx)
-		if err != nil {
+	return c.with(ctx, nodes[0], c.home(), func(_ *pgx.Conn, q *Queries) error {
+		if err := q.CellRelease(ctx, databasePrefix+name); err != nil {
 			return err
 		}
-	}
-	slices.Reverse(nodes) // on the coordinator last, which is asked which cells there are
-	for _, node := range nodes {
-		if err := c.dropAt(ctx, node, []string{databasePrefix + name}); err != nil {
-			return err
+		if conn, err := d.Connect(ctx); err == nil { // or its node is away, or its tables were dropped before
+			err = db.RefuseBesideInstances(ctx, conn, releaseWithin)
+			_ = conn.Close(ctx)
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		slices.Reverse(nodes) // on the coordinator last, which is asked which cells there are
+		for _, node := range nodes {
+			err := c.dropAt(ctx, node, []string{databasePrefix + name})
+			if db.IsConnect(err) {
+				c.options.Log.Warn("its part of the cell is left on a node that does not answer: when it does, drop the database there",
+					"node", node, "database", databasePrefix+name)
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +65,8 @@ type Cells struct {
 	places  chan struct{} // has room for those that are being opened
 
 	gone map[gone]time.Time // since when
+
+	nodesAway atomic.Pointer[[]string]
 
 	loops, tries, done sync.WaitGroup // tries to open cells, and cells that end
 	end                context.CancelFunc
@@ -345,12 +348,29 @@ func (c *Cells) OfLink(token string) (*Cell, error) {
 	return c.home, nil
 }
 
-// Ready returns an error unless visits can be counted in some cell now; away are the cells in which
-// none can be.
-func (c *Cells) Ready(ctx context.Context) (away []string, err error) {
+// Health is how a service can count, which counts in some cell, or says why it does not.
+type Health struct {
+	State       string   `json:"state"`
+	Away        []string `json:"away,omitempty"`        // the cells in which nothing can be counted now
+	NodesAway   []string `json:"nodes_away,omitempty"`  // the machines of the cluster that do not answer
+	Coordinator string   `json:"coordinator,omitempty"` // away: nobody signs in, and no days are made
+	DaysLeft    int      `json:"days_left"`             // after which counting ends somewhere, unless days are made
+}
+
+// Ready returns an error unless visits can be counted in some cell now.
+func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
+	h.State, h.DaysLeft = "ready", math.MaxInt
 	t := c.table.Load()
 	if t == nil || len(t.cells) == 0 {
-		return nil, c.home.Counter.Ready(ctx)
+		err = c.home.Counter.Ready(ctx)
+		h.DaysLeft = c.home.Counter.DaysLeft()
+		return h, err
+	}
+	if nodes := c.nodesAway.Load(); nodes != nil {
+		h.NodesAway = *nodes
+	}
+	if c.home.Counter.Held() == nil {
+		h.Coordinator = "away"
 	}
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -360,17 +380,19 @@ func (c *Cells) Ready(ctx context.Context) (away []string, err error) {
 			if cell != nil {
 				failed = cell.Counter.Ready(ctx)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if failed != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				away, err = append(away, name), failed
+				h.Away, err = append(h.Away, name), failed
+			} else {
+				h.DaysLeft = min(h.DaysLeft, cell.Counter.DaysLeft())
 			}
 		})
 	}
 	asked.Wait()
-	slices.Sort(away)
-	if len(away) < len(t.cells) {
+	slices.Sort(h.Away)
+	if len(h.Away) < len(t.cells) {
 		err = nil
 	}
-	return away, err
+	return h, err
 }

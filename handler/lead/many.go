@@ -24,6 +24,8 @@ type Options struct {
 	Reach func(ctx context.Context, name string) error
 	// Open opens one, of so many, which answered a moment ago. It may take long, as steps of the schema do.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
+	// NodesAway names the machines of the cluster that do not answer.
+	NodesAway func(context.Context) ([]string, error)
 	// LeadFor is how long the name of an app, with the rights of accounts, leads to a cell that has it no more.
 	LeadFor time.Duration
 	Log     *slog.Logger
@@ -38,6 +40,7 @@ const (
 	openAtOnce  = 4               // cells, each of which takes a dozen sessions of its server for a moment
 	startWithin = time.Minute     // for all that can be opened; a service that begins waits no longer for others
 	namesWithin = 5 * time.Second
+	nodesEvery  = 5 * time.Second
 	sayEvery    = time.Minute
 )
 
@@ -75,6 +78,15 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			if err := c.settle(running); err != nil {
 				c.say(running, "names of apps cannot be kept; it is tried again", err)
 			}
+		}
+	})
+	c.loops.Go(func() { // which may wait for a machine that hangs
+		for ; running.Err() == nil; _ = pause.For(running, nodesEvery) {
+			within, cancel := context.WithTimeout(running, namesWithin)
+			if away, err := o.NodesAway(within); err == nil {
+				c.nodesAway.Store(&away)
+			}
+			cancel()
 		}
 	})
 	return c, nil

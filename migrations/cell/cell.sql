@@ -18,10 +18,9 @@ BEGIN
             EXECUTE name; -- which it has made, too, but on no other node
         END LOOP;
     END IF;
-    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
-        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', name);
-        END IF;
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- also where the coordinator alone has them
+        PERFORM run_command_on_all_nodes(format('DO $do$ BEGIN SET LOCAL citus.enable_ddl_propagation = off; CREATE ROLE %I NOLOGIN;
+            EXCEPTION WHEN duplicate_object THEN NULL; END $do$', name), false, false);
     END LOOP;
 END
 $$;
@@ -98,7 +97,7 @@ $$;
 -- which keeps counting waiting from when it has its locks until it has committed everywhere. It
 -- always gives way: it waits for a lock for a tenth of the time after which the others look for a
 -- deadlock, on whichever node that is. Where it could not have its locks it is tried again, a little
--- later, and then left to whoever asks again: 55P03.
+-- later, and then left to whoever asks again: 55P03. Nodes that are away are left out.
 CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -106,6 +105,7 @@ AS $$
 DECLARE
     done record;
 BEGIN
+    PERFORM run_command_on_coordinator('SELECT cell.settle_nodes(false)');
     FOR try IN 1..5 LOOP
         SELECT * INTO STRICT done FROM run_command_on_coordinator(format(
             'DO $do$ BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL lock_timeout = ''100ms''; %s END $do$', command));
@@ -243,7 +243,7 @@ BEGIN
         FROM pg_proc AS p
         WHERE p.pronamespace = 'cell'::regnamespace
           AND p.prorettype <> 'trigger'::regtype
-          AND p.proname NOT IN ('shard', 'is_here', 'show', 'on_coordinator', 'make_visits_day', 'drop_visits_day', 'leave', 'arrive')
+          AND p.proname NOT IN ('shard', 'is_here', 'show', 'on_coordinator', 'settle_nodes', 'make_visits_day', 'drop_visits_day', 'leave', 'arrive')
     LOOP
         EXECUTE replace(r.definition, 'FUNCTION cell.', 'FUNCTION footfall.');
     END LOOP;

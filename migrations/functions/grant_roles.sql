@@ -14,6 +14,7 @@ DECLARE
     missing text[] := '{}';
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.grant_roles'));
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true); -- other nodes of a cluster have none of these tables
     -- An instance that attaches a partition at this moment writes the same row of the catalog as a
     -- GRANT on visits.
     LOCK TABLE ONLY visits IN SHARE UPDATE EXCLUSIVE MODE;
@@ -62,7 +63,7 @@ BEGIN
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (height, person, tag_ids) ON people TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), nodes_away(), settle_nodes(), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean), claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz), put_titles(bigint[], text[], timestamptz),

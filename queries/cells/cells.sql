@@ -42,8 +42,9 @@ SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_w
 FROM pg_catalog.pg_database;
 
 -- name: ClusterNodes :many
--- The nodes that this database knows of, the coordinator first, and whether each is this one.
-SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here
+-- The nodes that this database knows of, the coordinator first, whether each is this one, and whether
+-- it answered when that was looked at last.
+SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here, n.isactive
 FROM pg_dist_node AS n
 CROSS JOIN pg_dist_local_group AS l
 WHERE n.noderole = 'primary'
@@ -56,6 +57,7 @@ SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
 WHERE noderole = 'primary'
   AND NOT metadatasynced
+  AND isactive
 ORDER BY groupid;
 
 -- name: ClusterUnreached :many
@@ -109,3 +111,21 @@ SELECT datname::text AS name
 FROM pg_catalog.pg_database
 WHERE starts_with(datname, @beginning)
 ORDER BY datname;
+
+-- name: CellRelease :exec
+-- Lets services of many cells let go of one, as long as this session lasts: it is being dropped.
+SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext(@database::text));
+
+-- name: CellsServed :many
+-- Like DatabasesLike, without those of cells that are being dropped.
+SELECT d.datname::text AS name
+FROM pg_catalog.pg_database AS d
+WHERE starts_with(d.datname, @beginning)
+  AND NOT EXISTS (
+      SELECT
+      FROM pg_catalog.pg_locks AS l
+      WHERE l.locktype = 'advisory'
+        AND l.classid::bigint = hashtext('footfall.release_cell')::bigint & 4294967295
+        AND l.objid::bigint = hashtext(d.datname)::bigint & 4294967295
+        AND l.objsubid = 2)
+ORDER BY d.datname;

@@ -1,0 +1,42 @@
+-- Lets the coordinator work without the machines that do not answer, and with them again once they do.
+-- Citus sends each change of the tables to all nodes, and refuses it if one of them is away. A node
+-- that is disabled is left out. When it rejoins it gets the changes that it has missed, which takes a
+-- second or more. The node that has the tables cannot be left out. Commands of `cell` run this in every
+-- database of a cluster, as a temporary function.
+CREATE OR REPLACE FUNCTION cell.settle_nodes(rejoin boolean) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET citus.node_connection_timeout = '1s' -- of a machine that hangs
+SET lock_timeout = '1s'                  -- a move keeps the list of nodes locked
+SET client_min_messages = error          -- a node that is away is no news
+AS $$
+DECLARE
+    node record;
+BEGIN
+    FOR node IN
+        SELECT *
+        FROM (
+            SELECT n.nodeid, n.nodename AS host, n.nodeport AS port, n.isactive, citus_check_connection_to_node(n.nodename, n.nodeport) AS answers
+            FROM pg_dist_node AS n
+            WHERE n.noderole = 'primary'
+              AND n.groupid <> 0
+              AND (n.isactive OR rejoin)
+              AND NOT EXISTS (SELECT FROM pg_dist_placement AS p WHERE p.groupid = n.groupid)
+            OFFSET 0
+        ) AS n
+        WHERE n.isactive <> n.answers
+    LOOP
+        BEGIN
+            IF node.answers THEN
+                PERFORM citus_activate_node(node.host, node.port);
+            ELSE -- citus_disable_node() refuses the first node of all, or makes the others wait until they know
+                UPDATE pg_dist_node SET isactive = false WHERE nodeid = node.nodeid;
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            RAISE DEBUG '%', SQLERRM; -- the change that needs the node says why it fails
+        END;
+    END LOOP;
+END
+$$;
+
+REVOKE ALL ON FUNCTION cell.settle_nodes(boolean) FROM PUBLIC;
