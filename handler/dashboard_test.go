@@ -36,12 +36,17 @@ type person struct {
 
 func (p *person) do(method, path string, form url.Values, headers ...string) answer {
 	p.t.Helper()
-	headers = append(headers, "Cookie", p.cookie())
 	if form != nil {
 		headers = append(headers, "Content-Type", "application/x-www-form-urlencoded")
 	}
+	return p.send(method, path, form.Encode(), headers...)
+}
+
+func (p *person) send(method, path, body string, headers ...string) answer {
+	p.t.Helper()
+	headers = append(headers, "Cookie", p.cookie())
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := http.NewRequestWithContext(context.Background(), method, p.public+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(context.Background(), method, p.public+path, strings.NewReader(body))
 	require.NoError(p.t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -49,7 +54,7 @@ func (p *person) do(method, path string, form url.Values, headers ...string) ans
 	response, err := client.Do(r)
 	require.NoError(p.t, err)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	read, err := io.ReadAll(response.Body)
 	require.NoError(p.t, err)
 	for _, c := range response.Cookies() {
 		p.cookies[c.Name] = c.Value
@@ -57,7 +62,7 @@ func (p *person) do(method, path string, form url.Values, headers ...string) ans
 			delete(p.cookies, c.Name)
 		}
 	}
-	return answer{response.StatusCode, response.Header, string(body)}
+	return answer{response.StatusCode, response.Header, string(read)}
 }
 
 func (p *person) cookie() string {
