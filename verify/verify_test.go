@@ -111,7 +111,7 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
 	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns",
-		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people", "here", "history"} {
+		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people", "here", "history_days", "history"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s OVERRIDING SYSTEM VALUE SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -497,8 +497,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"a.example/home", "rows of visitors who are here now, at no site: 1"},
 			{"a page of history under another site", `UPDATE history SET uri = 'b.example/x' WHERE uri = 'a.example/home'`, "belonging",
 				"(all sites)", "pages of history that are not of the site of their day: 1"},
-			{"a day of history of another site", `UPDATE history SET uri = 'a.examples' WHERE uri = 'a.example'`, "belonging", "(all sites)",
-				"pages of history that are not of the site of their day: 1"},
+			{"a day of history of another site", `UPDATE history_days SET site = 'a.example.org' WHERE day_id = 20260626`, "belonging",
+				"(all sites)", "pages of history that are not of the site of their day: 1"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)
