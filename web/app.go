@@ -54,7 +54,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		return nil
 	}
 	v.find = ""
-	one := &targetPage{IsSite: true}
+	one := &targetPage{IsSite: true, OfApp: true}
 	page.One = one
 	look := v.chartLook()
 	if look.N = report.DeepestTop; visits <= mostTagged {

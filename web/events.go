@@ -22,6 +22,7 @@ type done struct {
 // didPanel shows what visitors of a site did.
 type didPanel struct {
 	Rows     []didRow
+	Side     string // where the panel is: left or right
 	Reason   string // why it is not known; "": it is
 	Anywhere bool   // the app has sites besides, where it may have been done
 	Cut      bool   // there are more

@@ -12,11 +12,12 @@ import (
 	"footfall/web/words"
 )
 
-const firstTags = 8 // values of a panel beside the others
+const firstTags = 10 // rows of a panel next to others
 
 // tagPanel shows with what visitors came: the values of one tag, each visitor of a day once.
 type tagPanel struct {
 	Panel, Title string
+	Side         string // where the panel is: left, right or full
 	Tag          string
 	By           []option // other tags
 	Columns      []column
@@ -189,17 +190,21 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 			return cmp.Compare(growth(b.PvCompared, b.PvBefore, compared), growth(a.PvCompared, a.PvBefore, compared))
 		})
 	}
-	shown := values[min(v.skip, len(values)):min(v.skip+listedRows, len(values))]
-	if v.all != "" {
-		p.Part = v.part(len(values))
-	} else if shown = values[:min(firstTags, len(values))]; len(values) > firstTags && v.site != "" {
-		p.All, p.AllTags = v.say("parts.all", "count", len(values)), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
+	rows := v.withNone(chosen, values, none)
+	if all := len(rows); v.all != "" {
+		p.Part = v.part(all)
+		rows = rows[min(v.skip, all):min(v.skip+listedRows, all)]
+	} else if all > firstTags {
+		rows = v.withNone(chosen, values[:firstTags-(all-len(values))], none)
+		if v.site != "" {
+			p.All, p.AllTags = v.say("parts.all", "count", all), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
+		}
 		if len(values) == report.DeepestTop {
 			p.All = v.say("parts.all-or-more", "count", report.DeepestTop)
 		}
 	}
 	p.Columns, p.Columned = v.tagColumns(), v.columned(p.Panel)
-	for _, value := range v.withNone(chosen, shown, none) {
+	for _, value := range rows {
 		p.Rows = append(p.Rows, v.tagRow(chosen, value, p.Columns, most, compared))
 	}
 	return nil

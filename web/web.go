@@ -281,6 +281,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	if err != nil {
 		return Page{}, err
 	}
+	page.arrange()
 	return render("target", page), nil
 }
 
@@ -293,6 +294,9 @@ func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error
 	page, err := d.appPage(ctx, v)
 	if err != nil {
 		return Page{}, err
+	}
+	if page.One != nil {
+		page.One.arrange()
 	}
 	return render("app", page), nil
 }
