@@ -26,6 +26,8 @@ type Admin struct {
 	who    string    // changes what is changed
 	listed Listed    // nil: they may list any site
 	tests  *sync.Map // apps by name of which a webhook is being tested
+	slots  *Slots
+	inSlot bool // a slot is held: transactions run on the connections for long work
 }
 
 // Listed reports whether an app that the caller may not change lists a site.
@@ -33,7 +35,7 @@ type Listed func(ctx context.Context, site string) (bool, error)
 
 // NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
 func NewAdmin(d *db.DB, secret app.Secret) *Admin {
-	return &Admin{db: d, secret: secret, who: Shell, tests: &sync.Map{}}
+	return &Admin{db: d, secret: secret, who: Shell, tests: &sync.Map{}, slots: NewSlots(context.Background())}
 }
 
 // instancesWithin is how long a change waits for the running instances. It is longer than the
@@ -111,7 +113,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		return setApp(ctx, q, &was, row)
 	})
 	if errors.Is(err, errHashes) {
-		err = a.hashVisitors(ctx, name, s)
+		err = a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.hashVisitors(ctx, name, s) })
 	}
 	if err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
@@ -275,7 +277,11 @@ type queries struct {
 type shared = db.Queries
 
 func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
-	return a.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
+	run := a.db.InTx
+	if a.inSlot {
+		run = a.db.InLongTx
+	}
+	return run(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
 }
 
 // listing is a query that lists something of an app.

@@ -9,7 +9,8 @@ import (
 
 // DeleteApp deletes an app and all that was counted for it, or accepted to be.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
-	return a.changed(ctx, "delete app "+name, a.deleteApp(ctx, name))
+	err := a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.deleteApp(ctx, name) })
+	return a.changed(ctx, "delete app "+name, err)
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {

@@ -69,14 +69,17 @@ func noPage(app, uri string) error {
 // (deleted) of its site, and deletes its webhooks, its offset and its history, which may be all that there is.
 // Visits to its URI are then counted from 1 again. What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
-	if _, err := a.CountAccepted(ctx, app); err != nil {
+	err := a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
+		if _, err := a.CountAccepted(ctx, app); err != nil {
+			return err
+		}
+		err := a.inErasure(ctx, app, func(q queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
+		var verr *visit.Error
+		if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
+			err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
+		}
 		return err
-	}
-	err := a.inErasure(ctx, app, func(q queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
-	var verr *visit.Error
-	if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
-		err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
-	}
+	})
 	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
 }
 

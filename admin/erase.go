@@ -25,10 +25,12 @@ type Visitor struct {
 // ShowVisitor returns what is stored of a visitor of an app, who is named by an address, or by an
 // id where the app tells visitors apart by ids: any id of a person stands for all of them.
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
-	err = a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
-		found = v
-		found.Targets, err = q.VisitorTargets(ctx, v.StoredAs, row.ID)
-		return err
+	err = a.RunLong(ctx, app, func(ctx context.Context, a *Admin) error {
+		return a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
+			found = v
+			found.Targets, err = q.VisitorTargets(ctx, v.StoredAs, row.ID)
+			return err
+		})
 	})
 	return found, wrap("show a visitor of app "+app, err)
 }
@@ -50,12 +52,13 @@ type Erased struct {
 // the same ids, which go last. What was accepted before is counted first. Refused messages of the
 // app go: nobody can tell whose they were.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
-	if _, err := a.CountAccepted(ctx, app); err != nil {
-		return erased, err
-	}
-	for linked := true; linked && err == nil; {
-		linked, err = a.erasePerson(ctx, app, visitor, &erased)
-	}
+	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
+		_, err := a.CountAccepted(ctx, app)
+		for linked := true; linked && err == nil; {
+			linked, err = a.erasePerson(ctx, app, visitor, &erased)
+		}
+		return err
+	})
 	return erased, wrap("erase a visitor of app "+app, err)
 }
 
@@ -298,13 +301,13 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 
 // inErasure runs f on an app in a transaction while no other one erases.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
-	return a.atLength(ctx, name, f, queries.EraseTurn)
+	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.atLength(ctx, name, f, queries.EraseTurn) })
 }
 
-// atLength runs f on an app in a transaction whose statements may take long, after what comes first.
+// atLength runs f on an app in a slot, in a transaction whose statements may take long, after what comes first.
 func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
-	return a.inTx(ctx, func(q queries) error {
+	run := func(q queries) error {
 		for _, step := range append([]func(queries, context.Context) error{queries.EraseBegin}, first...) {
 			if err := step(q, ctx); err != nil {
 				return err
@@ -321,7 +324,8 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 			return err
 		}
 		return f(q, row)
-	})
+	}
+	return a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error { return a.inTx(ctx, run) })
 }
 
 // CountAccepted counts the visits of an app that were accepted before, so that none of them comes

@@ -49,14 +49,16 @@ const (
 // ExportApp writes all that an app has to a zip of CSV files, as it stood at one moment, while visits are
 // counted. Only with visitors it says who came, by keyed hashes: such a zip can be loaded again.
 func (a *Admin) ExportApp(ctx context.Context, name string, visitors bool, w io.Writer) (m *Manifest, err error) {
-	snapshots, err := a.db.OpenSnapshots(ctx, exportMemory)
-	if err != nil {
-		return nil, err
-	}
-	defer snapshots.Close()
-	err = snapshots.Take(ctx, func(tx db.Tx) (err error) {
-		m, err = a.export(ctx, queries{Queries: New(tx), shared: db.New(tx)}, name, visitors, w)
-		return err
+	err = a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
+		snapshots, err := a.db.OpenSnapshots(ctx, exportMemory)
+		if err != nil {
+			return err
+		}
+		defer snapshots.Close()
+		return snapshots.Take(ctx, func(tx db.Tx) (err error) {
+			m, err = a.export(ctx, queries{Queries: New(tx), shared: db.New(tx)}, name, visitors, w)
+			return err
+		})
 	})
 	return m, wrap("export app "+name, err)
 }

@@ -50,10 +50,12 @@ func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as st
 	if slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == m.App }) {
 		return nil, nil, taken
 	}
-	if err := a.prepareDays(ctx, m); err != nil {
-		return nil, nil, wrap("load app "+m.App, err)
-	}
-	err = a.inTx(ctx, func(q queries) error { return load(ctx, q, m, files) })
+	err = a.RunLong(ctx, m.App, func(ctx context.Context, a *Admin) error {
+		if err := a.prepareDays(ctx, m); err != nil {
+			return err
+		}
+		return a.inTx(ctx, func(q queries) error { return load(ctx, q, m, files) })
+	})
 	if db.Violates(err, "apps_name_is_unique") { // since a moment ago
 		err = taken
 	}

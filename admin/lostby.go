@@ -42,7 +42,9 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 // leave what is left would go along: it fails, and the settings are to be made again where the app has gone.
 func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
-		err = wrap("empty the tags of visits of app "+name, a.emptyTags(ctx, name))
+		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
+			return a.emptyTags(ctx, name)
+		}))
 	}
 	if s.Titles != nil && !set.Titles {
 		gone := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })

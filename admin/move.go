@@ -61,7 +61,13 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 // Of two that move one app at a time, one fails at the latest where it would do a step that the other has done.
 // What fails before the app is there leaves it where it is.
 func (m *Moving) MoveApp(ctx context.Context) error {
-	return wrap("move app "+m.Name, m.move(ctx))
+	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
+		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
+			inSlots := *m
+			inSlots.From, inSlots.To = from, to
+			return inSlots.move(ctx)
+		})
+	}))
 }
 
 func (m *Moving) move(ctx context.Context) error {

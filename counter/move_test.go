@@ -222,7 +222,7 @@ func TestMovesThatAreKilled(t *testing.T) {
 // stopsAt begins to move the app, and stops at a step, if it comes there, until it is to go on.
 func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	reached, on, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	m := &admin.Moving{Name: "demo", Cell: cell, From: from.Admin, To: to.Admin, Lead: func(context.Context) error { return nil },
+	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(), Lead: func(context.Context) error { return nil },
 		At: func(at string) {
 			if at == step {
 				close(reached)

@@ -22,7 +22,10 @@ import (
 // Schema holds all of Footfall's tables. Every connection has it as its search_path.
 const Schema = "footfall"
 
-const reporters = 2
+const (
+	reporters   = 3 // for lead.ReportPlaces, and the place of strangers
+	longWorkers = 2
+)
 
 // Options of Open. The zero value of a field means its default.
 type Options struct {
@@ -83,6 +86,7 @@ type DB struct {
 	readers  *pgxpool.Pool // for everything but batches and reports
 	writers  *pgxpool.Pool // for batches, so that they never wait for a reader's connection
 	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
+	long     *pgxpool.Pool // for transactions that take minutes, so that they never take a reader's connection
 	sessions sessions      // for connections outside the pools, too: migrations, watchers, snapshots
 
 	options     Options
@@ -99,7 +103,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{sessions: base, options: o}
-	var failed [3]error // none of a pool of some connections
+	var failed [4]error // none of a pool of some connections
 	timeout := milliseconds(o.StatementTimeout)
 	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout})
 	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{
@@ -117,6 +121,8 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"default_transaction_read_only":   "on",
 		"max_parallel_workers_per_gather": "0",
 	})
+	d.long, failed[3] = base.pool(ctx, longWorkers, map[string]string{"statement_timeout": timeout},
+		func(cfg *pgxpool.Config) { cfg.MaxConnIdleTime = time.Minute }) // long work is rare
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
@@ -137,6 +143,7 @@ func (d *DB) Close() {
 	d.readers.Close()
 	d.writers.Close()
 	d.reports.Close()
+	d.long.Close()
 }
 
 // StatementTimeout is how long a statement may take.
@@ -236,6 +243,11 @@ func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 // InTx runs f in a transaction, and commits if f returns nil.
 func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return d.inTx(ctx, d.readers, f)
+}
+
+// InLongTx is InTx on the connections for long work. There are few, so callers take a slot first (admin.Slots).
+func (d *DB) InLongTx(ctx context.Context, f func(q *Queries) error) error {
+	return d.inTx(ctx, d.long, f)
 }
 
 // Apps returns all apps, by name.

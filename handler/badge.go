@@ -75,7 +75,7 @@ func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (
 		if b.Site {
 			target = shown.Target.Site
 		}
-		err = r.within(ctx, cell, func(ctx context.Context) error {
+		err = r.within(ctx, cell.Strangers, func(ctx context.Context) error {
 			line, err = lastDays(ctx, cell.Reports, ask.App, target, visit.LastDays(b.Days, shown.Today), b.Number)
 			return err
 		})

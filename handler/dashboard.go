@@ -124,7 +124,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		}
 	}
 	only := ""
-	if err := d.within(ctx, in.cell, func(ctx context.Context) (err error) {
+	if err := d.within(ctx, placesFor(c, in.cell), func(ctx context.Context) (err error) {
 		if len(away) == 0 {
 			only, err = in.pages.Only(ctx, apps)
 		}
@@ -143,7 +143,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		if of[cell] == nil {
 			return nil
 		}
-		return d.within(ctx, cell, func(ctx context.Context) (err error) {
+		return d.within(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
 			today[i], err = cell.Reports.AppsToday(ctx, of[cell])
 			return err
 		})
@@ -170,7 +170,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	}
 	proved := make([]time.Time, len(here))
 	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *lead.Cell) error {
-		return d.within(ctx, cell, func(ctx context.Context) (err error) {
+		return d.within(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
 			proved[i], err = cell.Reports.ProvedLast(ctx)
 			return err
 		})
@@ -284,7 +284,7 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 // show makes a page when there is a place for it, and answers with it.
 func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
 	var p web.Page
-	err := d.within(c.Request().Context(), d.cell, func(ctx context.Context) (err error) {
+	err := d.within(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
 		p, err = read(ctx)
 		return err
 	})
@@ -300,7 +300,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	var kind report.Report
 	var look report.Look
 	var link string
-	if err := d.within(c.Request().Context(), d.cell, func(ctx context.Context) (err error) {
+	if err := d.within(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
 		kind, look, link, err = d.pages.Asked(ctx, app, site, query)
 		return err
 	}); err != nil {
@@ -384,6 +384,7 @@ func (d *dashboard) shared(c echo.Context) error {
 		c.Set(homeOfPages, share.Base+"?embed")
 		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(in))
 	}
+	c.Set(asKnown, true)
 	app := d.appOf(c, reading, nil)
 	app.Closed, app.Shared = false, share
 	return d.in(cell).showApp(c, reading, app, asked)

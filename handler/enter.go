@@ -176,18 +176,19 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 
 // askToSignIn shows the page on which somebody signs in.
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem string) error {
-	first := false
-	if err := d.within(c.Request().Context(), d.Cells.Home(), func(ctx context.Context) error {
-		any, err := d.Accounts.Any(ctx)
-		first = !any
-		return err
-	}); err != nil {
-		return err
+	if !d.hasAccounts.Load() {
+		if err := d.within(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
+			any, err := d.Accounts.Any(ctx)
+			d.hasAccounts.Store(any)
+			return err
+		}); err != nil {
+			return err
+		}
 	}
 	if _, err := d.signedIn(c); err != nil {
 		return err
 	}
-	return writePage(c, status, "no-store", web.SignIn(d.place(c), to, name, problem, first))
+	return writePage(c, status, "no-store", web.SignIn(d.place(c), to, name, problem, !d.hasAccounts.Load()))
 }
 
 // follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in

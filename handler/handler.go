@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,6 +85,7 @@ type service struct {
 	desk   *intake.Desk
 	routes []route
 
+	hasAccounts   atomic.Bool // there is an account. An owner stays, so this is never false again
 	ownForms      *http.CrossOriginProtection
 	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals      pause.Seldom[struct{}] // in the log

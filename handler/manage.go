@@ -36,11 +36,11 @@ func (m *manage) routes() []route {
 	table := []route{
 		{"/api/apps", getOrPostAlone, inColumns(m.by(m.apps))},
 		{"/api/apps/:app", ofOne, inColumns(m.by(m.app))},
-		{"/api/apps/:app/visitors/erase", postOnly, m.by(m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, visitor string) error {
-			_, err := a.EraseVisitor(ctx, app, visitor)
+		{"/api/apps/:app/visitors/erase", postOnly, m.byKey(m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, who string) error {
+			_, err := a.EraseVisitor(ctx, app, who)
 			return err
 		}))},
-		{"/api/apps/:app/pages/delete", postOnly, m.by(m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
+		{"/api/apps/:app/pages/delete", postOnly, m.byKey(m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
 			return a.DeletePage(ctx, app, uri)
 		}))},
 		{"/api/keys", getOrPostAlone, m.by(m.several(admin.ThingNamed("keys")))},
@@ -257,10 +257,17 @@ func (m *manage) lose(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
-		if len(by.given) != 1 || len(by.given[field]) != 1 {
-			return invalid(field, "give it, as one text, and nothing else")
-		}
-		return m.tell(c, http.StatusOK, lose(atLength(c), by.Admin, by.app, by.given[field][0]), func() (any, error) { return object{}, nil })
+		err := runLong(c, by.RunErasing, by.app, func(ctx context.Context, a *admin.Admin) error {
+			given, err := readGiven(c)
+			if err == nil && (len(given) != 1 || len(given[field]) != 1) {
+				err = invalid(field, "give it, as one text, and nothing else")
+			}
+			if err != nil {
+				return err
+			}
+			return lose(ctx, a, by.app, given[field][0])
+		})
+		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{}, nil })
 	}
 }
 

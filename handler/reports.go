@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/account"
 	"footfall/counter"
 	"footfall/handler/lead"
 	"footfall/report"
@@ -47,6 +48,9 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	if err != nil {
 		return err
 	}
+	if reading.Names {
+		c.Set(asKnown, true)
+	}
 	q := &question{ctx: ctx, reading: reading, params: params}
 	format, reader, look := q.format(request.Header), q.reader(cell.Reports), q.look(k)
 	switch {
@@ -64,7 +68,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 // serve makes a report of a cell and answers with it.
 func (r *reports) serve(c echo.Context, k report.Report, of *lead.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
-		err = r.within(c.Request().Context(), of, func(ctx context.Context) error {
+		err = r.within(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
 			made, err = k.Read(ctx, from, l)
 			return err
 		})
@@ -80,13 +84,24 @@ func (r *reports) serve(c echo.Context, k report.Report, of *lead.Cell, from *re
 	return r.writeParts(c, look.App+"-"+k.Name, format, made, read)
 }
 
-// within reads in a cell when there is a place for it there, as long as there is time.
-func (s *service) within(ctx context.Context, in *lead.Cell, read func(context.Context) error) error {
+// asKnown is the key under which a request notes that its key or link was found to be valid.
+const asKnown = "known"
+
+// placesFor returns the places for reports that a request may take in a cell.
+func placesFor(c echo.Context, in *lead.Cell) chan struct{} {
+	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(asKnown) != nil {
+		return in.Places
+	}
+	return in.Strangers
+}
+
+// within reads when there is a place for it, as long as there is time.
+func (s *service) within(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
 	select {
-	case in.Places <- struct{}{}:
-		defer func() { <-in.Places }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-wait.C:
 		return retryIn(s.reportWait, "too many reports are being made; try again")
 	case <-ctx.Done():

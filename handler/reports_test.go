@@ -378,7 +378,8 @@ func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 		{"hashed", "hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
 		{"daily", "daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
 		{"wide", "address", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
-		{"browsers", "browser", "ip=192.0.2.7&agent=Mozilla/5.0+(X11;+Linux+x86_64;+rv:140.0)+Gecko/20100101+Firefox/140.0", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
+		{"browsers", "browser", "ip=192.0.2.7&agent=Mozilla/5.0+(X11;+Linux+x86_64;+rv:140.0)+Gecko/20100101+Firefox/140.0",
+			"ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
 	} {
 		e.administer(func(ctx context.Context, a *admin.Admin) error {
 			return a.AddApp(ctx, c.app, app.Settings{Sites: []string{"example.com"}, Visitor: &c.visitor})
@@ -553,7 +554,7 @@ func TestReportsTakeTurns(t *testing.T) {
 		return fmt.Errorf("read: %w", ctx.Err())
 	}
 	refused := func(ctx context.Context, f func(context.Context) error) *visit.Error {
-		err := r.within(ctx, cell, f)
+		err := r.within(ctx, cell.Places, f)
 		told, ok := errors.AsType[*visit.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, visit.Unavailable, told.Kind)
@@ -574,12 +575,12 @@ func TestReportsTakeTurns(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.reportWait = time.Hour
-	require.NoError(t, r.within(t.Context(), other, quick), "no cell takes the places of another")
-	require.ErrorIs(t, r.within(gone, cell, quick), context.Canceled)
+	require.NoError(t, r.within(t.Context(), other.Places, quick), "no cell takes the places of another")
+	require.ErrorIs(t, r.within(gone, cell.Places, quick), context.Canceled)
 	for len(cell.Places) > 0 {
 		<-cell.Places
 	}
-	require.NoError(t, r.within(t.Context(), cell, quick))
+	require.NoError(t, r.within(t.Context(), cell.Places, quick))
 	assert.Empty(t, cell.Places, "each gives its place back")
 
 	// Several are asked at once, so that all are away for as long as one.

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -22,8 +23,9 @@ type changing struct {
 	*dashboard
 	c      echo.Context
 	reader *account.Account
-	admin  *admin.Admin // who changes is the reader
-	app    string       // whose settings it shows; "": those of the service
+	admin  *admin.Admin    // who changes is the reader
+	slot   context.Context //nolint:containedctx // of an upload
+	app    string          // whose settings it shows; "": those of the service
 	path   string
 	form   url.Values   // what was sent; nil: nothing, or it was done
 	fault  *visit.Error // with what was sent
@@ -58,6 +60,18 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
 		p.page.Said = said[c.QueryParam("done")] // after a form, and not for an address that was typed
 	}
+	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
+		return p.answer(do, show)
+	}
+	return runLong(c, p.admin.RunLong, p.app, func(ctx context.Context, a *admin.Admin) error { // history
+		p.slot, p.admin = ctx, a
+		return p.answer(do, show)
+	})
+}
+
+// answer does what was sent, and shows the page.
+func (p *changing) answer(do func() (string, error), show func() error) error {
+	c, d := p.c, p.dashboard
 	if c.Request().Method == http.MethodPost {
 		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // history, of an app that the reader may change
 		if err != nil {

@@ -1,8 +1,10 @@
 package handler
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -17,8 +19,9 @@ import (
 
 // What may be uploaded: larger exports are imported in the shell.
 const (
-	mostUploaded   = 256 << 20 // bytes
-	mostInMemory   = 8 << 20   // of these; the rest goes to files
+	mostUploaded   = 256 << 20 // bytes, also when unpacked
+	mostLines      = 2_000_000
+	mostInMemory   = 8 << 20 // of these; the rest goes to files
 	uploadedWithin = 10 * time.Minute
 )
 
@@ -33,6 +36,7 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it by footfall history import",
 			mostUploaded>>20)
 	}
+	_, _ = io.Copy(io.Discard, r.Body) // once it was read to its end, net/http notices when the caller leaves
 	return nil
 }
 
@@ -42,9 +46,14 @@ func (p *changing) importHistory() error {
 	if sent == nil || len(sent.File["file"]) == 0 {
 		return visit.Errorf(visit.Invalid, "file", "choose a file")
 	}
-	ctx, h := atLength(p.c), &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true"}
+	ctx, leave := context.WithCancel(p.slot)
+	defer leave()
+	h := &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true", MostBytes: mostUploaded, MostLines: mostLines}
 	into := admin.History{App: p.app, Site: strings.TrimSpace(p.form.Get("site")), Offsets: p.form.Get("offsets") == "true",
 		Try: p.form.Get("try") == "true"}
+	if into.Try { // only its caller needs it
+		defer context.AfterFunc(p.c.Request().Context(), leave)()
+	}
 	for _, header := range sent.File["file"] {
 		file, err := header.Open()
 		if err != nil {
@@ -103,8 +112,10 @@ func (p *changing) removeHistory(one string) (then string, err error) {
 		}
 		return "", err
 	}
-	_, err = p.admin.RemoveHistory(atLength(p.c), p.app, int32(number))
-	return p.done("removed"), err
+	return p.done("removed"), p.admin.RunLong(atLength(p.c), p.app, func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.RemoveHistory(ctx, p.app, int32(number))
+		return err
+	})
 }
 
 // history shows the imports of an app, and the form of another one.

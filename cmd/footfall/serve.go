@@ -156,12 +156,12 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	defer public.Close()
-	admin, err := listen(adminAddr, c.AdminAddr)
+	private, err := listen(adminAddr, c.AdminAddr)
 	if err != nil {
 		return err
 	}
-	if admin != nil {
-		defer admin.Close()
+	if private != nil {
+		defer private.Close()
 	}
 
 	database, stop, err := c.startDatabase(ctx, p)
@@ -171,8 +171,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 
 	registry := newRegistry()
-	all, accounts, err := c.openAll(ctx, p, database, opening{metrics: registry, countries: countries, shares: 1, options: db.Options{
-		Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log}})
+	all, accounts, err := c.openAll(ctx, p, database, opening{metrics: registry, countries: countries, shares: 1,
+		slots: admin.NewSlots(ctx), options: db.Options{
+			Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log}})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
@@ -187,10 +188,10 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(options)
 	answerOn(public, service, failed)
-	if admin != nil {
-		answerOn(admin, operators, failed)
+	if private != nil {
+		answerOn(private, operators, failed)
 	}
-	c.announce(ctx, p, public.Addr(), admin, options.Accounts)
+	c.announce(ctx, p, public.Addr(), private, options.Accounts)
 
 	select {
 	case <-ctx.Done():

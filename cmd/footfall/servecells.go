@@ -29,6 +29,7 @@ type opening struct {
 	countries *country.Countries
 	options   db.Options
 	shares    int64 // of the memory, of which it gets one
+	slots     *admin.Slots
 }
 
 // openAll opens the database of the service, and the cells that it is to serve. What it returns ends them.
@@ -218,6 +219,7 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 		return nil, err
 	}
 	endBeside := runBeside(d, counting, secret, p.log)
-	return &lead.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret), Reports: report.NewReader(d), Status: p.statusText(d),
-		Close: func() { counting.Close(); endBeside(); d.Close() }}, nil
+	return &lead.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
+		Status: p.statusText(d),
+		Close:  func() { counting.Close(); endBeside(); d.Close() }}, nil
 }

@@ -165,7 +165,7 @@ func (s *storm) owner(client int, r *rand.Rand) {
 	}
 	ip := fmt.Sprintf("198.51.100.%d", client)
 	s.untilAnswered("erase a visitor", func() bool {
-		_, err := s.admin.EraseVisitor(context.Background(), told.name, ip)
+		_, err := s.process().EraseVisitor(context.Background(), told.name, ip)
 		s.command("erase a visitor", err)
 		return err == nil
 	})

@@ -33,6 +33,8 @@ type Cell struct {
 	// Places has room for the reports that are being made in the cell: what one waits for holds up no other
 	// one. It is made when the cell is led to.
 	Places chan struct{}
+	// Strangers is the place for reports to callers without an account, a key or a link: a flood of theirs takes none of Places.
+	Strangers chan struct{}
 	// Turns has room for the calls of many visits that the cell counts at once, which are fewer than all that
 	// the service does; nil where it has no other cells.
 	Turns chan struct{}
@@ -40,15 +42,20 @@ type Cell struct {
 	known atomic.Pointer[app.Register] // as it was seen last
 }
 
-// ReportPlaces are as many as there are connections for reports.
+// ReportPlaces, and the place of strangers, are as many as there are connections for reports.
 const ReportPlaces = 2
 
 const callTurns = 2 // of the four of intake.Desk
 
 // ofMany is a cell of a service that has others.
 func (cell *Cell) ofMany() *Cell {
-	cell.Places, cell.Turns = make(chan struct{}, ReportPlaces), make(chan struct{}, callTurns)
+	cell.makePlaces()
+	cell.Turns = make(chan struct{}, callTurns)
 	return cell
+}
+
+func (cell *Cell) makePlaces() {
+	cell.Places, cell.Strangers = make(chan struct{}, ReportPlaces), make(chan struct{}, 1)
 }
 
 // Cells are the database from which a service begins, which has the accounts, the keys of all apps and
@@ -82,7 +89,7 @@ type table struct {
 
 // One is a service for one database.
 func One(home *Cell) *Cells {
-	home.Places = make(chan struct{}, ReportPlaces)
+	home.makePlaces()
 	return &Cells{home: home}
 }
 

@@ -217,7 +217,7 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 
 // json reads lines of JSON, each into what into returns, before then is called.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
-	lines := bufio.NewScanner(from)
+	lines := bufio.NewScanner(&limited{from, h})
 	lines.Buffer(nil, longest)
 	for line := 1; lines.Scan(); line++ {
 		if text := bytes.TrimSpace(lines.Bytes()); len(text) == 0 || text[0] == '#' { // LeanCloud's first line is a comment
@@ -291,6 +291,28 @@ func (u *unpacking) Read(into []byte) (int, error) {
 	}
 	n, err := u.from.Read(into)
 	u.out += int64(n)
+	return n, err
+}
+
+// limited ends an import whose files unpack to more than it may have.
+type limited struct {
+	from io.Reader
+	of   *History
+}
+
+func (l *limited) Read(into []byte) (int, error) {
+	n, err := l.from.Read(into)
+	h := l.of
+	h.unpacked += int64(n)
+	h.newlines += int64(bytes.Count(into[:n], []byte("\n")))
+	switch {
+	case h.MostBytes > 0 && h.unpacked > h.MostBytes:
+		return 0, fault("file: it unpacks to more than %d MB: import it in the shell by footfall history import, which accepts more",
+			h.MostBytes>>20)
+	case h.MostLines > 0 && h.newlines > h.MostLines:
+		return 0, fault("file: it has more than %d lines: import it in the shell by footfall history import, which accepts more",
+			h.MostLines)
+	}
 	return n, err
 }
 

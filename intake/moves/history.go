@@ -25,6 +25,8 @@ type History struct {
 	Source string
 	Files  []File
 	Skip   bool // lines that are not understood are left out
+	// MostBytes and MostLines limit what the files unpack to. 0: no limit.
+	MostBytes, MostLines int64
 
 	Lines   int64            // that were read
 	LeftOut map[string]int64 // of those, by what they are: the end of the key of a text
@@ -33,6 +35,8 @@ type History struct {
 
 	form form
 	lean leanTotals
+
+	unpacked, newlines int64
 }
 
 // Import brings what the files tell into an app.
@@ -56,7 +60,7 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 	case len(h.Files) > 1 || into.Site != "" || h.Skip:
 		return admin.HistoryDone{}, fault("%s tells totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
 	}
-	list, err := ReadCSV(h.Files[0].From)
+	list, err := ReadCSV(&limited{h.Files[0].From, h})
 	return setOffsets(ctx, a, into, list, err)
 }
 
@@ -75,7 +79,7 @@ const mostFaults = 100
 // read reads all files, and gives what they tell to an import. Lines that are not understood are told in
 // Faults; unless they are left out, it fails where there is one.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
-	h.Lines, h.LeftOut, h.Faults, h.Wrong = 0, map[string]int64{}, nil, 0
+	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
 	if err := h.same(); err != nil {
 		return err
 	}
@@ -127,7 +131,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	if h.Source == fromLeanCloud {
 		return unreadFile(name, h.leanCloudLines(name, from))
 	}
-	text, err := decoded(from)
+	text, err := decoded(&limited{from, h})
 	if err != nil {
 		return fault("%s: %v", name, err)
 	}

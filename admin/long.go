@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+const (
+	longAtOnce = 2
+	slotWithin = 10 * time.Second
+)
+
+// Slots limits the long work of one process: imports of history, exports, loads, moves, erasures, deletions and the
+// hashing of addresses. It may hold a connection for minutes, and fill the disk. So two run at once, one per app, and
+// one that erases per database, on connections of their own (db.DB.InLongTx). Other callers wait here, without any.
+type Slots struct {
+	until context.Context //nolint:containedctx // its end is the end of all long work
+	rooms sync.Map        // by room: a channel that has room for those that run
+}
+
+// room is one app's, or one database's for work that erases, or the process's.
+type room struct {
+	db  *db.DB
+	app string
+}
+
+// NewSlots returns slots whose work is cancelled when ctx ends.
+func NewSlots(ctx context.Context) *Slots { return &Slots{until: ctx} }
+
+// Sharing returns an Admin whose long work takes these slots, as that of others in this process does.
+func (a *Admin) Sharing(s *Slots) *Admin {
+	shares := *a
+	shares.slots = s
+	return &shares
+}
+
+// RunLong runs f, long work on an app, when there is a slot for it, with an Admin whose work takes no other slot.
+func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
+	return a.runIn(ctx, f, room{a.db, app}, room{})
+}
+
+// RunErasing is RunLong for work that takes the turn of erasures in the database, for which one connection waits.
+func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
+	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
+}
+
+func (a *Admin) runIn(ctx context.Context, f func(ctx context.Context, a *Admin) error, rooms ...room) error {
+	if a.inSlot {
+		return f(ctx, a)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.slots.until, cancel)()
+	within := time.NewTimer(slotWithin)
+	defer within.Stop()
+	for _, r := range rooms {
+		size := 1
+		if r == (room{}) {
+			size = longAtOnce
+		}
+		made, _ := a.slots.rooms.LoadOrStore(r, make(chan struct{}, size))
+		places := made.(chan struct{})
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-within.C:
+			busy := visit.Errorf(visit.Unavailable, "", "other long work is running, such as an import or an erasure: try again later")
+			busy.RetryAfter = slotWithin
+			return busy
+		case <-ctx.Done():
+			return a.slots.explain(ctx.Err())
+		}
+	}
+	in := *a
+	in.inSlot = true
+	return a.slots.explain(f(ctx, &in))
+}
+
+// explain returns why work has failed.
+func (s *Slots) explain(err error) error {
+	if err != nil && s.until.Err() != nil && !IsBehind(err) {
+		return visit.Errorf(visit.Unavailable, "", "the service is shutting down").Because(err)
+	}
+	return err
+}
