@@ -20,6 +20,8 @@ const (
 	mostTriesOfName  = 20
 	mostTriesNetwork = 100 // a minute from a /48 of IPv6, in which one caller has 65,536 addresses as sourceOf counts them
 	networkBits      = 48
+
+	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
 // Try refuses a stranger if too many passwords were tried from the address or for the name ("": no name is known).
@@ -29,7 +31,7 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 	if wait == 0 { // an address that is refused takes no tries from the name
 		wait = c.takeTryOf(passwordsFor, name, mostTriesOfName)
 	}
-	return c.tooManyPasswords(wait)
+	return c.refuseTry(wait, tooManyPasswords)
 }
 
 // TryDevice refuses a browser that has signed in before if too many passwords were tried in it (device) or in all such
@@ -39,15 +41,12 @@ func (c *Counter) TryDevice(device, name string) error {
 	if wait == 0 {
 		wait = c.takeTryOf(devicesFor, name, mostTriesOfName)
 	}
-	return c.tooManyPasswords(wait)
+	return c.refuseTry(wait, tooManyPasswords)
 }
 
 // TryKey refuses an address that has sent too many wrong admin keys: a program that has an old one keeps nobody from signing in.
 func (c *Counter) TryKey(peer netip.Addr) error {
-	if wait := c.takeTry(keysFrom, peer); wait > 0 {
-		return c.tooMany(wait, "too many wrong keys were sent from one address; try again in %d s", seconds(wait))
-	}
-	return nil
+	return c.refuseTry(c.takeTry(keysFrom, peer), "too many wrong keys were sent from one address; try again in %d s")
 }
 
 // TryLink refuses an address that has followed too many links that show or do nothing: an image of another site
@@ -59,11 +58,11 @@ func (c *Counter) TryLink(peer netip.Addr) error {
 	return nil
 }
 
-func (c *Counter) tooManyPasswords(wait time.Duration) error {
+func (c *Counter) refuseTry(wait time.Duration, says string) error {
 	if wait == 0 {
 		return nil
 	}
-	return c.tooMany(wait, "too many passwords were tried from one address, or for one name; try again in %d s", seconds(wait))
+	return c.tooMany(wait, says, int64((wait+time.Second-1)/time.Second))
 }
 
 // takeTry takes a try of an address, and of its network. It returns how long until there is one.
@@ -84,5 +83,3 @@ func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration 
 	hash := sha256.Sum256([]byte(text))
 	return c.rates.take(source{app: limit, from: [16]byte(hash[:])}, most, 1)
 }
-
-func seconds(wait time.Duration) int64 { return int64((wait + time.Second - 1) / time.Second) }

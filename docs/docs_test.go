@@ -130,3 +130,14 @@ func TestPrivacyIsToldInEachLanguage(t *testing.T) {
 		}
 	}
 }
+
+// The proxy of the compose file signs nobody in, and so passes on no header that would.
+func TestProxyDropsWhoHasSignedIn(t *testing.T) {
+	t.Parallel()
+	compose, err := os.ReadFile("../docker-compose.yml")
+	require.NoError(t, err)
+	_, proxy, _ := strings.Cut(string(compose), "reverse_proxy footfall:8080 {")
+	proxy, _, _ = strings.Cut(proxy, "END")
+	assert.Equal(t, []string{"header_up", "-Remote-User", "header_up", "-${FOOTFALL_SIGN_IN_HEADER:-Remote-User}", "}", "}"},
+		strings.Fields(proxy))
+}

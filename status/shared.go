@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"footfall/db"
 	"footfall/visit"
@@ -27,21 +26,10 @@ func (f *facts) shared() []string {
 	return sentences
 }
 
-// sharedBy returns the first entry of a list that means a site of another one; "": there is none.
+// sharedBy returns the first entry of a list of sites that means a site of another list; "": there is none.
 func sharedBy(others, list []string) string {
-	is := map[string]bool{}
-	var patterns []string
-	for _, other := range others {
-		if is[other] = true; strings.HasPrefix(other, visit.Subdomains) {
-			patterns = append(patterns, other)
-		}
-	}
 	for _, site := range list {
-		among := patterns
-		if strings.HasPrefix(site, visit.Subdomains) {
-			among = others
-		}
-		if is[site] || slices.ContainsFunc(among, func(other string) bool { return visit.Overlap(other, site) }) {
+		if slices.ContainsFunc(others, func(other string) bool { return visit.Overlap(other, site) }) {
 			return site
 		}
 	}
