@@ -55,7 +55,7 @@ type dayByDay struct {
 
 	Told toldDays `json:"history,omitempty"` // by others
 
-	all []ToldDay // where others have counted some: each day, Unknown where nobody has
+	all []ToldDay // each day, whoever has counted it; Unknown where nobody has
 
 	period  period   // which text and drawings show
 	periods []Period // where that is not one day
@@ -95,9 +95,8 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 			a.Days = fillGaps(counted, days, Day{}, func(d *Day) *int32 { return &d.Day })
 		}
 	}
-	if len(a.Told) > 0 {
-		known = withTold(a.Days, a.Told)
-		a.all = fillGaps(known, visit.Range{From: known[0].Day, To: a.To}, ToldDay{0, Unknown, Unknown, Unknown, Unknown, ""},
+	if a.all = withTold(a.Days, a.Told); len(a.Told) > 0 {
+		a.all = fillGaps(a.all, visit.Range{From: a.all[0].Day, To: a.To}, ToldDay{0, Unknown, Unknown, Unknown, Unknown, ""},
 			func(d *ToldDay) *int32 { return &d.Day })
 	}
 	hot := int64(0)
@@ -202,27 +201,20 @@ func (a dayByDay) title() string {
 }
 
 func (a dayByDay) table() draw.Table {
-	if len(a.Told) > 0 {
-		return draw.Table{
-			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}, {Name: "VISITS"}, {Name: "COUNTED BY"}},
-			Rows: convert(a.all, func(d ToldDay) []any {
-				by := "–"
-				if d.Source != "" {
-					by = visit.CountedBy(d.Source)
-				} else if d.Hot != Unknown {
-					by = "Footfall"
-				}
-				return []any{draw.Day(d.Day), told(d.Pv), told(d.NewVisitors), told(d.Hot), told(d.Visits), by}
-			}),
-		}
-	}
 	if a.period == daily {
-		return draw.Table{
-			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
-			Rows: convert(a.Days, func(day Day) []any {
-				return []any{draw.Day(day.Day), day.Pv, day.NewVisitors, told(day.Hot)}
-			}),
+		columns := []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}, {Name: "VISITS"}, {Name: "COUNTED BY"}}
+		if len(a.Told) == 0 {
+			columns = columns[:4]
 		}
+		return draw.Table{Columns: columns, Rows: convert(a.all, func(d ToldDay) []any {
+			by := "–"
+			if d.Source != "" {
+				by = visit.CountedBy(d.Source)
+			} else if d.Pv != Unknown {
+				by = "Footfall"
+			}
+			return []any{draw.Day(d.Day), told(d.Pv), told(d.NewVisitors), told(d.Hot), told(d.Visits), by}[:len(columns)]
+		})}
 	}
 	return draw.Table{
 		Columns: []draw.Column{
@@ -246,21 +238,16 @@ func (a dayByDay) plot() (p draw.Plot) {
 		put(a.period.name(of.FirstDay), visit.Range{From: of.FirstDay, To: of.LastDay}.String(), of.Visitors, of.NewVisitors, of.Hot)
 	}
 	for _, d := range a.all {
-		bar := draw.PlotBar{Name: draw.Day(d.Day), Label: draw.Day(d.Day) + ": no count", Told: max(d.Pv, 0), None: true}
+		name := draw.Day(d.Day)
 		switch {
+		case a.period != daily:
 		case d.Source != "":
-			bar.None = false
-			bar.Label = fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", bar.Name, visit.CountedBy(d.Source), toldNumber(d.Pv),
-				toldNumber(d.Hot))
-		case d.Pv != Unknown:
-			put(bar.Name, bar.Name, d.Pv, d.NewVisitors, d.Hot)
-			continue
-		}
-		p.Bars = append(p.Bars, bar)
-	}
-	if a.period == daily && len(a.all) == 0 {
-		for _, day := range a.Days {
-			put(draw.Day(day.Day), draw.Day(day.Day), day.Pv, day.NewVisitors, day.Hot)
+			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), toldNumber(d.Pv), toldNumber(d.Hot))
+			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Told: max(d.Pv, 0)})
+		case d.Pv == Unknown:
+			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: name + ": no count", None: true})
+		default:
+			put(name, name, d.Pv, d.NewVisitors, d.Hot)
 		}
 	}
 	p.Summary = fmt.Sprintf("Visitors of each %s: new ones, and hatched those who returned.", a.period)

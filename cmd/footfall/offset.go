@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 
 	"footfall/admin"
@@ -80,16 +79,8 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	if err == nil && c.CSV {
 		return writeOffsets(p.stdout, list)
 	}
-	columns, history := "PAGE OR SITE\tHOT\tPV\tUV", slices.ContainsFunc(list, func(o admin.Offset) bool { return o.History[0] > 0 })
-	if history {
-		columns += "\tHOT FROM HISTORY"
-	}
-	return printRows(p.stdout, err, columns, list, func(o admin.Offset) []any {
-		row := []any{visit.Shown(o.URI), o.Hot, o.PV, o.UV}
-		if history {
-			row = append(row, o.History[0])
-		}
-		return row
+	return printRows(p.stdout, err, "PAGE OR SITE\tHOT\tPV\tUV\tHOT FROM HISTORY", list, func(o admin.Offset) []any {
+		return []any{visit.Shown(o.URI), o.Hot, o.PV, o.UV, o.History[0]}
 	})
 }
 

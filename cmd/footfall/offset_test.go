@@ -70,7 +70,7 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, "PAGE OR SITE  TOTALS WERE         BECOME\na.example     hot 12, pv 0, uv 0  hot 0, pv 0, uv 0\n"+
 		"it would be: removed 2 days\n", well(t, "history", "remove", "--app=demo", "--dry-run", "2", database))
 	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
-	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV\n", well(t, "offset", "list", "demo", database))
+	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV  HOT FROM HISTORY\n", well(t, "offset", "list", "demo", database))
 	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
 
 	// What comes slowly is kept in a file first: no session waits for it.
@@ -171,8 +171,8 @@ func TestOffset(t *testing.T) {
 		well(t, "offset", "import", "demo", file, "--dry-run", database))
 	assert.Equal(t, "offsets: 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, database))
 	assert.Equal(t, "offsets: 0 added, 0 changed; 2 as they were\n", well(t, "offset", "import", "demo", file, database))
-	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV\na.example      5000  400  400\na.example/     1000  300  200\na.example/new  7    "+
-		" 0    0\n", well(t, "offset", "list", "demo", database))
+	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV   HOT FROM HISTORY\na.example      5000  400  400  0\n"+
+		"a.example/     1000  300  200  0\na.example/new  7     0    0    0\n", well(t, "offset", "list", "demo", database))
 	listed := well(t, "offset", "list", "demo", "--csv", database)
 	assert.Equal(t, "uri,hot,uv,pv\na.example,5000,400,400\na.example/,1000,200,300\na.example/new,7,0,0\n", listed)
 	again := footfallTyped(t, listed, "offset", "import", "demo", "-", database)
