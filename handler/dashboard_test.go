@@ -484,3 +484,13 @@ func TestDashboardBeginsWithOneLine(t *testing.T) {
 	assert.Equal(t, "/dash/demo/hhui.top", then.header.Get("Location"), "one app with one site opens at once")
 	assert.True(t, bytes.Contains([]byte(e.get("/dash/demo").body), []byte("hhui.top")))
 }
+
+// A list without rows offers no more columns.
+func TestEmptyListsHaveNoEmptyLink(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	page := e.get("/dash/demo/hhui.top?page=/index&range=today").body
+	assert.Contains(t, page, "Nobody came in these days.")
+	assert.NotContains(t, page, `<a href="">`)
+}

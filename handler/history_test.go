@@ -161,7 +161,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 		e.texts(`SELECT concat_ws(' | ', who, what, is_now) FROM changes WHERE what = 'history'`))
 	asked := max.sends("/settings/shop", "do", "remove history", "one", "2").body
 	assert.Contains(t, asked, "All days that this import has brought go.")
-	assert.Contains(t, asked, `<bdi>hot 19, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 7, pv 0, uv 0</bdi></td>`)
+	assert.Contains(t, asked, `<bdi>hot 21, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 9, pv 0, uv 0</bdi></td>`)
 	assert.Equal(t, 400, max.sends("/settings/shop", "do", "remove history", "one", "1").status, "the trial has taken number 1")
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
 	assert.Zero(t, days())
