@@ -242,7 +242,8 @@ func (a dayByDay) plot() (p draw.Plot) {
 		switch {
 		case a.period != daily:
 		case d.Source != "":
-			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), toldNumber(d.Pv), toldNumber(d.Hot))
+			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), toldNumber(d.Pv),
+				toldNumber(d.Hot))
 			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Told: max(d.Pv, 0)})
 		case d.Pv == Unknown:
 			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: name + ": no count", None: true})
