@@ -299,20 +299,28 @@ type OfApp[Row any] struct {
 	Row Row
 }
 
-// Logs lists the logs that were imported for an app, or for each one, where name is "".
-func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[LogsListRow], error) {
-	return listEach(ctx, a, "logs", name, queries.LogsList)
+// Lines lists the counted lines of access logs, of an app or, where name is "", of each one.
+func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], error) {
+	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLog forgets a log of an app, by its id: a file that has it counts from its beginning.
-func (a *Admin) ForgetLog(ctx context.Context, name string, id int64) error {
-	return wrap("forget a log of app "+name, a.withApp(ctx, name, func(q queries, row *db.App) error {
-		gone, err := q.LogDelete(ctx, id, row.ID)
-		if err := none(gone, err, "id", "app %s has no log %d: footfall import list names those that it has", name, id); err != nil {
+// ForgetLines forgets which lines of access logs were counted, of some days by the clock of the lines, and
+// returns how many. They count again. server is the server that wrote them; nil: all servers.
+func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
+	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
+		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
+		if forgotten, err = q.LinesForget(ctx, p); err != nil || forgotten == 0 {
 			return err
 		}
-		return q.note(ctx, name, "log", fmt.Sprint(id), "")
-	}))
+		return q.note(ctx, name, "log", fmt.Sprintf("%d to %d", from, to), "")
+	})
+	return forgotten, wrap("forget lines of logs of app "+name, err)
+}
+
+// hourOf returns the first hour of a day, since 1970.
+func hourOf(day int32) int32 {
+	at := time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
+	return int32(at.Unix() / 3600) //nolint:gosec // some hundred thousand
 }
 
 // Queues lists how far queues were counted for an app, or for each one, where name is "".

@@ -78,8 +78,8 @@ func deleteAll(ctx context.Context, q queries, row *db.App) error {
 	if err := q.TagsHold(ctx); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppRowsDelete, q.AppTargetsDelete,
-		q.AppOffsetsDelete, q.AppRestDelete)
+	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.LinesHold, q.LinesDelete, q.AppCountersTake,
+		q.AppRowsDelete, q.AppTargetsDelete, q.AppOffsetsDelete, q.AppRestDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

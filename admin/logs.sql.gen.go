@@ -10,64 +10,101 @@ import (
 	"time"
 )
 
-const LogDelete = `-- name: LogDelete :execrows
-DELETE FROM logs
-WHERE id = $1
-  AND app_id = $2
-`
-
-// Forgets a log of an app: a file that has it counts from its beginning.
-func (q *Queries) LogDelete(ctx context.Context, iD int64, appID int32) (int64, error) {
-	result, err := q.db.Exec(ctx, LogDelete, iD, appID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const LogsList = `-- name: LogsList :many
-
-SELECT l.id, l.server, l.file, coalesce(l.counted, 0)::bigint AS counted, l.claimed, l.begun_at, l.used_at, l.last_at, l.rules, l.told
-FROM logs AS l
+const LinesDelete = `-- name: LinesDelete :exec
+WITH hours AS (
+    DELETE FROM log_hours AS h
+    WHERE h.app_id = $1
+), files AS (
+    DELETE FROM read_logs AS r
+    WHERE r.app_id = $1
+)
+DELETE FROM counted_lines AS l
 WHERE l.app_id = $1
-ORDER BY l.server, l.file, l.id
 `
 
-type LogsListRow struct {
-	ID      int64
-	Server  string
-	File    string
-	Counted int64
-	Claimed int64
-	BegunAt time.Time
-	UsedAt  time.Time
-	LastAt  *time.Time
-	Rules   string
-	Told    string
+// Deletes which lines and files of an app were counted, after its positions: without one, no batch
+// counts a line.
+func (q *Queries) LinesDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, LinesDelete, appID)
+	return err
 }
 
-// Logs that were imported.
-// The logs of an app by server, each with how far it was counted.
-func (q *Queries) LogsList(ctx context.Context, appID int32) ([]LogsListRow, error) {
-	rows, err := q.db.Query(ctx, LogsList, appID)
+const LinesForget = `-- name: LinesForget :one
+SELECT forget_lines($1, $2, $3, $4)::bigint AS forgotten
+`
+
+type LinesForgetParams struct {
+	AppID    int32
+	Server   *string
+	FromHour int32
+	ToHour   int32
+}
+
+// Forgets which lines were counted of some hours; of one server, or null: of all. Returns how many.
+func (q *Queries) LinesForget(ctx context.Context, arg LinesForgetParams) (int64, error) {
+	row := q.db.QueryRow(ctx, LinesForget,
+		arg.AppID,
+		arg.Server,
+		arg.FromHour,
+		arg.ToHour,
+	)
+	var forgotten int64
+	err := row.Scan(&forgotten)
+	return forgotten, err
+}
+
+const LinesHold = `-- name: LinesHold :exec
+SELECT
+FROM log_hours
+WHERE app_id = $1
+ORDER BY hour
+FOR UPDATE
+`
+
+// Waits for `import forget` and for retention, in the order in which they take these rows.
+func (q *Queries) LinesHold(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, LinesHold, appID)
+	return err
+}
+
+const LinesList = `-- name: LinesList :many
+
+SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
+FROM (
+    SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,
+           unnest(h.versions) - unnest(h.gone) AS lines, unnest(h.latest) AS latest
+    FROM log_hours AS h
+    WHERE h.app_id = $1
+) AS s
+WHERE s.lines > 0
+GROUP BY s.server, s.day
+ORDER BY s.server, s.day
+`
+
+type LinesListRow struct {
+	Server string
+	Day    string
+	Lines  int64
+	Latest time.Time
+}
+
+// Access logs that were imported.
+// How many lines of an app's access logs were counted, by server and by the day in the line, with the
+// latest time.
+func (q *Queries) LinesList(ctx context.Context, appID int32) ([]LinesListRow, error) {
+	rows, err := q.db.Query(ctx, LinesList, appID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []LogsListRow
+	var items []LinesListRow
 	for rows.Next() {
-		var i LogsListRow
+		var i LinesListRow
 		if err := rows.Scan(
-			&i.ID,
 			&i.Server,
-			&i.File,
-			&i.Counted,
-			&i.Claimed,
-			&i.BegunAt,
-			&i.UsedAt,
-			&i.LastAt,
-			&i.Rules,
-			&i.Told,
+			&i.Day,
+			&i.Lines,
+			&i.Latest,
 		); err != nil {
 			return nil, err
 		}

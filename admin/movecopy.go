@@ -15,7 +15,7 @@ import (
 // privately are the tables with what an export leaves out for people, in the order in which they refer
 // to each other.
 var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
-	"log_lines"}
+	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
 // put copies what a transaction reads to what another one writes.
 func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {

@@ -26,6 +26,7 @@ type Batch struct {
 	Targets  TargetColumns
 	Pairs    PairColumns
 	Moves    []Move          // of the sources that the visits come from, in the order of their positions' keys
+	Lines    []LogLine       // lines of access logs that the batch records as counted
 	Taken    InboxTakeParams // out of the inbox, in the order of their rows
 	PastDays PastDayColumns
 	Late     bool // some visit may be of a day before the last one of its site: then Rows are what was on each day
@@ -120,6 +121,7 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	if len(b.Taken.Numbers) > 0 {
 		q.Queue(InboxTake, b.Taken.Numbers, b.Taken.Froms, b.Taken.Untils)
 	}
+	queueLines(q, b.Lines)
 	t := &b.Targets
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {
 		return readSums(rows, t.IDs, out.Sums)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,14 +16,11 @@ type Position struct {
 	App          int32
 	Source, Part string
 	Row          int64 // of the inbox, whatever its app; 0: it is of another source
-
-	// Of a log, which has no other name: its id, and by which look at it its bytes are known.
-	Log, Look int64
 }
 
 // Compare tells which of two positions comes first, in the order in which a batch moves them.
 func (p Position) Compare(q Position) int {
-	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part), cmp.Compare(p.Log, q.Log))
+	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
 
 // Move moves a position with a batch. It fails with FaultMoved if the position is not at From.
@@ -34,16 +30,6 @@ type Move struct {
 	Refused  []Refusal // messages that it passes
 	// Uncounted has a 0 or a 1 for each item of a call between From and To: 1 where it is not counted.
 	Uncounted []byte
-	Log       func() LogMark // of a log: what is kept of it at To
-}
-
-// LogMark is what is kept of a log that is counted up to a place.
-type LogMark struct {
-	Hash       []byte // keyed, of the bytes before it
-	Lines      int64  // before it
-	LastAt     *time.Time
-	Tail       []byte
-	AfterLines []byte // nil: as before
 }
 
 // Refusal is a message of a queue that cannot be counted.
@@ -53,11 +39,6 @@ type Refusal struct {
 }
 
 func (m *Move) queue(q *pgx.Batch) {
-	if m.Position.Log != 0 {
-		mark := m.Log()
-		q.Queue(LogMove, m.App, m.Position.Log, m.Look, m.From, m.To, mark.Hash, mark.Lines, mark.LastAt, mark.Tail, mark.AfterLines)
-		return
-	}
 	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To, string(m.Uncounted))
 	if len(m.Refused) == 0 {
 		return
@@ -105,12 +86,7 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
-		if p.Log != 0 {
-			next, err = q.LogCounted(ctx, p.Log, p.Look)
-		} else {
-			next, err = q.PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
-		}
-		if err == nil {
+		if next, err = q.PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part}); err == nil {
 			err = q.SessionCommit(ctx)
 		}
 		return err

@@ -22,53 +22,29 @@ func (q *Queries) CallsForget(ctx context.Context, days int32, most int32) (int6
 	return forgotten, err
 }
 
-const LogCounted = `-- name: LogCounted :one
-SELECT counted::bigint AS counted
-FROM logs
-WHERE id = $1
-  AND look = $2
-  AND counted IS NOT NULL
+const LinesCount = `-- name: LinesCount :exec
+SELECT count_lines($1, $2, $3::integer[], $4::bigint[], $5::timestamptz[], $6::bytea[])
 `
 
-// How far a log is counted; no row if it was looked at anew since.
-func (q *Queries) LogCounted(ctx context.Context, iD int64, look int64) (int64, error) {
-	row := q.db.QueryRow(ctx, LogCounted, iD, look)
-	var counted int64
-	err := row.Scan(&counted)
-	return counted, err
+type LinesCountParams struct {
+	AppID    int32
+	Server   string
+	Hours    []int32
+	Expected []int64
+	Latest   []time.Time
+	Hashes   [][]byte
 }
 
-const LogMove = `-- name: LogMove :exec
-SELECT move_log($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-`
-
-type LogMoveParams struct {
-	AppID       int32
-	LogID       int64
-	Look        int64
-	FromCounted int64
-	ToCounted   int64
-	Hash        []byte
-	Lines       int64
-	LastAt      *time.Time
-	Tail        []byte
-	AfterLines  []byte
-}
-
-// Moves a log on in the transaction of the batch that counts from one byte up to another. Fails with
-// SQLSTATE FF004 when it stands elsewhere, or was looked at anew.
-func (q *Queries) LogMove(ctx context.Context, arg LogMoveParams) error {
-	_, err := q.db.Exec(ctx, LogMove,
+// Records lines of access logs as counted, in the transaction of the batch that counts them. Fails with
+// SQLSTATE FF004 if lines of these hours were counted or forgotten since the import decided.
+func (q *Queries) LinesCount(ctx context.Context, arg LinesCountParams) error {
+	_, err := q.db.Exec(ctx, LinesCount,
 		arg.AppID,
-		arg.LogID,
-		arg.Look,
-		arg.FromCounted,
-		arg.ToCounted,
-		arg.Hash,
-		arg.Lines,
-		arg.LastAt,
-		arg.Tail,
-		arg.AfterLines,
+		arg.Server,
+		arg.Hours,
+		arg.Expected,
+		arg.Latest,
+		arg.Hashes,
 	)
 	return err
 }

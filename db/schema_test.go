@@ -252,19 +252,31 @@ var rules = []struct{ refusedBy, sql string }{
 	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
 	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
 
-	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE
-		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted, closed) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0, true)`},
+	{"logs_are_closed", `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 0, 0, sha256('a'), '', '', 0)`}, // as 0.2 does
 	// as 0.1.0 does
-	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips)
-		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
+	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips, closed)
+		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}', true)`},
 	{"logs_counted_range", `UPDATE logs SET counted = -1`},
 	{"logs_counted_range", `UPDATE logs SET counted = 10`},
 	{"logs_counted_hash_length", `UPDATE logs SET counted_hash = '\x01'`},
 	{"logs_told_is_known", `UPDATE logs SET told = 'x'`},
 	{"logs_after_has_lines", `UPDATE logs SET after = now()`},
-	{"FF004", `SELECT move_log(1, 1, 0, 1, 2, sha256('b'), 1, NULL, '', NULL)`}, // it is at 0
-	{"FF004", `SELECT move_log(1, 1, 1, 0, 2, sha256('b'), 1, NULL, '', NULL)`}, // and at look 0
-	{"FF004", `SELECT move_log(99, 1, 0, 0, 2, sha256('b'), 1, NULL, '', NULL)`},
+	{"22023", `SELECT move_log(1, 1, 0, 0, 2, sha256('b'), 1, NULL, '', NULL)`},
+	{"log_hours_pkey", `INSERT INTO log_hours (app_id, hour) VALUES (1, 1)`},
+	{"log_hours_arrays_are_one_table", `UPDATE log_hours SET gone = '{}'`},
+	{"counted_lines_pkey", `INSERT INTO counted_lines (app_id, hour, server, first, hashes) VALUES (1, 1, '', 0, sha256('a'))`},
+	{"counted_lines_first_from_zero", `UPDATE counted_lines SET first = -1`},
+	{"counted_lines_are_short_blocks", `UPDATE counted_lines SET hashes = ''`},
+	{"counted_lines_are_short_blocks", `UPDATE counted_lines SET hashes = '\x0102'`},
+	{"counted_lines_are_short_blocks", `UPDATE counted_lines SET hashes = convert_to(repeat('a', 1608), 'UTF8')`},
+	{"read_logs_pkey", `INSERT INTO read_logs (app_id, options, inode, run) VALUES (1, sha256('a'), '1:1', 'a')`},
+	{"read_logs_app_id_fkey", `UPDATE read_logs SET app_id = 99`},
+	{"read_logs_options_are_a_hash", `UPDATE read_logs SET options = ''`},
+	{"FF004", `SELECT count_lines(1, '', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`},  // its version is 4
+	{"FF004", `SELECT count_lines(1, 'a', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`}, // of which it is to be compared
+	{"FF004", `SELECT count_lines(1, '', '{2}', '{1}', '{2026-01-01}', ARRAY[sha256('b')])`},  // which is not there yet
 	{"log_samples_pkey", `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`},
 	{"log_samples_log_id_fkey", `UPDATE log_samples SET log_id = 99`},
 	{"log_samples_are_of_20_bytes", `UPDATE log_samples SET sample = ''`},
@@ -395,7 +407,10 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO inbox (app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		VALUES (1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
-	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0)`)
+	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, closed)
+		VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0, true)`)
+	exec(t, conn, `SELECT count_lines(1, '', '{1}', '{0}', '{2026-01-01}', ARRAY[sha256('a')])`)
+	exec(t, conn, `INSERT INTO read_logs (app_id, options, inode, run) VALUES (1, sha256('a'), '1:1', 'a')`)
 	exec(t, conn, `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`)
 	exec(t, conn, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) VALUES (1, 1, 0, 1, sha256('a'))`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)

@@ -58,15 +58,7 @@ SELECT forget_calls(@days, @most)::bigint AS forgotten;
 -- Makes running instances read the visitors anew, many of whom a process of its own has counted.
 SELECT read_anew();
 
--- name: LogMove :exec
--- Moves a log on in the transaction of the batch that counts from one byte up to another. Fails with
--- SQLSTATE FF004 when it stands elsewhere, or was looked at anew.
-SELECT move_log(@app_id, @log_id, @look, @from_counted, @to_counted, @hash, @lines, sqlc.narg(last_at), @tail, sqlc.narg(after_lines));
-
--- name: LogCounted :one
--- How far a log is counted; no row if it was looked at anew since.
-SELECT counted::bigint AS counted
-FROM logs
-WHERE id = @id
-  AND look = @look
-  AND counted IS NOT NULL;
+-- name: LinesCount :exec
+-- Records lines of access logs as counted, in the transaction of the batch that counts them. Fails with
+-- SQLSTATE FF004 if lines of these hours were counted or forgotten since the import decided.
+SELECT count_lines(@app_id, @server, @hours::integer[], @expected::bigint[], @latest::timestamptz[], @hashes::bytea[]);

@@ -38,8 +38,6 @@ var (
 	// ErrMoved: not counted, since somebody else has moved a position: FindPosition tells where to.
 	// Up to there all is counted. Rows of the inbox are to be read anew.
 	ErrMoved = errors.New("the position has moved")
-	// ErrLookedAnew: the log is no longer what it was when somebody looked at its file last.
-	ErrLookedAnew = errors.New("another file has taken the place of the log: look at it anew")
 	// ErrNumbersLost: counted, but the connection was lost before the numbers came.
 	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
 )

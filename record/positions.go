@@ -14,9 +14,9 @@ import (
 type Step struct {
 	Visit    *Visit // nil: it has none that counts, and is only passed
 	Position *Position
-	Next     int64             // where the source goes on behind it
-	Refused  []Refusal         // messages before Next that it passes, in their order
-	Log      func() db.LogMark // of a log: what is kept of it at Next
+	Next     int64      // where the source goes on behind it
+	Refused  []Refusal  // messages before Next that it passes, in their order
+	Line     db.LogLine // the line of an access log that is recorded as counted
 }
 
 // Refusal is a message of a queue that cannot be counted.
@@ -113,8 +113,6 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	switch {
 	case err != nil:
 		return visit.Unanswered(err)
-	case next < p.Next && p.Log != 0:
-		return ErrLookedAnew
 	case next < p.Next:
 		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
 	}
@@ -125,11 +123,14 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 // move has a batch move the positions of some entries. They go by their keys, the order in which
 // every batch takes its locks.
 func move(b *db.Batch, sent []*entry) {
-	b.Moves = b.Moves[:0]
+	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
 	t.Numbers, t.Froms, t.Untils = t.Numbers[:0], t.Froms[:0], t.Untils[:0]
 	for _, e := range sent {
 		step, at := e.step, e.step.Position
+		if step.Line.Hour != nil {
+			b.Lines = append(b.Lines, step.Line)
+		}
 		switch {
 		case at.isNowhere():
 			continue
@@ -148,7 +149,7 @@ func move(b *db.Batch, sent []*entry) {
 			b.Moves = slices.Insert(b.Moves, place, db.Move{Position: at.Position, From: at.Next, To: at.Next})
 		}
 		m := &b.Moves[place]
-		m.To, m.Log, m.Uncounted, m.Refused = step.Next, step.Log, at.uncounted(step.Next), append(m.Refused, step.Refused...)
+		m.To, m.Uncounted, m.Refused = step.Next, at.uncounted(step.Next), append(m.Refused, step.Refused...)
 	}
 }
 
@@ -156,5 +157,8 @@ func move(b *db.Batch, sent []*entry) {
 func movePositions(sent []*entry) {
 	for _, e := range sent {
 		e.step.Position.Next = e.step.Next
+		if hour := e.step.Line.Hour; hour != nil {
+			hour.Version++
+		}
 	}
 }

@@ -120,11 +120,3 @@ func (r *run) forgetLogs(ctx context.Context) error {
 	}
 	return nil
 }
-
-// others does what else is due.
-func (r *run) others(ctx context.Context) error {
-	if r.dry || r.also == nil {
-		return nil
-	}
-	return r.also(ctx)
-}

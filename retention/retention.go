@@ -22,7 +22,6 @@ type Retainer struct {
 	db    *db.DB
 	clock func() time.Time
 	pause func(context.Context, time.Duration) error
-	also  func(context.Context) error
 	log   *slog.Logger
 
 	forgotOn atomic.Int32 // the last day on which all visitors were forgotten who are to be
@@ -32,7 +31,6 @@ type Retainer struct {
 type Options struct {
 	Clock func() time.Time                           // default: the database's, as db.DB.Now tells it
 	Pause func(context.Context, time.Duration) error // waits before something is tried again; default: as long as it is told
-	Also  func(context.Context) error                // what else is to be done then; default: nothing
 	Log   *slog.Logger                               // default: nowhere
 }
 
@@ -47,7 +45,7 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, also: o.Also, log: o.Log}
+	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
 // Done is what was deleted and forgotten, or would be.
@@ -227,7 +225,7 @@ func (r *run) do(ctx context.Context) error {
 	}
 	var busy error // a day that is in use; the other steps do not wait for it
 	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget,
-		r.forgetLogs, r.others} {
+		r.forgetLogs} {
 		err := step(ctx)
 		if db.FaultOf(err) == db.FaultBusy {
 			busy, err = err, nil

@@ -16,6 +16,7 @@ const (
 	passTargets = "targets"
 	passSites   = "sites"
 	passPeople  = "people"
+	passLines   = "lines"
 )
 
 // finding is what a query returns for a measure. All queries of verify return the same columns.
@@ -26,8 +27,8 @@ type check func(ctx context.Context, q *Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
 func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyTagRowsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow |
-	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyAheadRow |
-	VerifyBelongingRow](
+	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyLinesRow |
+	VerifyLineDaysRow | VerifyAheadRow | VerifyBelongingRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -83,7 +84,9 @@ func newPace(first float64) *pace {
 
 const (
 	firstRows = 20_000 // a second: few enough for any server
-	steepest  = 4      // how many times as much as before is taken on at most
+	// hoursAtOnce is how many hours of logs are checked in the first piece, a second: each has some blocks.
+	hoursAtOnce = 2000
+	steepest    = 4 // how many times as much as before is taken on at most
 
 	// About so many visits are hashed again for sketches: of a larger database each run makes some
 	// sketches anew, the next one others.
@@ -387,4 +390,36 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 	return &piece{pass: passPeople, pace: w.pace, size: size, checks: []check{
 		func(ctx context.Context, q *Queries) ([]finding, error) { return findings(q.VerifyPeople(ctx, p)) },
 	}}, nil
+}
+
+// overLines walks over the hours of access logs, in the order of their keys, unless a sample is taken.
+type overLines struct {
+	*verifier
+	pace  *pace
+	after VerifyNextHourRow
+	ended bool
+}
+
+func (w *overLines) next(ctx context.Context, q *Queries) (*piece, error) {
+	if w.ended || w.Sample < 100 {
+		return nil, nil
+	}
+	size := w.pace.size
+	p := VerifyLinesParams{N: manyAtMost, App: w.App, AfterApp: w.after.AppID, AfterHour: w.after.Hour}
+	until, err := q.VerifyNextHour(ctx, VerifyNextHourParams{AfterApp: p.AfterApp, AfterHour: p.AfterHour, Skip: int32(size) - 1})
+	if err != nil {
+		return nil, err
+	}
+	checks := []check{func(ctx context.Context, q *Queries) ([]finding, error) { return findings(q.VerifyLines(ctx, p)) }}
+	if w.after.AppID == 0 {
+		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
+			return findings(q.VerifyLineDays(ctx, manyAtMost, w.App))
+		})
+	}
+	w.after = until
+	if until.AppID == 0 { // those that are left
+		until, w.ended = VerifyNextHourRow{AppID: math.MaxInt32, Hour: math.MaxInt32}, true
+	}
+	p.UntilApp, p.UntilHour = until.AppID, until.Hour
+	return &piece{pass: passLines, pace: w.pace, size: size, checks: checks}, nil
 }

@@ -92,10 +92,15 @@ var promises = []promise{
 			{"people rows", "rows that are neither of an id that leads to another nor of a person", "what is allowed"},
 			{"people tags", "persons with tags that the app does not have, or with two of one name", "what is allowed"},
 			{"people apps", "rows of an app that does not exist, or whose visitors have no ids", "what is allowed"}}},
+	{"log lines", "the counted lines of an hour of logs are those of its blocks, and those of a day no more than visits", "counted lines",
+		"hour", passLines,
+		[]measure{{linesMeasure, "lines in blocks without a gap", "the lines of the hour"},
+			{"lines of days", "lines of the day", "hot of the app's sites on the days around it"}}},
 }
 
 const (
 	peopleMeasure = "people"
+	linesMeasure  = "lines"
 	closedMeasure = "closed ahead"
 
 	tagRowsMeasure = "tag rows" // has tags in the place of previous days
@@ -151,6 +156,8 @@ func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	switch {
 	case strings.HasPrefix(m.name, peopleMeasure):
 		named.Target = fmt.Sprintf("(people of app %d)", -o.target)
+	case strings.HasPrefix(m.name, linesMeasure):
+		named.Target = fmt.Sprintf("(logs of app %d)", -o.target)
 	case m.name == closedMeasure:
 		named.Target = "(all apps)"
 	case named.Target == "":

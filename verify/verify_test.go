@@ -111,7 +111,8 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
 	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns",
-		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people", "here", "history_days", "history"} {
+		"packed_returns", "sketches", "tops", "tag_days", "tag_news", "closed_days", "visits_kept", "people", "here", "history_days", "history",
+		"log_hours", "counted_lines"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s OVERRIDING SYSTEM VALUE SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -491,6 +492,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"pages with this number: 0"},
 			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)",
 				"rows of visits of no page: 1"},
+			{"a block of counted lines is missing", countedLines + `DELETE FROM counted_lines WHERE first = 0`, "log lines", "(logs of app 1)",
+				"lines in blocks without a gap: 10, but the lines of the hour: 200"},
+			{"a block of counted lines twice", countedLines + `INSERT INTO counted_lines SELECT app_id, hour, server, first + 10, hashes
+				FROM counted_lines WHERE first = 190`, "log lines", "(logs of app 1)", "lines in blocks without a gap: 210, but the lines of the hour: 200"},
+			{"a block of counted lines of another hour", countedLines + `UPDATE counted_lines SET hour = hour + 1 WHERE first = 190`, "log lines",
+				"(logs of app 1)", "lines in blocks without a gap: 10, but the lines of the hour: 0"},
+			{"more lines of a day than visits", countedLines, "log lines", "(logs of app 1)", "lines of the day: 200, but hot of the app's sites"},
 			{"somebody here at no site", `INSERT INTO here (site_id, visitors) VALUES (999, '{192.0.2.1}')`, "belonging",
 				"(no page has the number 999)", "rows of visitors who are here now, at no site: 1"},
 			{"somebody here at a page", `INSERT INTO here (site_id, visitors) VALUES (` + homeA + `, '{192.0.2.1}')`, "belonging",
@@ -513,6 +521,10 @@ func TestVerifyFindsDamage(t *testing.T) {
 		}
 	})
 }
+
+// countedLines records 200 lines of logs of app 1, of a day on which nobody visited it.
+const countedLines = `SELECT count_lines(1, '', ARRAY[24 * 7], ARRAY[0], ARRAY[timestamptz '1970-01-08'],
+	ARRAY[(SELECT string_agg(int8send(n), '' ORDER BY n) FROM generate_series(1, 200) AS n)]); `
 
 // All is found in single targets, too.
 func TestVerifyFindsDamageInPieces(t *testing.T) {

@@ -192,7 +192,7 @@ func TestServeWithFewRights(t *testing.T) {
 	well(t, "app", "add", "blog", "--visitor=address", "--site=blog.example", "--database-url", owner)
 	log := accessLog(t, "access.log", 1, 300)
 	assert.Contains(t, well(t, "import", log, "--app=blog", "--database-url", few), "visits counted        300\n")
-	assert.Contains(t, well(t, "import", "list", "--database-url", few), "access.log")
+	assert.Contains(t, well(t, "import", "list", "--database-url", few), "blog  -  ")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, s.url+"/api/apps/shop", strings.NewReader(`{"retain_days":9}`))
 	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(well(t, "key", "add", "--scope=admin", "--database-url", owner)))

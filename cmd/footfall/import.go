@@ -47,7 +47,7 @@ type importFilesCmd struct {
 	after time.Time
 }
 
-// afterCounted stands in place of a time for what was counted last.
+// afterCounted was needed up to 0.2 for windows of a log, in place of a time. It has no effect.
 const afterCounted = "counted"
 
 const (
@@ -114,14 +114,14 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	progress := &imports.Progress{}
 	var begun time.Time
 	shown := showProgress(p, func(now time.Time) string {
-		if progress.Total.Load() > 0 && begun.IsZero() {
+		if begun.IsZero() {
 			begun = now
 		}
 		return progressLine(progress, now.Sub(begun))
 	})
 	summary, err := imports.Run(ctx, counting, imports.Options{
 		App: c.App, Files: c.File, Stdin: p.stdin, Rules: c.rules, DryRun: c.DryRun, Follow: c.Follow,
-		Server: c.Server, After: c.after, AfterCounted: c.After == afterCounted, Another: c.Another,
+		Server: c.Server, After: c.after, Another: c.Another,
 		Notice: func(text string, cause error) {
 			if cause == nil {
 				p.log.Warn("import: " + text)
@@ -175,10 +175,7 @@ func showProgress(p *program, line func(now time.Time) string) (end func()) {
 
 func progressLine(progress *imports.Progress, took time.Duration) string {
 	total, done := progress.Total.Load(), progress.Done.Load()
-	if total == 0 {
-		return "looking: " + units.HumanSize(float64(progress.Looked.Load()))
-	}
-	line := fmt.Sprintf("%s of %s, %s, %s", units.HumanSize(float64(done)), units.HumanSize(float64(total)),
+	line := fmt.Sprintf("%s of %s, %s, %s", units.HumanSize(float64(done)), units.HumanSize(float64(max(total, done))),
 		draw.Count(progress.Lines.Load(), "line"), draw.Count(progress.Counted.Load(), "visit"))
 	if seconds := took.Seconds(); seconds >= 1 && done > 0 && done <= total {
 		left := time.Duration(float64(total-done) / float64(done) * float64(took))
@@ -202,9 +199,10 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 	for _, reason := range imports.Reasons {
 		add("left out: "+string(reason), s.Left[reason])
 	}
-	add("imported before", s.Before)
-	add("counted meanwhile by another import", s.Others)
+	add("counted before", s.Before)
+	add("in this run, in two of its files", s.Twice)
 	add("not readable", s.Unreadable)
+	add("files unchanged, not read", s.Unchanged)
 	for _, format := range slices.Sorted(maps.Keys(s.Formats)) {
 		add("format "+string(format), s.Formats[format])
 	}
@@ -253,20 +251,36 @@ type importListCmd struct {
 }
 
 func (c *importListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	list, err := a.Logs(ctx, c.App)
-	return printRows(p.stdout, err, "APP\tSERVER\tID\tLOG\tCOUNTED\tOF\tLAST LINE\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list,
-		func(of admin.OfApp[admin.LogsListRow]) []any {
+	list, err := a.Lines(ctx, c.App)
+	return printRows(p.stdout, err, "APP\tSERVER\tDAY\tLINES\tLAST LINE", list,
+		func(of admin.OfApp[admin.LinesListRow]) []any {
 			l := of.Row
-			return []any{of.App, cmp.Or(l.Server, "-"), l.ID, l.File, l.Counted, l.Claimed, moment(l.LastAt), moment(&l.BegunAt),
-				moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
+			return []any{of.App, cmp.Or(l.Server, "-"), l.Day, l.Lines, moment(&l.Latest)}
 		})
 }
 
 type importForgetCmd struct {
-	App string `arg:""`
-	Log int64  `arg:"" name:"id"`
+	App    string  `arg:""`
+	Server *string `placeholder:"NAME"`
+	From   string  `required:"" placeholder:"DAY"`
+	To     string  `required:"" placeholder:"DAY"`
+
+	from, to int32
 }
 
-func (c *importForgetCmd) run(ctx context.Context, _ *program, a *admin.Admin) error {
-	return a.ForgetLog(ctx, c.App, c.Log)
+func (c *importForgetCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	today := visit.DayOf(time.Now(), time.UTC)
+	c.from, c.to = f.day("--from", c.From, today), f.day("--to", c.To, today)
+	f.when(c.from > c.to, "--from: it is after --to: no day lies between them")
+	return f
+}
+
+func (c *importForgetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	lines, err := a.ForgetLines(ctx, c.App, c.Server, c.from, c.to)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout, "forgot that "+draw.Count(lines, "line")+" counted: imported again, they count again")
+	return err
 }

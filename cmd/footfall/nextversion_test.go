@@ -95,7 +95,7 @@ func TestNextVersion(t *testing.T) {
 	assert.Equal(t, exitFailed, refused.code)
 	assert.Contains(t, refused.stderr, "use a newer footfall")
 	r := footfallOf(t, next[0], nil, "", "import", log, "--app=halved", url)
-	assert.Contains(t, r.stdout, "\nimported before       300\n", r.stderr)
+	assert.Regexp(t, `\ncounted before +300\n`, r.stdout, r.stderr)
 	assert.Empty(t, differing(t, "halved", "whole", url))
 	f.goTo(first)
 	require.Zero(t, old[1].stop())
@@ -191,8 +191,10 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.Positive(t, to, "%s has no number behind %s", path, behind)
 		return to
 	}
+	last, err := strconv.Atoi(filepath.Base(there[len(there)-1])[:5])
+	require.NoError(t, err)
 	build := func(step string) {
-		steps = append(steps, fmt.Sprintf("%05d_made_up.sql", len(there)+len(steps)+1))
+		steps = append(steps, fmt.Sprintf("%05d_made_up.sql", last+len(steps)+1))
 		put("migrations/"+steps[len(steps)-1], "-- +goose Up\n"+step)
 		text, err := json.Marshal(overlay)
 		require.NoError(t, err)

@@ -31,7 +31,6 @@ import (
 	"footfall/db/cells"
 	"footfall/handler"
 	"footfall/handler/lead"
-	"footfall/intake/imports"
 	"footfall/record"
 	"footfall/retention"
 	"footfall/status"
@@ -209,8 +208,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 func runBeside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	hashLogs := func(ctx context.Context) error { return imports.HashOldLogs(ctx, d, c) }
-	done.Go(func() { retention.NewRetainer(d, retention.Options{Also: hashLogs, Log: log}).Daily(ctx) })
+	done.Go(func() { retention.NewRetainer(d, retention.Options{Log: log}).Daily(ctx) })
 	key := secret.WebhookKey
 	if len(secret) == 0 {
 		key = nil

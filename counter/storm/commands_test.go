@@ -234,8 +234,7 @@ func (s *storm) importer() func(client int, r *rand.Rand) {
 	}
 }
 
-// write writes some lines to the log of a server. No two lines are equal: a file that is the
-// beginning of another log would be taken for that one.
+// write writes some lines to the log of a server. No two lines are equal: each counts.
 func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 	var text strings.Builder
 	for range 1 + r.IntN(20) {
@@ -268,6 +267,7 @@ func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool
 		if err == nil {
 			assert.Empty(s, summary.Problems)
 			assert.Zero(s, summary.Unreadable)
+			delete(summary.Left, imports.TooOld) // rotated logs have lines of days that are gone by now
 			assert.Empty(s, summary.Left)
 			s.some("imports", 1)
 			return true

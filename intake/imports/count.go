@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"crypto/sha256"
-	"encoding"
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"footfall/counter"
 	"footfall/counter/app"
@@ -25,82 +21,59 @@ import (
 // read is a line that was read.
 type read struct {
 	counter.Item
-	wrong string // why it has no visit
-	file  string
-	line  int64
+	wrong  string // why it has no visit
+	source *source
+	line   int64
+	before int64 // lines of the file before it that were counted before this import
+
+	// The number tells how often the line has been in its file; 0: it cannot count.
+	hour         int32
+	hash         uint64
+	number       int
+	countedFirst bool // as Choose found it: before this import
+	recorded     bool // without a visit: --after leaves it out, or 0.2 has counted it
 }
 
-// reading is a source while its lines are read for counting.
-type reading struct {
-	lines  *lines // nil: it is not read now
-	parser *logs.Parser
-	line   logs.Line // the one that counts next
-	hour   int32     // of the last line that shows one
-	latest int64     // the latest second of all lines
-	tail   tail
-	after  after
-}
-
-// reader is the lines of some sources, in the order of their times.
+// reader reads the lines of some sources, in the order of their times.
 type reader struct {
 	*run
-	hashes   *hashes // of the goroutine that reads
 	timeline timeline
-	entries  []feed.Entry[read]
-	marks    []mark // of these
-	sums     []byte // of these
-	permit   func(context.Context) (*counter.Counting, error)
 }
 
-const sumSize = 120 // of the state of a SHA-256, and a little more
-
-// countThese counts what is new in some sources.
-func (r *run) countThese(ctx context.Context, sources []*source) error {
-	d := &reader{run: r, hashes: r.app.hashes.own()}
-	for _, s := range sources {
-		if s.position != nil && s.isNew() {
-			s.line.Time = s.first
-			heap.Push(&d.timeline, s)
-		}
-	}
-	if len(d.timeline) == 0 {
+// count counts what is new in some sources.
+func (r *run) count(ctx context.Context, sources []*source) error {
+	if len(sources) == 0 {
 		return nil
 	}
-	err := r.count(ctx, d)
+	if err := r.retry.Do(ctx, func() error { return r.openPosition(ctx) }); err != nil {
+		return err
+	}
+	d, total := &reader{run: r}, int64(0)
 	for _, s := range sources {
-		s.endReading()
-		if err == nil && s.isNew() && s.counted.at == s.end.at {
-			s.start, s.quick = s.counted, s.end.sum
+		s.queue, s.at = nil, time.Time{}
+		if err := s.findStart(r.Rules.Format); err != nil {
+			s.problem("%s", s.file.readProblem(err))
+			s.refused = true
+			continue
 		}
+		total += s.file.size()
+		s.ended, s.lines = false, nil
+		d.timeline = append(d.timeline, s)
 	}
-	return err
-}
-
-// beginReading makes a source ready to be read for counting.
-func (s *source) beginReading(only logs.Format) error {
-	parser, err := s.parserAt(only, s.start.at)
-	if err != nil {
-		return err
+	heap.Init(&d.timeline)
+	r.progress.Total.Store(total)
+	defer func() {
+		for _, s := range sources {
+			s.end()
+		}
+	}()
+	position := r.position
+	if position == nil {
+		position = &record.Position{}
 	}
-	l, err := s.file.lines(s.start)
-	if err != nil {
-		return err
-	}
-	l.from = io.LimitReader(l.from, s.end.at-s.start.at)
-	s.reading = reading{lines: l, parser: parser, line: s.line, after: afterOf(&s.log)}
-	if s.log.LastAt != nil {
-		s.latest = s.log.LastAt.Unix()
-	}
-	s.tail = tailOf(s.log.Tail, s.latest)
-	return nil
-}
-
-// endReading lets go what a source needed while it was read.
-func (s *source) endReading() {
-	if s.lines != nil {
-		s.lines.close()
-	}
-	s.reading = reading{}
+	r.position = position
+	f := feed.Feed[read]{Source: d, Recorder: r.app.Recorder(), Retry: r.retry, Fill: true, DryRun: r.DryRun, Choose: d.choose}
+	return f.Run(ctx)
 }
 
 // Read is for the feed.
@@ -108,138 +81,226 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.keepPaused(ctx); err != nil {
 		return nil, err
 	}
-	// Some of the visits will be left out, and the feed adds as many.
-	d.entries, d.marks, d.sums = make([]feed.Entry[read], 0, most+most/8), make([]mark, 0, most), make([]byte, 0, sumSize*most)
-	for len(d.entries) < most {
-		s := d.timeline.first(d.next)
-		if s == nil {
-			return d.entries, io.EOF
-		}
-		d.take(s)
-		d.timeline.advance(d.next)
+	if err := d.refreshed(ctx); err != nil {
+		return nil, err
 	}
-	return d.entries, nil
+	// Some of the visits will be left out, and the feed adds as many.
+	entries := make([]feed.Entry[read], 0, most+most/8)
+	for len(entries) < most && len(d.timeline) > 0 {
+		s := d.timeline[0]
+		if err := d.fill(ctx, s); err != nil {
+			return entries, err
+		}
+		switch {
+		case len(s.queue) == 0:
+			heap.Pop(&d.timeline)
+		case s.queue[0].Of.At.After(s.at):
+			s.at = s.queue[0].Of.At
+			heap.Fix(&d.timeline, 0)
+		default:
+			d.sequence++
+			e := s.queue[0]
+			e.Position, e.Next = d.position, d.sequence
+			entries, s.queue = append(entries, e), s.queue[1:]
+		}
+	}
+	if len(d.timeline) == 0 {
+		return entries, io.EOF
+	}
+	return entries, nil
 }
 
-// next reads the next line of a source that may count; false: there is none.
-func (d *reader) next(s *source) bool {
+// fill reads the next line of a source that may count, unless one is waiting.
+func (d *reader) fill(ctx context.Context, s *source) error {
+	for len(s.queue) == 0 && !s.ended {
+		if err := d.readLine(ctx, s); err != nil {
+			return err
+		}
+	}
+	if d.servers && !s.checked && len(s.queue) > 0 {
+		if err := d.checkServer(ctx, s); err != nil {
+			return err
+		}
+		s.checked = true
+	}
+	return nil
+}
+
+// readLine reads a line of a source, and adds it to the queue unless it cannot count.
+func (d *reader) readLine(ctx context.Context, s *source) error {
 	if s.lines == nil {
-		if err := s.beginReading(d.Rules.Format); err != nil {
-			s.problem("%s", s.file.readProblem(err))
-			return false
+		if err := s.begin(d.Rules.Format); err != nil {
+			s.refuse("%s", s.file.readProblem(err))
+			return nil
 		}
 	}
 	before := s.lines.place
-	more := d.nextLine(s)
+	text, ok := s.text()
+	if !ok {
+		s.stop()
+		return nil
+	}
 	d.progress.Done.Add(s.lines.place - before)
-	if more {
-		return true
+	if s.parser.Header(text) {
+		d.sawLine()
+		d.summary.leaveOut(Header)
+		return nil
 	}
-	if s.lines.place < s.end.at {
-		why := "it became shorter while it was read"
-		if s.lines.fault != nil {
-			why = s.file.readProblem(s.lines.fault)
-		}
-		s.refused = true
-		s.problem("%s, after line %d", why, s.lines.number)
+	err := s.parser.Parse(text, &s.line)
+	if latest := d.app.Latest(); s.line.Time.After(latest) && !s.line.Time.After(latest.Add(mostAhead)) {
+		s.wait(d.following)
+		return nil
 	}
-	if s.counted = s.lines.here(); s.counted.at > s.start.at {
-		d.add(s, counter.Item{}, "")
-		d.entries[len(d.entries)-1].Fate = feed.Passes
+	d.sawLine()
+	if err != nil {
+		s.add(read{wrong: err.Error()})
+		return nil
 	}
-	s.endReading()
-	return false
+	d.summary.Formats[s.line.Format]++
+	return d.take(ctx, s, text)
 }
 
-// nextLine reads up to a line that may count.
-func (d *reader) nextLine(s *source) bool {
-	for s.lines.place < s.end.at {
-		text, ok := s.lines.next()
-		if !ok && s.lines.place+s.lines.rest() == s.end.at { // a last line without its end
-			text, ok = s.lines.take(int(s.lines.rest()), 0), true
-		}
-		if !ok {
-			return false
-		}
-		d.summary.Lines++
-		d.progress.Lines.Add(1)
-		if s.parser.Header(text) {
-			d.summary.leaveOut(Header)
-			continue
-		}
-		err := s.parser.Parse(text, &s.line)
-		s.remember(text)
-		if err != nil {
-			d.add(s, counter.Item{}, err.Error())
-			continue
-		}
-		d.summary.Formats[s.line.Format]++
-		why := d.Rules.leavesOut(&s.line, d.app.zone)
-		if s.after.leavesOut(d.hashes, &s.line, text) {
-			why = CountedBefore
-		}
-		if why == "" {
-			return true
-		}
+func (d *reader) sawLine() {
+	d.summary.Lines++
+	d.progress.Lines.Add(1)
+}
+
+func (s *source) add(of read) {
+	of.source, of.line, of.before = s, s.lines.number, s.before
+	s.queue = append(s.queue, feed.Entry[read]{Of: of})
+}
+
+// take takes a line that could be read: it is left out, or was counted before, or may count.
+func (d *reader) take(ctx context.Context, s *source, text []byte) error {
+	l := &s.line
+	why := d.Rules.leavesOut(l, d.app.App().Zone)
+	switch {
+	case why != "":
+	case l.Time.Before(d.app.first):
+		why = TooOld
+	case l.Time.Before(d.After) && !d.closed.has(l.Time):
+		why = BeforeAfter
+	}
+	if why != "" {
 		d.summary.leaveOut(why)
+		return nil
 	}
-	return false
+	uri, wrong := d.Rules.uriOf(l)
+	if wrong != "" {
+		s.add(read{wrong: wrong})
+		return nil
+	}
+	of := read{hour: l.Hour()}
+	var ok bool
+	if of.hash, ok = d.hash(l); !ok {
+		if l.Time.After(d.app.Latest().Add(-keyDelay)) {
+			s.wait(d.following)
+			return nil
+		}
+		d.summary.leaveOut(TooOld)
+		return nil
+	}
+	of.number = s.numbers.next(l.Time.Unix(), of.hash)
+	var counted, before int
+	err := d.retry.Do(ctx, func() (err error) { counted, before, err = d.counted.numberNow(ctx, of.hour, of.hash); return err })
+	if err != nil {
+		return err
+	}
+	if counted >= of.number {
+		s.before++
+		d.summary.addCounted(before >= of.number)
+		return nil
+	}
+	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
+	if l.TellsAgent {
+		of.Agent = cmp.Or(string(l.Agent), "-") // as servers write it; every browser sends one
+	}
+	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
+		return err
+	}
+	s.add(of)
+	return nil
 }
 
-// remember adds the line that was read last to the tail of its log.
-func (s *source) remember(text []byte) {
-	one := tailLine{hash: xxhash.Sum64(text), raw: true}
-	if !s.line.Time.IsZero() {
-		s.hour, one.second = s.line.Hour(), s.line.Time.Unix()
-		s.latest = max(s.latest, one.second)
+// keyDelay is how long it takes, at most, until the key of a day that has just begun is made and read.
+const keyDelay = 15 * time.Minute
+
+// hash returns the hash of a line; false: its day has no key.
+func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
+	site, day := "", int32(0)
+	if !l.NamesHost() {
+		site = d.Rules.Site
 	}
-	one.hour = s.hour
-	s.tail = s.tail.add(one, s.latest)
+	if d.app.hashes.days != nil {
+		day = visit.DayOf(l.Time, d.app.App().Zone)
+	}
+	return d.app.hashes.of(day, l.Text, site)
 }
 
-// mark is what is to be kept of a log that is counted up to a line. There is one of each visit, of which
-// few are asked for.
-type mark struct {
-	*reader
-	sum    []byte // the state of the SHA-256 of the bytes before it
-	number int64  // of the line
-	tail   tail
-	latest int64
-	after  after
+// choose decides which lines of a chunk count, by the tables as they are now.
+func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
+	c := d.counted
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hours := map[int32]*db.LogHour{}
+	var list []int32
+	for i := range entries {
+		if of := &entries[i].Of; of.number > 0 && hours[of.hour] == nil {
+			hours[of.hour] = &db.LogHour{App: c.app, Server: c.server, Hour: of.hour}
+			list = append(list, of.hour)
+		}
+	}
+	if err := c.load(ctx, list, 0); err != nil {
+		return err
+	}
+	for hour, known := range hours {
+		known.Version = c.version(hour)
+	}
+	pending := map[uint64]int{}
+	for i := range entries {
+		e := &entries[i]
+		of := &e.Of
+		e.Line = db.LogLine{}
+		switch {
+		case e.Fate == feed.Before && !of.recorded:
+			e.Fate = feed.Counts
+		case e.Fate == feed.Counts && of.recorded:
+			e.Fate = feed.Before
+		}
+		if of.number == 0 || e.Fate != feed.Counts && e.Fate != feed.Before {
+			continue
+		}
+		all, before := c.number(of.hour, of.hash)
+		if all+pending[of.hash] < of.number {
+			pending[of.hash]++
+			e.Line = db.LogLine{Hour: hours[of.hour], Hash: of.hash, At: of.At.Unix()}
+			continue
+		}
+		of.countedFirst = before >= of.number
+		if !of.recorded {
+			e.Fate = feed.Before
+		}
+	}
+	if d.DryRun {
+		c.addDry(entries)
+	}
+	return nil
 }
 
-func (m *mark) log() db.LogMark {
-	h, sum := m.app.hashes.own(), sha256.New()
-	_ = sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.sum) // it is its own
-	l := db.LogMark{Hash: h.ofSum(sum), Lines: m.number, Tail: m.tail.bytes(h, m.latest)}
-	if m.latest > 0 {
-		at := time.Unix(m.latest, 0)
-		l.LastAt = &at
+// addDry adds the lines that a dry run would have counted.
+func (c *counted) addDry(entries []feed.Entry[read]) {
+	added := map[int32][]uint64{}
+	for i := range entries {
+		if e := &entries[i]; e.Line.Hour != nil {
+			added[e.Of.hour] = append(added[e.Of.hour], e.Of.hash)
+		}
 	}
-	if m.after.second > 0 {
-		l.AfterLines = append([]byte{}, m.after.but...)
+	for hour, hashes := range added {
+		if c.dry[hour] == nil {
+			c.dry[hour] = &hashSet{}
+		}
+		c.dry[hour].add(hashes)
 	}
-	return l
-}
-
-// take takes the line of a source.
-func (d *reader) take(s *source) {
-	uri, wrong := d.Rules.uriOf(&s.line)
-	item := counter.Item{URI: uri, IP: string(s.line.Client), At: s.line.Time, Referrer: string(s.line.Referer), Bots: d.Rules.Bots}
-	if s.line.TellsAgent {
-		item.Agent = cmp.Or(string(s.line.Agent), "-") // as servers write it; every browser sends one
-	}
-	d.add(s, item, wrong)
-}
-
-// add adds what was read of a source last.
-func (d *reader) add(s *source, item counter.Item, wrong string) {
-	from := len(d.sums)
-	d.sums, _ = s.lines.sumTo(s.lines.start).(encoding.BinaryAppender).AppendBinary(d.sums)
-	d.marks = append(d.marks, mark{d, d.sums[from:], s.lines.number, s.tail, s.latest, s.after})
-	d.entries = append(d.entries, feed.Entry[read]{
-		Of: read{item, wrong, s.file.name, s.lines.number}, Position: s.position, Next: s.lines.place, Log: d.marks[len(d.marks)-1].log,
-	})
 }
 
 // Decide is for the feed.
@@ -251,7 +312,7 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 		}
 		if e.Of.Agent == "" && g.App().Mode == app.ByBrowser {
 			return visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by address and browser, and line %d of %s has no User-Agent: "+
-				"import a log of the combined format, or into an app that goes by addresses", g.App().Name, e.Of.line, e.Of.file)
+				"import a log of the combined format, or into an app that goes by addresses", g.App().Name, e.Of.line, e.Of.source.file.name)
 		}
 		return intake.Decide(ctx, g, e.Of.Item, e)
 	}, err
@@ -259,7 +320,7 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 
 // Unaccepted is for the feed.
 func (d *reader) Unaccepted(e *feed.Entry[read], err error) error {
-	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.file, e.Of.line, err)
+	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.source.file.name, e.Of.line, err)
 }
 
 // Keep is for the feed: lines stay in their log.
@@ -270,40 +331,24 @@ func (d *reader) Settled(entries []*feed.Entry[read]) {
 	counted := int64(0)
 	for _, e := range entries {
 		switch {
+		case e.Of.recorded && e.Fate == feed.Before:
+			d.summary.leaveOut(BeforeAfter)
 		case e.Fate == feed.Refused && e.Refusal.Kind == visit.Forbidden:
 			d.summary.leaveOut(OtherHost)
 		case e.Fate == feed.Refused:
-			d.summary.unread(e.Of.file, e.Of.line, e.Refusal.Message)
+			d.summary.unread(e.Of.source.file.name, e.Of.line, e.Refusal.Message)
 		case e.Fate == feed.Skipped && e.Why == visit.SkippedBot:
 			d.summary.leaveOut(Bot)
 		case e.Fate == feed.Skipped:
 			d.summary.leaveOut(Ignored)
-		case e.Fate == feed.Passes:
+		case e.Fate == feed.Before:
+			d.summary.addCounted(e.Of.countedFirst)
 		default:
 			d.summary.visit(e.Visit.Target.Site, e.Visit.Day)
-			if e.ByOthers {
-				d.summary.Others++
-			} else {
-				counted++
-			}
+			e.Of.source.mixed.add(e.Of.before)
+			counted++
 		}
 	}
 	d.summary.Counted += counted
 	d.progress.Counted.Add(counted)
-}
-
-// pauseEvery is how often an import says that it goes on.
-const pauseEvery = 5 * time.Minute
-
-// keepPaused keeps visits from being let go while they come in. Those of files that are followed
-// are of the present.
-func (r *run) keepPaused(ctx context.Context) error {
-	if r.following || r.DryRun || time.Since(r.paused) < cmp.Or(r.pauses, pauseEvery) {
-		return nil
-	}
-	err := r.pauseRetention(ctx)
-	if err == nil {
-		r.paused = time.Now()
-	}
-	return err
 }

@@ -32,6 +32,7 @@ type file struct {
 	handle *os.File // nil: it is opened each time that it is read
 	info   fs.FileInfo
 	packed packing
+	stdin  io.Reader // of standard input, which is read once
 }
 
 // mostOpen is how many files stay open at most.
@@ -72,7 +73,9 @@ func findFiles(names []string) (found []string, err error) {
 // openFile opens a log, and finds out how it is packed.
 func openFile(name string, stdin io.Reader) (*file, error) {
 	if name == standardInput {
-		return spool(stdin)
+		in := bufio.NewReader(stdin)
+		head, _ := in.Peek(4) // an error is returned again when it is read
+		return &file{name: standardInputName, stdin: in, packed: packingOf(head)}, nil
 	}
 	handle, err := os.Open(name)
 	if err != nil {
@@ -131,14 +134,19 @@ func packingOf(head []byte) packing {
 	return plain
 }
 
-// read returns a reader of what is in the file, unpacked, from a byte on. Reading on when it has
-// come to an end, it finds what was written since, unless the file is packed.
+// read returns a reader of the unpacked file; of a plain one from a byte on.
 func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
-	handle, done, err := f.open()
-	if err != nil || f.packed == plain {
-		return io.NewSectionReader(handle, from, math.MaxInt64-from), done, err
+	raw, done := f.stdin, func() {}
+	if f.stdin == nil {
+		handle, closed, err := f.open()
+		if err != nil {
+			return nil, nil, err
+		}
+		raw, done = io.NewSectionReader(handle, from, math.MaxInt64-from), closed
 	}
-	raw := io.NewSectionReader(handle, 0, math.MaxInt64)
+	if f.packed == plain {
+		return raw, done, nil
+	}
 	if f.packed == gzipped {
 		reader, err = gzip.NewReader(raw)
 	} else {
@@ -149,14 +157,28 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 			reader, done = unpacking, func() { unpacking.Close(); opened() }
 		}
 	}
-	if err == nil && from > 0 {
-		_, err = io.CopyN(io.Discard, reader, from)
-	}
 	if err != nil {
 		done()
 		return nil, nil, err
 	}
 	return reader, done, nil
+}
+
+// verify unpacks a packed file: if it is damaged, its lines may be wrong long before that is noticed. One
+// that ends in the middle is not damaged.
+func (f *file) verify() error {
+	if f.packed == plain || f.stdin != nil {
+		return nil
+	}
+	reader, done, err := f.read(0)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if _, err = io.Copy(io.Discard, reader); errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
 }
 
 // open opens the file for a moment, unless it is open.
@@ -177,21 +199,8 @@ func (f *file) open() (handle *os.File, done func(), err error) {
 
 // leave closes the file between two times that it is read.
 func (f *file) leave() {
-	if f.name != standardInputName {
-		f.close()
-		f.handle = nil
-	}
-}
-
-// sumTo writes what the file has before a byte.
-func (f *file) sumTo(to io.Writer, place int64) error {
-	reader, done, err := f.read(0)
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, err = io.CopyN(to, reader, place)
-	return err
+	f.close()
+	f.handle = nil
 }
 
 // size is how many bytes the file has, packed as it is.
@@ -201,13 +210,25 @@ func (f *file) size() int64 {
 			f.info = now
 		}
 	}
+	if f.info == nil {
+		return 0
+	}
 	return f.info.Size()
+}
+
+// stat returns what the system knows of the file; false: it is standard input.
+func (f *file) stat() (*syscall.Stat_t, bool) {
+	if f.info == nil {
+		return nil, false
+	}
+	stat, ok := f.info.Sys().(*syscall.Stat_t)
+	return stat, ok
 }
 
 // inode names the file on this machine, whatever it is called; "": it is standard input.
 func (f *file) inode() string {
-	stat, ok := f.info.Sys().(*syscall.Stat_t)
-	if !ok || f.name == standardInputName {
+	stat, ok := f.stat()
+	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
@@ -238,8 +259,8 @@ func (f *file) readProblem(err error) string {
 // standard input, or was changed so lately that another change may show the same time.
 func (f *file) state() string {
 	size := f.size()
-	stat, ok := f.info.Sys().(*syscall.Stat_t)
-	if !ok || f.name == standardInputName || time.Since(time.Unix(stat.Ctim.Unix())) < settledAfter {
+	stat, ok := f.stat()
+	if !ok || time.Since(time.Unix(stat.Ctim.Unix())) < settledAfter {
 		return ""
 	}
 	return fmt.Sprintf("%d:%d.%09d", size, stat.Ctim.Sec, stat.Ctim.Nsec)
@@ -252,42 +273,4 @@ func (f *file) close() {
 	if f.handle != nil {
 		_ = f.handle.Close()
 	}
-}
-
-// spool packs standard input into a temporary file: all that is to be counted must be looked at
-// before.
-func spool(from io.Reader) (*file, error) {
-	handle, err := os.CreateTemp("", "footfall-import-*")
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	_ = os.Remove(handle.Name()) // it is gone with the process
-	in := bufio.NewReader(from)
-	head, _ := in.Peek(4) // what has failed fails again
-	if packingOf(head) != plain {
-		_, err = io.Copy(handle, in) // what comes in packed stays so
-	} else {
-		err = pack(handle, in)
-	}
-	f := &file{name: standardInputName, handle: handle}
-	if err == nil {
-		err = f.look()
-	}
-	if err == nil {
-		f.info, err = handle.Stat()
-	}
-	if err != nil {
-		_ = handle.Close()
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	return f, nil
-}
-
-func pack(to io.Writer, from io.Reader) error {
-	w, err := zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, from)
-	return errors.Join(err, w.Close())
 }

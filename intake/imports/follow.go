@@ -11,14 +11,17 @@ import (
 )
 
 const (
-	// lookEvery is how often files that are followed are looked at.
+	// lookEvery is how often followed files are looked at.
 	lookEvery = time.Second
-	// keptOpen is how long a file is read on that was renamed: servers write to it until they have
-	// opened the new one.
+	// keptOpen is how long a renamed file is read on: servers write to it until they have opened the new
+	// one.
 	keptOpen = time.Minute
+	// A line that lies further ahead than clocks differ waits until its time has come; one that lies
+	// further ahead than this has no time that can be read.
+	mostAhead = 24 * time.Hour
 )
 
-// follow goes on with the files as they grow, until ctx ends, or nothing more of one can be counted.
+// follow reads the files on as they grow, until ctx ends, or a file is refused.
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
@@ -33,20 +36,19 @@ func (r *run) follow(ctx context.Context) error {
 		}
 		var grown []*source // or cut, or with lines whose time has come
 		for _, s := range r.sources {
-			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.comes.After(r.latest()) {
+			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.comes.After(r.app.Latest()) {
 				grown = append(grown, s)
 			}
 		}
-		if err := r.countAll(ctx, grown); err != nil {
+		if err := r.count(ctx, grown); err != nil {
 			return err
 		}
 		r.lookAtNames(renamed)
 	}
 }
 
-// lookAtNames opens files that have come since and have a name of the import, as after a rotation, but
-// for packed ones: what is in these was followed. It lets go of those that lost theirs a while ago, and
-// are counted.
+// lookAtNames opens new files that have a name of the import, as after a rotation, except packed ones:
+// their lines were followed. It lets go of files that lost their names a while ago, and are counted.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

@@ -1,14 +1,16 @@
-// Package imports counts the visits that access logs tell of, each once: whatever a log is called,
-// however it is packed, and whoever was killed while it was read.
+// Package imports counts the visits in access logs, each line by one rule: the k-th time a line is in a
+// file, it counts if fewer than k of it have been counted. So files may be renamed, packed, cut, merged
+// and read again, by several imports at once, and imports may be killed.
 //
-// A log is its bytes from the beginning (decide.go): how many of them are counted, and the hash of
-// exactly these, move in the transaction that counts them (package feed, to which count.go gives the
-// lines).
+// counted.go knows which lines were counted; count.go decides which lines of a chunk count. The batch
+// that counts them records them (function count_lines), unless others have changed the hours since.
 package imports
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/record"
 	"footfall/record/feed"
 	"footfall/visit"
@@ -24,31 +27,26 @@ import (
 
 // Options say what to import, and how.
 type Options struct {
-	App    string
-	Files  []string // also patterns, and - for standard input
-	Stdin  io.Reader
-	Rules  Rules
-	Server string // that wrote them; "": it is not told
+	App     string
+	Files   []string // also patterns, and - for standard input
+	Stdin   io.Reader
+	Rules   Rules
+	Server  string    // that wrote the files; "": it has no name
+	After   time.Time // lines before this second were counted elsewhere
+	Another bool      // the files are not another server's, though its lines are the same
 
-	// What is told of files that share lines with logs: that only lines after a second are to count,
-	// those behind what was counted, or all.
-	After        time.Time
-	AfterCounted bool
-	Another      bool
-
-	DryRun bool                           // look only
-	Follow bool                           // go on as the files grow, until the context ends
+	DryRun bool                           // count nothing
+	Follow bool                           // read on as the files grow, until the context ends
 	Notice func(text string, cause error) // cause: nil if there is no more to tell
 
-	every    time.Duration // how often files that are followed are looked at; default lookEvery
-	pauses   time.Duration // how often retention is paused anew; default pauseEvery
-	patience time.Duration // how long a database is waited for; default patience
+	every    time.Duration // how often followed files are looked at; default lookEvery
+	pauses   time.Duration // how often the pause of retention is renewed; default pauseEvery
+	patience time.Duration // how long to wait for a database that does not count; default patience
 }
 
-// Progress tells whoever watches an import how far it is.
+// Progress shows how far an import is.
 type Progress struct {
-	Looked  atomic.Int64 // bytes that were looked at
-	Total   atomic.Int64 // bytes that are to be counted; 0 until that is known
+	Total   atomic.Int64 // bytes of the files that are read
 	Done    atomic.Int64 // of these
 	Lines   atomic.Int64
 	Counted atomic.Int64 // visits
@@ -57,42 +55,54 @@ type Progress struct {
 // run is one import.
 type run struct {
 	Options
-	service
-	app    *settings
-	asked  time.Time // when they were
-	paused time.Time // when retention was
-	first  int32     // the first day that the app still counts
+	counter  *counter.Counter
+	app      *settings
+	asked    time.Time // when the settings were read
+	pause    counter.Pause
+	paused   time.Time         // when retention was
+	name     string            // of the import's position
+	began    [sha256.Size]byte // the options when it began to read files
+	position *record.Position
+	opened   time.Time // when the position was
+	sequence int64     // of the last line that was read for counting
+	counted  *counted
+	closed   *closed // logs that 0.2 has counted; nil: there are none
+	servers  bool    // lines of other named servers were counted before
 
 	following bool // the files, all of which were counted once
 	sources   []*source
-	twins     map[int64][]*source // those that begin alike
-	known     map[int64][]Log     // while the book is open: logs that may begin as its files do, by their first line; 0: it is not known
-	near      neighbours
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
 }
 
+// settings are what an import needs to know of the app.
+type settings struct {
+	*counter.Counting
+	hashes *hashes
+	first  time.Time // when the first day begins that the app still counts
+	hash   [sha256.Size]byte
+}
+
 // patience is how long an import waits for a database that does not count.
 const patience = 10 * time.Minute
 
-// errDryRun takes back what a dry run has written.
-var errDryRun = errors.New("only looked")
-
-// Run imports logs. Its summary tells of all that was read, also where it ends with an error.
+// Run imports logs. Its summary covers all lines that were read, also if it ends with an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
-	return runOn(ctx, &database{counter: c, name: o.App, pause: counter.NewPause()}, o, p)
+	r := newRun(c, o, p)
+	defer r.close()
+	err := r.all(ctx)
+	r.end(ctx)
+	return r.summary, err
 }
 
-func runOn(ctx context.Context, on service, o Options, p *Progress) (*Summary, error) {
-	r := &run{Options: o, service: on, summary: newSummary(), progress: p,
+func newRun(c *counter.Counter, o Options, p *Progress) *run {
+	return &run{Options: o, counter: c, pause: counter.NewPause(), name: "run " + rand.Text(), summary: newSummary(), progress: p,
 		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
-	defer r.close()
-	return r.summary, r.all(ctx)
 }
 
 func (r *run) all(ctx context.Context) error {
-	if err := r.refreshed(ctx); err != nil {
+	if err := r.refresh(ctx); err != nil {
 		return err
 	}
 	if err := r.open(); err != nil {
@@ -101,50 +111,87 @@ func (r *run) all(ctx context.Context) error {
 	if err := r.retry.Do(ctx, func() error { return r.keepPaused(ctx) }); err != nil {
 		return err
 	}
-	if err := r.countAll(ctx, r.sources); err != nil {
+	if err := r.retry.Do(ctx, func() error { return r.findServers(ctx) }); err != nil {
 		return err
 	}
-	if !r.DryRun {
-		if err := r.retry.Do(ctx, func() error { return r.end(ctx, r.summary.Counted) }); err != nil {
-			return err
-		}
+	if err := r.findClosed(ctx); err != nil {
+		return err
 	}
-	if !r.Follow {
+	if err := r.countFiles(ctx); err != nil {
+		return err
+	}
+	if r.DryRun {
 		return nil
 	}
-	r.following = true
-	return r.follow(ctx)
+	if err := r.retry.Do(ctx, func() error { return r.resume(ctx) }); err != nil {
+		return err
+	}
+	if r.Follow {
+		r.following = true
+		return r.follow(ctx)
+	}
+	return nil
 }
 
-// countAll counts what is new in files. Where another import has found other files in the place of
-// logs meanwhile, it looks at them anew.
-func (r *run) countAll(ctx context.Context, files []*source) error {
-	for {
-		if err := r.decideAll(ctx, files); err != nil {
-			return err
-		}
-		if err := r.countThese(ctx, files); !errors.Is(err, record.ErrLookedAnew) {
+// countFiles counts the files that have changed since an import read them to their end.
+func (r *run) countFiles(ctx context.Context) error {
+	changed := r.sources
+	var err error
+	if !r.DryRun {
+		if changed, err = r.begin(ctx); err != nil {
 			return err
 		}
 	}
+	if err := r.count(ctx, changed); err != nil || r.DryRun {
+		return err
+	}
+	return r.remember(ctx, changed)
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.
 const refreshEvery = 10 * time.Second
 
-// refreshed reads the settings of the app, unless that was done of late.
+// refreshed reads the settings of the app, unless it did lately.
 func (r *run) refreshed(ctx context.Context) error {
-	if r.app != nil && time.Since(r.asked) < refreshEvery {
+	if time.Since(r.asked) < refreshEvery {
 		return nil
 	}
-	app, err := r.refresh(ctx)
-	if err == nil {
-		r.app, r.asked = app, time.Now()
-	}
-	return err
+	return r.refresh(ctx)
 }
 
-// open opens all files, or tells all that is wrong with them.
+func (r *run) refresh(ctx context.Context) error {
+	g, err := r.permit(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := hashesOf(ctx, g)
+	if err != nil {
+		return err
+	}
+	first, err := g.FirstDay(ctx)
+	if err != nil {
+		return err
+	}
+	a := g.App()
+	begins := time.Date(int(first/10000), time.Month(first/100%100), int(first%100), 0, 0, 0, 0, a.Zone)
+	r.app, r.asked = &settings{Counting: g, hashes: h, first: begins, hash: r.optionsHash(a)}, time.Now()
+	if r.counted == nil {
+		r.counted = newCounted(g.DB(), a.ID, r.Server)
+	}
+	return nil
+}
+
+// permit asks for the permission to count visits of the app.
+func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
+	g, err := r.counter.AuthorizeOperator(ctx, r.App)
+	if err == nil && g.App().Mode == app.ByID {
+		return nil, visit.Errorf(visit.Invalid, "app",
+			"%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", r.App)
+	}
+	return g, err
+}
+
+// open opens all files, or reports all that is wrong with them.
 func (r *run) open() error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
@@ -156,10 +203,13 @@ func (r *run) open() error {
 			continue
 		}
 		r.sources = append(r.sources, &source{file: f})
-		if open = append(open, f); len(open) > mostOpen && !r.Follow {
+		if f.stdin == nil {
+			open = append(open, f)
+		}
+		if len(open) > mostOpen && !r.Follow {
 			open = leaveOld(open)
 		}
-		if r.Follow && (f.packed != plain || name == standardInput) {
+		if r.Follow && (f.packed != plain || f.stdin != nil) {
 			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
 		}
 	}
@@ -185,10 +235,21 @@ func (r *run) close() {
 	}
 }
 
-// letGo closes a file, of which the summary tells from then on.
+// letGo closes a file, and adds what it has to report to the summary.
 func (r *run) letGo(s *source) {
-	s.endReading()
+	if s.lines != nil {
+		s.lines.close()
+		s.lines = nil
+	}
 	s.file.close()
-	s.position = nil
-	r.summary.Problems, r.summary.Notes = append(r.summary.Problems, s.problems...), append(r.summary.Notes, s.notes...)
+	if s.told != nil {
+		r.summary.Problems, r.summary.Notes = append(r.summary.Problems, s.told[problems]...), append(r.summary.Notes, s.told[notes]...)
+	}
+	if r.Server == "" && s.mixed.number > mostChanges {
+		r.summary.note("these may be logs of several servers: name each with --server")
+	}
 }
+
+// mostChanges is how often new lines of a file may alternate with lines that were counted before, until they
+// may be those of several servers.
+const mostChanges = 20

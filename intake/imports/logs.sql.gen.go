@@ -10,6 +10,128 @@ import (
 	"time"
 )
 
+const closedLogs = `-- name: ClosedLogs :many
+SELECT l.server::text AS server, l.told::text AS told, l.counted::bigint AS counted, l.claimed::bigint AS claimed, l.counted_hash::bytea AS counted_hash,
+       l.hash::bytea AS hash, l.keyed::boolean AS keyed, l.last_at::timestamptz AS last_at, l.tail::bytea AS tail, l.hours::integer[] AS hours
+FROM closed_logs($1) AS l
+`
+
+type ClosedLogsRow struct {
+	Server      string
+	Told        string
+	Counted     int64
+	Claimed     int64
+	CountedHash []byte
+	Hash        []byte
+	Keyed       bool
+	LastAt      time.Time
+	Tail        []byte
+	Hours       []int32
+}
+
+// The logs of an app that 0.2 has counted.
+func (q *Queries) ClosedLogs(ctx context.Context, appID int32) ([]ClosedLogsRow, error) {
+	rows, err := q.db.Query(ctx, closedLogs, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ClosedLogsRow
+	for rows.Next() {
+		var i ClosedLogsRow
+		if err := rows.Scan(
+			&i.Server,
+			&i.Told,
+			&i.Counted,
+			&i.Claimed,
+			&i.CountedHash,
+			&i.Hash,
+			&i.Keyed,
+			&i.LastAt,
+			&i.Tail,
+			&i.Hours,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const countedLinesGet = `-- name: CountedLinesGet :many
+SELECT l.hour, l.server, l.first, l.hashes
+FROM (
+    SELECT unnest($1::integer[]) AS hour, unnest($2::text[]) AS server, unnest($3::bigint[]) AS version
+) AS k
+JOIN counted_lines AS l ON l.app_id = $4
+    AND l.hour = k.hour
+    AND l.server = k.server
+    AND l.first > k.version - 200 -- more lines than a block has
+WHERE l.first + octet_length(l.hashes) / 8 > k.version
+ORDER BY l.hour, l.server, l.first
+LIMIT $5
+`
+
+type CountedLinesGetParams struct {
+	Hours    []int32
+	Servers  []string
+	Versions []int64
+	AppID    int32
+	Most     int32
+}
+
+type CountedLinesGetRow struct {
+	Hour   int32
+	Server string
+	First  int64
+	Hashes []byte
+}
+
+// The blocks that end after a version, of some hours and servers, at most so many. The arrays are one
+// table.
+func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
+	rows, err := q.db.Query(ctx, countedLinesGet,
+		arg.Hours,
+		arg.Servers,
+		arg.Versions,
+		arg.AppID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountedLinesGetRow
+	for rows.Next() {
+		var i CountedLinesGetRow
+		if err := rows.Scan(
+			&i.Hour,
+			&i.Server,
+			&i.First,
+			&i.Hashes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const importEnd = `-- name: ImportEnd :exec
+SELECT end_import($1, $2)
+`
+
+func (q *Queries) ImportEnd(ctx context.Context, appID int32, run string) error {
+	_, err := q.db.Exec(ctx, importEnd, appID, run)
+	return err
+}
+
 const logDayKeys = `-- name: LogDayKeys :many
 SELECT day_id, key
 FROM day_keys
@@ -36,12 +158,52 @@ func (q *Queries) LogDayKeys(ctx context.Context) ([]DayKey, error) {
 	return items, nil
 }
 
+const logHoursGet = `-- name: LogHoursGet :many
+SELECT h.hour, unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
+FROM log_hours AS h
+WHERE h.app_id = $1
+  AND h.hour = ANY ($2::integer[])
+`
+
+type LogHoursGetRow struct {
+	Hour    int32
+	Server  string
+	Version int64
+	Gone    int64
+}
+
+// The versions of some hours, for each server.
+func (q *Queries) LogHoursGet(ctx context.Context, appID int32, hours []int32) ([]LogHoursGetRow, error) {
+	rows, err := q.db.Query(ctx, logHoursGet, appID, hours)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LogHoursGetRow
+	for rows.Next() {
+		var i LogHoursGetRow
+		if err := rows.Scan(
+			&i.Hour,
+			&i.Server,
+			&i.Version,
+			&i.Gone,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const logKeyMake = `-- name: LogKeyMake :one
 
 SELECT make_log_key($1, $2)::bytea AS log_key
 `
 
-// Logs: which are imported, and by what they are known again.
+// Access logs: which lines are counted, and which files were read.
 // The random key of the logs of an app, made where it has none yet.
 func (q *Queries) LogKeyMake(ctx context.Context, appID int32, fresh []byte) ([]byte, error) {
 	row := q.db.QueryRow(ctx, logKeyMake, appID, fresh)
@@ -50,457 +212,96 @@ func (q *Queries) LogKeyMake(ctx context.Context, appID int32, fresh []byte) ([]
 	return log_key, err
 }
 
-const logMake = `-- name: LogMake :one
-INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, beginning)
-VALUES ($1, 0, 0, $2, '', '', 0, $3)
-RETURNING id
+const readLogsBegin = `-- name: ReadLogsBegin :exec
+INSERT INTO read_logs (app_id, options, inode, run)
+SELECT $1, $2, i.inode, $3
+FROM (SELECT unnest($4::text[]) AS inode) AS i
+ORDER BY i.inode
+ON CONFLICT (app_id, options, inode) DO UPDATE
+    SET run = excluded.run,
+        state = '',
+        read_at = now()
 `
 
-type LogMakeParams struct {
-	AppID     int32
-	Hash      []byte
-	Beginning *int64
-}
-
-// Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says;
-// not its first line, since LogsFind reads whatever was there without one in this transaction.
-func (q *Queries) LogMake(ctx context.Context, arg LogMakeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, logMake, arg.AppID, arg.Hash, arg.Beginning)
-	var id int64
-	err := row.Scan(&id)
-	return id, err
-}
-
-const logSamplesDelete = `-- name: LogSamplesDelete :exec
-DELETE FROM log_samples
-WHERE log_id = $1
-  AND hour = ANY ($2::integer[])
-`
-
-// Deletes the samples of a log in some hours.
-func (q *Queries) LogSamplesDelete(ctx context.Context, logID int64, hours []int32) error {
-	_, err := q.db.Exec(ctx, logSamplesDelete, logID, hours)
-	return err
-}
-
-const logSamplesOf = `-- name: LogSamplesOf :many
-SELECT hour, sample
-FROM log_samples
-WHERE log_id = $1
-  AND ($2::integer[] IS NULL OR hour = ANY ($2))
-ORDER BY hour
-`
-
-type LogSamplesOfRow struct {
-	Hour   int32
-	Sample []byte
-}
-
-// The samples of a log, in some hours; null: in all.
-func (q *Queries) LogSamplesOf(ctx context.Context, logID int64, hours []int32) ([]LogSamplesOfRow, error) {
-	rows, err := q.db.Query(ctx, logSamplesOf, logID, hours)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LogSamplesOfRow
-	for rows.Next() {
-		var i LogSamplesOfRow
-		if err := rows.Scan(&i.Hour, &i.Sample); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const logSamplesOfHours = `-- name: LogSamplesOfHours :many
-SELECT log_id, hour, sample
-FROM log_samples
-WHERE app_id = $1
-  AND hour = ANY ($2::integer[])
-ORDER BY log_id, hour
-`
-
-type LogSamplesOfHoursRow struct {
-	LogID  int64
-	Hour   int32
-	Sample []byte
-}
-
-// The samples of an app's logs in some hours.
-func (q *Queries) LogSamplesOfHours(ctx context.Context, appID int32, hours []int32) ([]LogSamplesOfHoursRow, error) {
-	rows, err := q.db.Query(ctx, logSamplesOfHours, appID, hours)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LogSamplesOfHoursRow
-	for rows.Next() {
-		var i LogSamplesOfHoursRow
-		if err := rows.Scan(&i.LogID, &i.Hour, &i.Sample); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const logSamplesSet = `-- name: LogSamplesSet :exec
-INSERT INTO log_samples (app_id, log_id, hour, sample)
-SELECT $1, $2, unnest($3::integer[]), unnest($4::bytea[])
-ON CONFLICT (log_id, hour) DO UPDATE
-    SET sample = excluded.sample
-`
-
-type LogSamplesSetParams struct {
+type ReadLogsBeginParams struct {
 	AppID   int32
-	LogID   int64
-	Hours   []int32
-	Samples [][]byte
+	Options []byte
+	Run     string
+	Inodes  []string
 }
 
-// Writes samples of a log in place of those that it has of their hours. The two arrays are one
-// table.
-func (q *Queries) LogSamplesSet(ctx context.Context, arg LogSamplesSetParams) error {
-	_, err := q.db.Exec(ctx, logSamplesSet,
+// Notes that a run reads files. `import forget` deletes these rows: then ReadLogsEnd notes nothing.
+func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) error {
+	_, err := q.db.Exec(ctx, readLogsBegin,
 		arg.AppID,
-		arg.LogID,
-		arg.Hours,
-		arg.Samples,
+		arg.Options,
+		arg.Run,
+		arg.Inodes,
 	)
 	return err
 }
 
-const logSet = `-- name: LogSet :execrows
-UPDATE logs
-SET claimed      = $1,
-    hash         = $2,
-    counted      = $3,
-    counted_hash = $4,
-    lines        = $5,
-    beginning    = $6,
-    look         = $7,
-    server       = $8,
-    file         = $9,
-    inode        = $10,
-    state        = $11,
-    rules        = $12,
-    told         = $13,
-    after        = $14,
-    after_lines  = $15,
-    last_at      = $16,
-    tail         = $17,
-    used_at      = now()
-WHERE id = $18
-  AND counted IS NOT DISTINCT FROM $19
-  AND look = $20
+const readLogsEnd = `-- name: ReadLogsEnd :exec
+UPDATE read_logs AS r
+SET state = f.state
+FROM (SELECT unnest($4::text[]) AS inode, unnest($5::text[]) AS state) AS f
+WHERE r.app_id = $1
+  AND r.options = $2
+  AND r.inode = f.inode
+  AND r.run = $3
 `
 
-type LogSetParams struct {
-	Claimed     int64
-	Hash        []byte
-	Counted     *int64
-	CountedHash []byte
-	Lines       int64
-	Beginning   *int64
-	Look        int64
-	Server      string
-	File        string
-	Inode       string
-	State       string
-	Rules       string
-	Told        string
-	After       *time.Time
-	AfterLines  []byte
-	LastAt      *time.Time
-	Tail        []byte
-	ID          int64
-	WasCounted  *int64
-	WasLook     int64
+type ReadLogsEndParams struct {
+	AppID   int32
+	Options []byte
+	Run     string
+	Inodes  []string
+	States  []string
 }
 
-// Writes what is known of a log, when somebody has looked at a file that has it, unless it was
-// counted, or looked at, since it was found: 0.
-func (q *Queries) LogSet(ctx context.Context, arg LogSetParams) (int64, error) {
-	result, err := q.db.Exec(ctx, logSet,
-		arg.Claimed,
-		arg.Hash,
-		arg.Counted,
-		arg.CountedHash,
-		arg.Lines,
-		arg.Beginning,
-		arg.Look,
-		arg.Server,
-		arg.File,
-		arg.Inode,
-		arg.State,
-		arg.Rules,
-		arg.Told,
-		arg.After,
-		arg.AfterLines,
-		arg.LastAt,
-		arg.Tail,
-		arg.ID,
-		arg.WasCounted,
-		arg.WasLook,
+// Notes that all of these files is counted. The two arrays are one table.
+func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
+	_, err := q.db.Exec(ctx, readLogsEnd,
+		arg.AppID,
+		arg.Options,
+		arg.Run,
+		arg.Inodes,
+		arg.States,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const logsFind = `-- name: LogsFind :many
-SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, state, told, after, after_lines, last_at, tail
-FROM logs AS l
-WHERE l.app_id = $1
-  AND l.counted IS NOT NULL
-  AND (l.beginning = ANY ($2::bigint[]) OR l.beginning IS NULL)
-ORDER BY l.id
-`
-
-// The logs of an app that may begin with one of some lines, and those of which that is not known.
-func (q *Queries) LogsFind(ctx context.Context, appID int32, beginnings []int64) ([]Log, error) {
-	rows, err := q.db.Query(ctx, logsFind, appID, beginnings)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Log
-	for rows.Next() {
-		var i Log
-		if err := rows.Scan(
-			&i.ID,
-			&i.AppID,
-			&i.Claimed,
-			&i.Lines,
-			&i.BegunAt,
-			&i.UsedAt,
-			&i.LastHour,
-			&i.Hash,
-			&i.File,
-			&i.Rules,
-			&i.Skips,
-			&i.Counted,
-			&i.CountedHash,
-			&i.Beginning,
-			&i.Look,
-			&i.Server,
-			&i.Inode,
-			&i.State,
-			&i.Told,
-			&i.After,
-			&i.AfterLines,
-			&i.LastAt,
-			&i.Tail,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const logsGet = `-- name: LogsGet :many
-SELECT id, app_id, claimed, lines, begun_at, used_at, last_hour, hash, file, rules, skips, counted, counted_hash, beginning, look, server, inode, state, told, after, after_lines, last_at, tail
-FROM logs AS l
-WHERE l.id = ANY ($1::bigint[])
-ORDER BY l.id
-`
-
-// Some logs, by their ids.
-func (q *Queries) LogsGet(ctx context.Context, ids []int64) ([]Log, error) {
-	rows, err := q.db.Query(ctx, logsGet, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Log
-	for rows.Next() {
-		var i Log
-		if err := rows.Scan(
-			&i.ID,
-			&i.AppID,
-			&i.Claimed,
-			&i.Lines,
-			&i.BegunAt,
-			&i.UsedAt,
-			&i.LastHour,
-			&i.Hash,
-			&i.File,
-			&i.Rules,
-			&i.Skips,
-			&i.Counted,
-			&i.CountedHash,
-			&i.Beginning,
-			&i.Look,
-			&i.Server,
-			&i.Inode,
-			&i.State,
-			&i.Told,
-			&i.After,
-			&i.AfterLines,
-			&i.LastAt,
-			&i.Tail,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const logsTryLock = `-- name: LogsTryLock :one
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.logs'), $1::integer)::boolean AS locked
-`
-
-// Keeps the logs of an app for this transaction, so that of two who begin the same log at once the
-// second finds it. False: somebody else has them now.
-func (q *Queries) LogsTryLock(ctx context.Context, appID int32) (bool, error) {
-	row := q.db.QueryRow(ctx, logsTryLock, appID)
-	var locked bool
-	err := row.Scan(&locked)
-	return locked, err
-}
-
-const oldLogApps = `-- name: OldLogApps :many
-SELECT a.name
-FROM apps AS a
-WHERE EXISTS (SELECT FROM logs AS l WHERE l.app_id = a.id AND l.counted IS NULL)
-  AND a.deleted_at IS NULL
-ORDER BY a.name
-`
-
-// The names of apps that have logs of 0.1.0.
-func (q *Queries) OldLogApps(ctx context.Context) ([]string, error) {
-	rows, err := q.db.Query(ctx, oldLogApps)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		items = append(items, name)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const oldLogLines = `-- name: OldLogLines :many
-SELECT line, hour, hashes
-FROM log_lines
-WHERE log_id = $1
-  AND line > $2
-ORDER BY line
-LIMIT $3
-`
-
-type OldLogLinesParams struct {
-	LogID  int64
-	Behind int64
-	Most   int32
-}
-
-type OldLogLinesRow struct {
-	Line   int64
-	Hour   int32
-	Hashes []byte
-}
-
-// The lines of a log of 0.1.0, so many rows behind a line, in their order.
-func (q *Queries) OldLogLines(ctx context.Context, arg OldLogLinesParams) ([]OldLogLinesRow, error) {
-	rows, err := q.db.Query(ctx, oldLogLines, arg.LogID, arg.Behind, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OldLogLinesRow
-	for rows.Next() {
-		var i OldLogLinesRow
-		if err := rows.Scan(&i.Line, &i.Hour, &i.Hashes); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const oldLogTake = `-- name: OldLogTake :exec
-SELECT take_old_log($1, $2)
-`
-
-// Ends what 0.1.0 keeps of a log, in the transaction in which it was written anew: an import of
-// 0.1.0 that still counts it finds no position, and ends.
-func (q *Queries) OldLogTake(ctx context.Context, appID int32, iD int64) error {
-	_, err := q.db.Exec(ctx, oldLogTake, appID, iD)
 	return err
 }
 
-const oldLogsList = `-- name: OldLogsList :many
-SELECT l.id, l.claimed, l.hash, l.lines, l.file, l.rules, p.next
-FROM logs AS l
-JOIN positions AS p
-    ON p.app_id = l.app_id
-    AND p.source = 'logs'
-    AND p.part = l.id::text
-WHERE l.app_id = $1
-  AND l.counted IS NULL
-ORDER BY l.id
-FOR UPDATE OF p
+const readLogsGet = `-- name: ReadLogsGet :many
+SELECT inode, state
+FROM read_logs
+WHERE app_id = $1
+  AND options = $2
+  AND inode = ANY ($3::text[])
+  AND state <> ''
 `
 
-type OldLogsListRow struct {
-	ID      int64
-	Claimed int64
-	Hash    []byte
-	Lines   int64
-	File    string
-	Rules   string
-	Next    int64
+type ReadLogsGetParams struct {
+	AppID   int32
+	Options []byte
+	Inodes  []string
 }
 
-// The logs of an app that 0.1.0 had, with how far it has counted each (none where it was deleted).
-// Who counts one by this position is waited for.
-func (q *Queries) OldLogsList(ctx context.Context, appID int32) ([]OldLogsListRow, error) {
-	rows, err := q.db.Query(ctx, oldLogsList, appID)
+type ReadLogsGetRow struct {
+	Inode string
+	State string
+}
+
+// The states in which files were when all of them had been counted.
+func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]ReadLogsGetRow, error) {
+	rows, err := q.db.Query(ctx, readLogsGet, arg.AppID, arg.Options, arg.Inodes)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []OldLogsListRow
+	var items []ReadLogsGetRow
 	for rows.Next() {
-		var i OldLogsListRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Claimed,
-			&i.Hash,
-			&i.Lines,
-			&i.File,
-			&i.Rules,
-			&i.Next,
-		); err != nil {
+		var i ReadLogsGetRow
+		if err := rows.Scan(&i.Inode, &i.State); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -509,4 +310,21 @@ func (q *Queries) OldLogsList(ctx context.Context, appID int32) ([]OldLogsListRo
 		return nil, err
 	}
 	return items, nil
+}
+
+const serversNamed = `-- name: ServersNamed :one
+SELECT EXISTS (
+    SELECT
+    FROM log_hours AS h
+    WHERE h.app_id = $1
+      AND NOT h.servers <@ ARRAY[$2::text, '']
+)::boolean AS named
+`
+
+// Whether an app has counted lines of a named server other than this one.
+func (q *Queries) ServersNamed(ctx context.Context, appID int32, server string) (bool, error) {
+	row := q.db.QueryRow(ctx, serversNamed, appID, server)
+	var named bool
+	err := row.Scan(&named)
+	return named, err
 }

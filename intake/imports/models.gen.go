@@ -4,64 +4,10 @@
 
 package imports
 
-import (
-	"time"
-)
-
 // Random keys of the days now under way, for apps whose visitors are daily.
 type DayKey struct {
 	// The day, like 20190629.
 	DayID int32
 	// Hashed with the address; worth nothing without the secret that is kept elsewhere.
 	Key []byte
-}
-
-// Logs that are imported: how far each was counted, and by what it is known again.
-type Log struct {
-	// The log's number.
-	ID int64
-	// The app that its visits count for.
-	AppID int32
-	// How many of its bytes, unpacked, were there when it was last looked at: whole lines.
-	Claimed int64
-	// How many lines were counted, or left out.
-	Lines int64
-	// When it was first imported.
-	BegunAt time.Time
-	// When it was last imported.
-	UsedAt time.Time
-	// Used by 0.1.0.
-	LastHour int32
-	// The keyed hash of the bytes that were there when it was last looked at. Of 0.1.0, until it is counted here: their SHA-256.
-	Hash []byte
-	// The file that had it last.
-	File string
-	// What of it counts, as flags of import; empty: what counts by default.
-	Rules string
-	// Of a log that 0.1.0 has counted in part: lines of it that other logs had, each part by the number of its first line, from 0, and of the first one behind it.
-	Skips []int64
-	// How many of its bytes, unpacked, are counted. Null: 0.1.0 had it, and positions has how many.
-	Counted *int64
-	// The keyed hash of these bytes: a file that begins with them is this log. Null: not known of a log that 0.1.0 has counted in part, which is known by hash.
-	CountedHash []byte
-	// The keyed hash of its first line that is no header. Null: not known.
-	Beginning *int64
-	// Rises when a file with other bytes behind the counted ones takes its place: who looked before looks again.
-	Look int64
-	// The server that wrote it, as it was told; empty: none was.
-	Server string
-	// Device and inode of the file that had it last; empty: standard input.
-	Inode string
-	// Size and time of the last change of that file, where it had nothing behind claimed: as long as it has both, it has nothing new. Empty: it had more, or had just been changed.
-	State string
-	// What was told of it: another: it is another log, whatever lines it shares; counted: each of its files goes on behind what was counted; empty: neither.
-	Told string
-	// Lines of this second and before it are left out. Null: none are.
-	After *time.Time
-	// The keyed hashes, 8 bytes each, of lines of that very second which another log had counted: these alone of it are left out.
-	AfterLines []byte
-	// The latest time of a line that was counted, or left out. Null: none had one.
-	LastAt *time.Time
-	// Its last lines up to counted, in their order, 12 bytes each: a keyed hash, and how many seconds before last_at its time is.
-	Tail []byte
 }

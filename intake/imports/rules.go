@@ -35,14 +35,14 @@ const (
 	StaticFile  Reason = "static file"
 	OtherHost   Reason = "host"
 	Header      Reason = "header"
-	// CountedBefore is of lines that --after leaves out.
-	CountedBefore Reason = "counted before, as --after says"
-	Ignored       Reason = "ignored visitor"
-	Bot           Reason = "bot"
+	TooOld      Reason = "of days that the app no longer keeps"
+	BeforeAfter Reason = "before --after"
+	Ignored     Reason = "ignored visitor"
+	Bot         Reason = "bot"
 )
 
 // Reasons are all of them.
-var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, CountedBefore}
+var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, TooOld, BeforeAfter}
 
 // String writes the rules as flags of import, without those that hold anyway.
 func (r Rules) String() string {
@@ -141,7 +141,7 @@ func isStatic(target []byte) bool {
 // uriOf is the URI of a line; "": what it asks for is no page. The scheme is not part of what is
 // counted, but where a host has the port of https, that port belongs to it.
 func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
-	if len(l.Target) > 7 && (bytes.EqualFold(l.Target[:7], []byte("http://")) || bytes.EqualFold(l.Target[:8], []byte("https://"))) {
+	if l.HasWholeURI() {
 		return string(l.Target), ""
 	}
 	if len(l.Target) == 0 || l.Target[0] != '/' {

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"slices"
 	"sync"
 
 	"footfall/intake/logs"
@@ -10,8 +11,9 @@ import (
 type Summary struct {
 	Lines      int64 // that were read
 	Counted    int64 // visits; in a dry run, that would be
-	Others     int64 // visits that another import of the same log has counted meanwhile
-	Before     int64 // lines that an import has read before
+	Before     int64 // lines that were counted before
+	Twice      int64 // lines that another file of this import had, or that another import counted at the same time
+	Unchanged  int64 // files that were not read
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
 	Sites      map[string]int64 // visits
@@ -21,7 +23,7 @@ type Summary struct {
 	Problems   []string // that somebody must look at
 	Notes      []string // of what needs nothing
 
-	mu sync.Mutex // guards Left, to which both goroutines of a feed add
+	mu sync.Mutex // guards Left, Before and Twice, to which both goroutines of a feed add
 }
 
 // Unread is a line that could not be read.
@@ -52,6 +54,23 @@ func (s *Summary) leaveOut(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Left[why]++
+}
+
+// addCounted adds a line that does not count; before: it was counted before this import.
+func (s *Summary) addCounted(before bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before {
+		s.Before++
+	} else {
+		s.Twice++
+	}
+}
+
+func (s *Summary) note(text string) {
+	if !slices.Contains(s.Notes, text) {
+		s.Notes = append(s.Notes, text)
+	}
 }
 
 func (s *Summary) visit(site string, day int32) {

@@ -44,6 +44,7 @@ const LongestLine = 1 << 20
 // Line is what a line tells of a request. What is empty it does not tell. The texts hold until the
 // parser that has read them reads the next line.
 type Line struct {
+	Text   []byte // the line itself; in Docker's json-file the text in "log"; nil: it cannot be a line
 	Format Format
 	Time   time.Time
 	Host   []byte // and the port, if there is one
@@ -63,6 +64,15 @@ type Line struct {
 // Hour is the hour that the line shows, since 1970, by whatever clock it shows: equal lines show the
 // same one.
 func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // some hundred thousand
+
+// NamesHost reports whether the line says which host was asked.
+func (l *Line) NamesHost() bool { return len(l.Host) > 0 || l.HasWholeURI() }
+
+// HasWholeURI reports whether what was asked for is a URI with its host, and not a path.
+func (l *Line) HasWholeURI() bool {
+	t := l.Target
+	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
+}
 
 // IsHeader reports whether a line only tells of those behind it, as W3C's begin with #.
 func IsHeader(text []byte) bool { return len(text) > 0 && text[0] == '#' }
@@ -173,6 +183,7 @@ func (p *Parser) parse(text []byte, l *Line) error {
 	case err != nil:
 		return err
 	default:
+		l.Text = text
 		if read := p.reads(text); read != nil {
 			err = read(p, text, l)
 		} else {

@@ -44,8 +44,8 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, admin_keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes, titles, history_imports, history_days, history TO footfall_app;
-        GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, log_samples, log_hours, counted_lines, read_logs, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, tags, tag_days, tag_news, people, here, changes, titles, history_imports, history_days, history TO footfall_app;
+        GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_samples, log_hours, counted_lines, read_logs, days, open_returns, tags, tag_days, tag_news, people, here, changes TO footfall_app;
         GRANT DELETE ON tag_news, log_samples, here TO footfall_app;
         GRANT SELECT, INSERT, UPDATE, DELETE ON accounts, account_apps, account_sessions, account_links TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
@@ -60,10 +60,13 @@ BEGIN
         GRANT UPDATE (next, uncounted, used_at) ON positions TO footfall_app;
         GRANT UPDATE (claimed, hash, counted, counted_hash, lines, beginning, look, server, file, inode, state, rules, told, after, after_lines, last_at, tail, used_at) ON logs TO footfall_app;
         GRANT UPDATE (sample)         ON log_samples    TO footfall_app;
+        GRANT UPDATE (servers, versions, gone, latest) ON log_hours TO footfall_app;
+        GRANT UPDATE (hashes)         ON counted_lines  TO footfall_app;
+        GRANT UPDATE (run, state, read_at) ON read_logs TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (height, person, tag_ids) ON people TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), make_visits_day(integer), nodes_away(), settle_nodes(), announce_visits_days(), drop_visits_day(integer), close_day(integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_log_key(integer, bytea), take_old_log(integer, bigint), forget_log_lines(), end_import(integer, text), closed_logs(integer), make_visits_day(integer), nodes_away(), settle_nodes(), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), take_from_inbox(bigint[], integer[], integer[]), say_standby(boolean), see_round_numbers(boolean), claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz), put_titles(bigint[], text[], timestamptz),

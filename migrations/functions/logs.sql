@@ -1,34 +1,153 @@
--- How far a log is counted, and letting go of the lines by which it is found in other files.
+-- Which lines of access logs are counted.
 
--- Moves a log on, if it stands where the batch that counts from there on takes it to be, and nobody
--- has found a file with other bytes in its place since. Who else counts the same log waits here for
--- that batch, and then does not find it there any more.
-CREATE FUNCTION move_log(app integer, log bigint, look bigint, from_counted bigint, to_counted bigint, hash bytea,
-                         lines bigint, last_at timestamptz, tail bytea, after_lines bytea) RETURNS void
+-- Records the counted lines of a batch, if the hours are still at the versions that the import knew when
+-- it decided that the lines count. expected is the sum of the versions of the servers whose lines the
+-- import compared: of a named server and of no server, or of all servers if no server is named. The
+-- arrays are one table, in order of hour.
+CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
+SET enable_seqscan = off -- a plan made while the tables were small must not stay
 AS $$
+DECLARE
+    most constant integer := 1520; -- bytes of a block: five of these fit into a page
 BEGIN
-    UPDATE logs AS l
-    SET counted      = to_counted,
-        counted_hash = move_log.hash,
-        lines        = move_log.lines,
-        last_at      = move_log.last_at,
-        tail         = move_log.tail,
-        after_lines  = coalesce(move_log.after_lines, l.after_lines)
-    WHERE l.id = log
-      AND l.app_id = app
-      AND l.look = move_log.look
-      AND l.counted = from_counted
-      AND l.counted <= to_counted;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'the log is not where the batch began'
-            USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';
+    INSERT INTO log_hours (app_id, hour)
+    SELECT app, n.hour
+    FROM unnest(hours) AS n (hour)
+    ORDER BY n.hour
+    ON CONFLICT DO NOTHING;
+    PERFORM
+    FROM log_hours AS h
+    WHERE h.app_id = app
+      AND h.hour = ANY (hours)
+    ORDER BY h.hour
+    FOR UPDATE;
+    -- Another import cannot change these rows any more.
+    IF EXISTS (
+        SELECT
+        FROM unnest(hours, expected) AS n (hour, version)
+        JOIN log_hours AS h ON h.app_id = app AND h.hour = n.hour
+        WHERE n.version <> (SELECT coalesce(sum(s.version), 0)
+                            FROM unnest(h.servers, h.versions) AS s (name, version)
+                            WHERE server = '' OR s.name IN ('', server))
+    ) THEN
+        RAISE EXCEPTION 'another import has counted lines of these hours'
+            USING ERRCODE = 'FF004', HINT = 'Decide again which lines count.';
     END IF;
+    WITH added AS MATERIALIZED (
+        SELECT n.hour, n.hashes, coalesce(h.versions[array_position(h.servers, server)], 0) AS version,
+               b.first, coalesce(greatest(most - octet_length(b.hashes), 0), 0) AS free
+        FROM unnest(hours, hashes) AS n (hour, hashes)
+        JOIN log_hours AS h ON h.app_id = app AND h.hour = n.hour
+        LEFT JOIN LATERAL (
+            SELECT l.first, l.hashes
+            FROM counted_lines AS l
+            WHERE l.app_id = app
+              AND l.hour = n.hour
+              AND l.server = count_lines.server
+            ORDER BY l.first DESC
+            LIMIT 1
+        ) AS b ON true
+    ), filled AS (
+        UPDATE counted_lines AS l
+        SET hashes = l.hashes || substr(a.hashes, 1, a.free)
+        FROM added AS a
+        WHERE a.free > 0
+          AND l.app_id = app
+          AND l.hour = a.hour
+          AND l.server = count_lines.server
+          AND l.first = a.first
+    )
+    INSERT INTO counted_lines (app_id, hour, server, first, hashes)
+    SELECT app, a.hour, count_lines.server, a.version + (a.free + behind) / 8, substr(a.hashes, a.free + behind + 1, most)
+    FROM added AS a
+    CROSS JOIN LATERAL generate_series(0, octet_length(a.hashes) - a.free - 1, most) AS behind;
+    UPDATE log_hours AS h
+    SET servers  = CASE WHEN n.place IS NULL THEN h.servers || server ELSE h.servers END,
+        versions = CASE WHEN n.place IS NULL THEN h.versions || n.lines
+                        ELSE h.versions[:n.place - 1] || (h.versions[n.place] + n.lines) || h.versions[n.place + 1:] END,
+        gone     = CASE WHEN n.place IS NULL THEN h.gone || 0::bigint ELSE h.gone END,
+        latest   = CASE WHEN n.place IS NULL THEN h.latest || n.latest
+                        ELSE h.latest[:n.place - 1] || greatest(h.latest[n.place], n.latest) || h.latest[n.place + 1:] END
+    FROM (
+        SELECT a.hour, (octet_length(a.hashes) / 8)::bigint AS lines, a.latest, array_position(o.servers, server) AS place
+        FROM unnest(hours, hashes, count_lines.latest) AS a (hour, hashes, latest)
+        JOIN log_hours AS o ON o.app_id = app AND o.hour = a.hour
+    ) AS n
+    WHERE h.app_id = app
+      AND h.hour = n.hour;
 END
 $$;
 
-COMMENT ON FUNCTION move_log(integer, bigint, bigint, bigint, bigint, bytea, bigint, timestamptz, bytea, bytea) IS 'Moves a log on from so many counted bytes to more, with their keyed hash and its last lines. Fails with SQLSTATE FF004 when it stands elsewhere, or was looked at anew.';
+COMMENT ON FUNCTION count_lines(integer, text, integer[], bigint[], timestamptz[], bytea[]) IS 'Records lines of access logs as counted, with the batch that counts them. Fails with SQLSTATE FF004 if other lines of their hours were counted or forgotten since the import decided.';
+
+-- Forgets the lines of some hours, of one server or (null) of all. Files are read again after that.
+CREATE FUNCTION forget_lines(app integer, of_server text, from_hour integer, to_hour integer) RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    forgotten bigint;
+BEGIN
+    PERFORM
+    FROM log_hours AS h
+    WHERE h.app_id = app
+      AND h.hour BETWEEN from_hour AND to_hour
+    ORDER BY h.hour
+    FOR UPDATE;
+    WITH blocks AS (
+        DELETE FROM counted_lines AS l
+        WHERE l.app_id = app
+          AND l.hour BETWEEN from_hour AND to_hour
+          AND (of_server IS NULL OR l.server = of_server)
+        RETURNING octet_length(l.hashes) / 8 AS lines
+    )
+    SELECT coalesce(sum(b.lines), 0)
+    INTO forgotten
+    FROM blocks AS b;
+    UPDATE log_hours AS h
+    SET versions = n.versions,
+        gone     = n.gone
+    FROM (
+        SELECT o.hour, array_agg(s.version + s.goes::integer ORDER BY s.place)                            AS versions,
+               array_agg(CASE WHEN s.goes THEN s.version + 1 ELSE s.gone END ORDER BY s.place) AS gone
+        FROM log_hours AS o
+        CROSS JOIN LATERAL (
+            SELECT u.version, u.gone, u.place, u.version > u.gone AND (of_server IS NULL OR u.name = of_server) AS goes
+            FROM unnest(o.servers, o.versions, o.gone) WITH ORDINALITY AS u (name, version, gone, place)
+        ) AS s
+        WHERE o.app_id = app
+          AND o.hour BETWEEN from_hour AND to_hour
+        GROUP BY o.hour
+        HAVING bool_or(s.goes)
+    ) AS n
+    WHERE h.app_id = app
+      AND h.hour = n.hour;
+    DELETE FROM read_logs AS r
+    WHERE r.app_id = app;
+    RETURN forgotten;
+END
+$$;
+
+COMMENT ON FUNCTION forget_lines(integer, text, integer, integer) IS 'Forgets which lines of access logs were counted, of some hours and of one server or (null) of all. Returns how many.';
+
+-- An import's row of positions is deleted when the import ends.
+CREATE FUNCTION end_import(app integer, run text) RETURNS void
+LANGUAGE sql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    DELETE FROM positions AS p
+    WHERE p.app_id = app
+      AND p.source = 'logs'
+      AND p.part = run
+      AND p.part LIKE 'run %'
+$$;
+
+COMMENT ON FUNCTION end_import(integer, text) IS 'Deletes the position of an import that has ended.';
+
+REVOKE ALL ON FUNCTION end_import(integer, text) FROM PUBLIC;
 
 -- The random key of an app's logs, which is made once.
 CREATE FUNCTION make_log_key(app integer, fresh bytea) RETURNS bytea
@@ -46,71 +165,66 @@ COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'The random key of the logs 
 
 REVOKE ALL ON FUNCTION make_log_key(integer, bytea) FROM PUBLIC;
 
--- Ends what 0.1.0 keeps of a log, in the transaction in which it was written anew. An import of 0.1.0
--- that still counts it finds no position, and ends.
-CREATE FUNCTION take_old_log(app integer, log bigint) RETURNS void
-LANGUAGE sql
-SECURITY DEFINER
-SET search_path = footfall, pg_temp
-AS $$
-    DELETE FROM log_lines AS s
-    USING logs AS l
-    WHERE s.log_id = log
-      AND l.id = log
-      AND l.app_id = app
-      AND l.counted IS NOT NULL;
-    DELETE FROM positions AS p
-    USING logs AS l
-    WHERE p.app_id = app
-      AND p.source = 'logs'
-      AND p.part = log::text
-      AND l.id = log
-      AND l.app_id = app
-      AND l.counted IS NOT NULL
-$$;
-
-COMMENT ON FUNCTION take_old_log(integer, bigint) IS 'Deletes what 0.1.0 keeps of a log that was written anew: its lines, and its position.';
-
-REVOKE ALL ON FUNCTION take_old_log(integer, bigint) FROM PUBLIC;
-
--- Lines of days that an app keeps no longer would not count again. Clocks of logs and of apps are up
--- to 26 hours apart. Those of daily apps are of no use without the key of their day.
+-- Lines of days that an app no longer keeps would not count again, and no batch contains such a day.
+-- The clocks of logs and of apps are up to 26 hours apart. The lines of a daily app cannot be
+-- recognized without the key of their day. Also deletes rows of imports that were killed, and of files
+-- that no import has read for long.
 CREATE FUNCTION forget_log_lines() RETURNS bigint
-LANGUAGE sql
+LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-    WITH kept AS (
-        SELECT a.id AS app_id,
+DECLARE
+    app       record;
+    rows      bigint;
+    forgotten bigint := 0;
+BEGIN
+    DELETE FROM positions AS p
+    WHERE p.source = 'logs'
+      AND p.part LIKE 'run %'
+      AND p.used_at < now() - interval '7 days';
+    DELETE FROM read_logs AS r
+    WHERE r.read_at < now() - interval '90 days';
+    FOR app IN
+        SELECT a.id,
                greatest(24 * (day_date(nullif(k.from_day, 0)) - date '1970-01-03'),
-                        CASE WHEN a.visitor = 'daily' THEN 24 * (day_date((SELECT min(d.day_id) FROM day_keys AS d)) - date '1970-01-01') END) AS from_hour
+                        CASE WHEN a.visitor = 'daily' THEN 24 * (day_date((SELECT min(d.day_id) FROM day_keys AS d)) - date '1970-01-03') END) AS from_hour
         FROM apps AS a
         LEFT JOIN visits_kept AS k ON k.app_id = a.id
-    ), samples AS (
+        ORDER BY a.id
+    LOOP
+        PERFORM
+        FROM log_hours AS h
+        WHERE h.app_id = app.id
+          AND h.hour < app.from_hour
+        ORDER BY h.hour
+        FOR UPDATE;
+        DELETE FROM log_hours AS h
+        WHERE h.app_id = app.id
+          AND h.hour < app.from_hour;
+        GET DIAGNOSTICS rows = ROW_COUNT;
+        forgotten := forgotten + rows;
+        DELETE FROM counted_lines AS l
+        WHERE l.app_id = app.id
+          AND l.hour < app.from_hour;
+        -- What 0.2 and 0.1.0 kept of lines:
         DELETE FROM log_samples AS s
-        USING kept AS k
-        WHERE s.app_id = k.app_id
-          AND s.hour < k.from_hour
-        RETURNING s.log_id
-    ), tails AS (
+        WHERE s.app_id = app.id
+          AND s.hour < app.from_hour;
+        DELETE FROM log_lines AS s
+        WHERE s.app_id = app.id
+          AND s.hour < app.from_hour;
         UPDATE logs AS l
         SET tail = '',
             after_lines = CASE WHEN l.after IS NOT NULL THEN ''::bytea END
-        FROM kept AS k
-        WHERE l.app_id = k.app_id
+        WHERE l.app_id = app.id
           AND l.tail <> ''
-          AND extract(epoch FROM l.last_at) < 3600.0 * k.from_hour
-        RETURNING l.id
-    ), lines AS (
-        DELETE FROM log_lines AS s
-        USING kept AS k
-        WHERE s.app_id = k.app_id
-          AND s.hour < k.from_hour
-        RETURNING s.log_id
-    )
-    SELECT (SELECT count(*) FROM samples) + (SELECT count(*) FROM tails) + (SELECT count(*) FROM lines)
+          AND extract(epoch FROM l.last_at) < 3600.0 * app.from_hour;
+    END LOOP;
+    RETURN forgotten;
+END
 $$;
 
-COMMENT ON FUNCTION forget_log_lines() IS 'Forgets lines of logs of days that their apps keep no longer; how many rows these were.';
+COMMENT ON FUNCTION forget_log_lines() IS 'Forgets the lines of access logs of days that their apps no longer keep. Returns how many hours these were.';
 
 REVOKE ALL ON FUNCTION forget_log_lines() FROM PUBLIC;

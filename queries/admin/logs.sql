@@ -1,14 +1,40 @@
--- Logs that were imported.
+-- Access logs that were imported.
 
--- name: LogsList :many
--- The logs of an app by server, each with how far it was counted.
-SELECT l.id, l.server, l.file, coalesce(l.counted, 0)::bigint AS counted, l.claimed, l.begun_at, l.used_at, l.last_at, l.rules, l.told
-FROM logs AS l
-WHERE l.app_id = @app_id
-ORDER BY l.server, l.file, l.id;
+-- name: LinesList :many
+-- How many lines of an app's access logs were counted, by server and by the day in the line, with the
+-- latest time.
+SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
+FROM (
+    SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,
+           unnest(h.versions) - unnest(h.gone) AS lines, unnest(h.latest) AS latest
+    FROM log_hours AS h
+    WHERE h.app_id = @app_id
+) AS s
+WHERE s.lines > 0
+GROUP BY s.server, s.day
+ORDER BY s.server, s.day;
 
--- name: LogDelete :execrows
--- Forgets a log of an app: a file that has it counts from its beginning.
-DELETE FROM logs
-WHERE id = @id
-  AND app_id = @app_id;
+-- name: LinesForget :one
+-- Forgets which lines were counted of some hours; of one server, or null: of all. Returns how many.
+SELECT forget_lines(@app_id, sqlc.narg(server), @from_hour, @to_hour)::bigint AS forgotten;
+
+-- name: LinesHold :exec
+-- Waits for `import forget` and for retention, in the order in which they take these rows.
+SELECT
+FROM log_hours
+WHERE app_id = @app_id
+ORDER BY hour
+FOR UPDATE;
+
+-- name: LinesDelete :exec
+-- Deletes which lines and files of an app were counted, after its positions: without one, no batch
+-- counts a line.
+WITH hours AS (
+    DELETE FROM log_hours AS h
+    WHERE h.app_id = @app_id
+), files AS (
+    DELETE FROM read_logs AS r
+    WHERE r.app_id = @app_id
+)
+DELETE FROM counted_lines AS l
+WHERE l.app_id = @app_id;

@@ -1,130 +1,80 @@
--- Logs: which are imported, and by what they are known again.
+-- Access logs: which lines are counted, and which files were read.
 
 -- name: LogKeyMake :one
 -- The random key of the logs of an app, made where it has none yet.
 SELECT make_log_key(@app_id, @fresh)::bytea AS log_key;
 
--- name: LogsTryLock :one
--- Keeps the logs of an app for this transaction, so that of two who begin the same log at once the
--- second finds it. False: somebody else has them now.
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.logs'), @app_id::integer)::boolean AS locked;
-
--- name: LogsFind :many
--- The logs of an app that may begin with one of some lines, and those of which that is not known.
-SELECT *
-FROM logs AS l
-WHERE l.app_id = @app_id
-  AND l.counted IS NOT NULL
-  AND (l.beginning = ANY (@beginnings::bigint[]) OR l.beginning IS NULL)
-ORDER BY l.id;
-
--- name: LogsGet :many
--- Some logs, by their ids.
-SELECT *
-FROM logs AS l
-WHERE l.id = ANY (@ids::bigint[])
-ORDER BY l.id;
-
--- name: LogMake :one
--- Makes a log of which nothing is counted, and returns its id. What else is known of it LogSet says;
--- not its first line, since LogsFind reads whatever was there without one in this transaction.
-INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, beginning)
-VALUES (@app_id, 0, 0, @hash, '', '', 0, @beginning)
-RETURNING id;
-
--- name: LogSet :execrows
--- Writes what is known of a log, when somebody has looked at a file that has it, unless it was
--- counted, or looked at, since it was found: 0.
-UPDATE logs
-SET claimed      = @claimed,
-    hash         = @hash,
-    counted      = @counted,
-    counted_hash = @counted_hash,
-    lines        = @lines,
-    beginning    = @beginning,
-    look         = @look,
-    server       = @server,
-    file         = @file,
-    inode        = @inode,
-    state        = @state,
-    rules        = @rules,
-    told         = @told,
-    after        = @after,
-    after_lines  = @after_lines,
-    last_at      = @last_at,
-    tail         = @tail,
-    used_at      = now()
-WHERE id = @id
-  AND counted IS NOT DISTINCT FROM sqlc.narg(was_counted)
-  AND look = @was_look;
-
--- name: LogSamplesOfHours :many
--- The samples of an app's logs in some hours.
-SELECT log_id, hour, sample
-FROM log_samples
-WHERE app_id = @app_id
-  AND hour = ANY (@hours::integer[])
-ORDER BY log_id, hour;
-
--- name: LogSamplesOf :many
--- The samples of a log, in some hours; null: in all.
-SELECT hour, sample
-FROM log_samples
-WHERE log_id = @log_id
-  AND (sqlc.narg(hours)::integer[] IS NULL OR hour = ANY (sqlc.narg(hours)))
-ORDER BY hour;
-
--- name: LogSamplesSet :exec
--- Writes samples of a log in place of those that it has of their hours. The two arrays are one
--- table.
-INSERT INTO log_samples (app_id, log_id, hour, sample)
-SELECT @app_id, @log_id, unnest(@hours::integer[]), unnest(@samples::bytea[])
-ON CONFLICT (log_id, hour) DO UPDATE
-    SET sample = excluded.sample;
-
--- name: LogSamplesDelete :exec
--- Deletes the samples of a log in some hours.
-DELETE FROM log_samples
-WHERE log_id = @log_id
-  AND hour = ANY (@hours::integer[]);
-
--- name: OldLogApps :many
--- The names of apps that have logs of 0.1.0.
-SELECT a.name
-FROM apps AS a
-WHERE EXISTS (SELECT FROM logs AS l WHERE l.app_id = a.id AND l.counted IS NULL)
-  AND a.deleted_at IS NULL
-ORDER BY a.name;
-
--- name: OldLogsList :many
--- The logs of an app that 0.1.0 had, with how far it has counted each (none where it was deleted).
--- Who counts one by this position is waited for.
-SELECT l.id, l.claimed, l.hash, l.lines, l.file, l.rules, p.next
-FROM logs AS l
-JOIN positions AS p
-    ON p.app_id = l.app_id
-    AND p.source = 'logs'
-    AND p.part = l.id::text
-WHERE l.app_id = @app_id
-  AND l.counted IS NULL
-ORDER BY l.id
-FOR UPDATE OF p;
-
--- name: OldLogLines :many
--- The lines of a log of 0.1.0, so many rows behind a line, in their order.
-SELECT line, hour, hashes
-FROM log_lines
-WHERE log_id = @log_id
-  AND line > @behind
-ORDER BY line
-LIMIT @most;
-
--- name: OldLogTake :exec
--- Ends what 0.1.0 keeps of a log, in the transaction in which it was written anew: an import of
--- 0.1.0 that still counts it finds no position, and ends.
-SELECT take_old_log(@app_id, @id);
-
 -- name: LogDayKeys :many
 -- The keys of days, with which lines of daily apps are hashed.
 SELECT day_id, key
 FROM day_keys;
+
+-- name: LogHoursGet :many
+-- The versions of some hours, for each server.
+SELECT h.hour, unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
+FROM log_hours AS h
+WHERE h.app_id = @app_id
+  AND h.hour = ANY (@hours::integer[]);
+
+-- name: CountedLinesGet :many
+-- The blocks that end after a version, of some hours and servers, at most so many. The arrays are one
+-- table.
+SELECT l.hour, l.server, l.first, l.hashes
+FROM (
+    SELECT unnest(@hours::integer[]) AS hour, unnest(@servers::text[]) AS server, unnest(@versions::bigint[]) AS version
+) AS k
+JOIN counted_lines AS l ON l.app_id = @app_id
+    AND l.hour = k.hour
+    AND l.server = k.server
+    AND l.first > k.version - 200 -- more lines than a block has
+WHERE l.first + octet_length(l.hashes) / 8 > k.version
+ORDER BY l.hour, l.server, l.first
+LIMIT @most;
+
+-- name: ServersNamed :one
+-- Whether an app has counted lines of a named server other than this one.
+SELECT EXISTS (
+    SELECT
+    FROM log_hours AS h
+    WHERE h.app_id = @app_id
+      AND NOT h.servers <@ ARRAY[@server::text, '']
+)::boolean AS named;
+
+-- name: ReadLogsGet :many
+-- The states in which files were when all of them had been counted.
+SELECT inode, state
+FROM read_logs
+WHERE app_id = @app_id
+  AND options = @options
+  AND inode = ANY (@inodes::text[])
+  AND state <> '';
+
+-- name: ReadLogsBegin :exec
+-- Notes that a run reads files. `import forget` deletes these rows: then ReadLogsEnd notes nothing.
+INSERT INTO read_logs (app_id, options, inode, run)
+SELECT @app_id, @options, i.inode, @run
+FROM (SELECT unnest(@inodes::text[]) AS inode) AS i
+ORDER BY i.inode
+ON CONFLICT (app_id, options, inode) DO UPDATE
+    SET run = excluded.run,
+        state = '',
+        read_at = now();
+
+-- name: ReadLogsEnd :exec
+-- Notes that all of these files is counted. The two arrays are one table.
+UPDATE read_logs AS r
+SET state = f.state
+FROM (SELECT unnest(@inodes::text[]) AS inode, unnest(@states::text[]) AS state) AS f
+WHERE r.app_id = @app_id
+  AND r.options = @options
+  AND r.inode = f.inode
+  AND r.run = @run;
+
+-- name: ImportEnd :exec
+SELECT end_import(@app_id, @run);
+
+-- name: ClosedLogs :many
+-- The logs of an app that 0.2 has counted.
+SELECT l.server::text AS server, l.told::text AS told, l.counted::bigint AS counted, l.claimed::bigint AS claimed, l.counted_hash::bytea AS counted_hash,
+       l.hash::bytea AS hash, l.keyed::boolean AS keyed, l.last_at::timestamptz AS last_at, l.tail::bytea AS tail, l.hours::integer[] AS hours
+FROM closed_logs(@app_id) AS l;

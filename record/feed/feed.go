@@ -21,9 +21,9 @@ import (
 // it.
 type Entry[T any] struct {
 	Of       T
-	Position *record.Position  // of its part
-	Next     int64             // where the part goes on behind it
-	Log      func() db.LogMark // of a log: what is kept of it there
+	Position *record.Position // of its part
+	Next     int64            // where the part goes on behind it
+	Line     db.LogLine       // of an access log: the line that is recorded as counted
 	Fate     Fate
 	Visit    record.Visit  // where it Counts
 	Refusal  *visit.Error  // why it is Refused
@@ -36,10 +36,11 @@ type Entry[T any] struct {
 // Fate is what becomes of an entry.
 type Fate int
 
-// The fates. Entries come with one of the first two from their source.
+// The fates. Entries come with one of the first two from their source; Choose changes Counts and Before.
 const (
 	Counts   Fate = iota // it is to be counted
 	Passes               // it has no visit, and is only passed
+	Before               // an earlier import has counted it
 	Counted              // or, in a dry run, it would be
 	Repeated             // counted before, with its id
 	Skipped              // not counted, on purpose
@@ -76,6 +77,9 @@ type Feed[T any] struct {
 	Retry    *Retry // nil: nothing is tried again
 	Fill     bool   // the source never waits: as many visits are counted together as is best
 	DryRun   bool
+	// Choose decides which entries still count, just before they are sent, each time that they are: it
+	// sets their Fate to Counts or Before, and their Line. nil: all do.
+	Choose func(ctx context.Context, entries []Entry[T]) error
 	// OnResult gets the result of each visit that was sent, before Settled; may be nil.
 	OnResult func(e *Entry[T], got record.Result)
 }
@@ -183,8 +187,7 @@ func (e *Entry[T]) Refuse(err error) error {
 // meanwhile.
 func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	if f.DryRun {
-		f.settle(entries, false)
-		return nil
+		return f.Retry.Do(ctx, func() error { return f.choose(ctx, entries) })
 	}
 	f.settle(entries, true)
 	for w := f.Retry.begin(); ; {
@@ -195,7 +198,10 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := f.recordOnce(ctx, entries)
+		err := f.choose(ctx, entries)
+		if err == nil && !entries[0].settled {
+			err = f.recordOnce(ctx, entries)
+		}
 		switch {
 		case err == nil:
 			w = f.Retry.begin()
@@ -213,13 +219,30 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	}
 }
 
+// choose decides which entries still count. If none does, they are settled without a transaction.
+func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
+	if f.Choose != nil {
+		if err := f.Choose(ctx, entries); err != nil {
+			return err
+		}
+	}
+	if f.DryRun || f.Choose != nil && !slices.ContainsFunc(entries, func(e Entry[T]) bool { return e.Fate == Counts || e.Line.Hour != nil }) {
+		f.settleIf(entries, false, func(*Entry[T]) bool { return true })
+	}
+	return nil
+}
+
 // settle tells the source what became of the entries that their positions have passed; byOthers: of
-// what was to be counted, another reader has counted it. In a dry run it does of all.
+// what was to be counted, another reader has counted it.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
+	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
+}
+
+func (f *Feed[T]) settleIf(entries []Entry[T], byOthers bool, passed func(e *Entry[T]) bool) {
 	settled := make([]*Entry[T], 0, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		if e.settled || !f.DryRun && e.Next > e.Position.Next {
+		if e.settled || !passed(e) {
 			continue
 		}
 		e.settled = true
@@ -239,7 +262,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
 		e := &entries[i]
-		steps[i] = record.Step{Position: e.Position, Next: e.Next, Log: e.Log, Refused: f.Source.Keep(e, !seen[e.Position])}
+		steps[i] = record.Step{Position: e.Position, Next: e.Next, Line: e.Line, Refused: f.Source.Keep(e, !seen[e.Position])}
 		if e.Fate == Counts {
 			steps[i].Visit = &e.Visit
 		}

@@ -1,0 +1,49 @@
+package db
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// LogLine is a line of an access log that a batch records as counted.
+type LogLine struct {
+	Hour *LogHour // nil: there is no line
+	Hash uint64
+	At   int64 // seconds since 1970
+}
+
+// LogHour is an hour of access logs as an import knew it when it decided which lines count.
+type LogHour struct {
+	App    int32
+	Server string
+	Hour   int32
+	// Version is the sum of the versions of the servers whose lines were compared. It rises with each
+	// line of this import that commits. The database refuses the batch with FaultMoved if it has another.
+	Version int64
+}
+
+// queueLines queues the statement that records the lines of a batch. All are of one app and server.
+func queueLines(q *pgx.Batch, lines []LogLine) {
+	if len(lines) == 0 {
+		return
+	}
+	lines = slices.Clone(lines)
+	slices.SortStableFunc(lines, func(a, b LogLine) int { return int(a.Hour.Hour) - int(b.Hour.Hour) })
+	p := LinesCountParams{AppID: lines[0].Hour.App, Server: lines[0].Hour.Server}
+	for i, l := range lines {
+		at := time.Unix(l.At, 0)
+		if i == 0 || l.Hour.Hour != lines[i-1].Hour.Hour {
+			p.Hours, p.Expected = append(p.Hours, l.Hour.Hour), append(p.Expected, l.Hour.Version)
+			p.Latest, p.Hashes = append(p.Latest, at), append(p.Hashes, nil)
+		}
+		last := len(p.Hours) - 1
+		if at.After(p.Latest[last]) {
+			p.Latest[last] = at
+		}
+		p.Hashes[last] = binary.BigEndian.AppendUint64(p.Hashes[last], l.Hash)
+	}
+	q.Queue(LinesCount, p.AppID, p.Server, p.Hours, p.Expected, p.Latest, p.Hashes)
+}

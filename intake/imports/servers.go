@@ -1,0 +1,100 @@
+package imports
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"footfall/record/feed"
+)
+
+const (
+	// comparedLines is the number of lines of a file that show whether another server wrote it.
+	comparedLines = 20
+	// mostQueued bounds the lines that are read to find them.
+	mostQueued = 2000
+	// Lines of fewer visitors and pages may be a monitor's, which requests the same from all servers.
+	fewestVisitors = 4
+	fewestPages    = 20
+)
+
+// checkServer refuses a file if another named server has counted its first lines that would count.
+func (d *reader) checkServer(ctx context.Context, s *source) error {
+	decide, err := d.Decide(ctx)
+	if err != nil {
+		return err
+	}
+	var lines []*feed.Entry[read]
+	for at := 0; len(lines) < comparedLines && at < mostQueued; at++ {
+		for len(s.queue) <= at && !s.ended {
+			if err := d.readLine(ctx, s); err != nil {
+				return err
+			}
+		}
+		if len(s.queue) <= at {
+			return nil
+		}
+		e := s.queue[at] // a copy: it is decided again when it is sent
+		if e.Of.recorded {
+			continue
+		}
+		if err := decide(ctx, &e); err != nil {
+			return err
+		}
+		if e.Fate == feed.Counts {
+			lines = append(lines, &e)
+		}
+	}
+	if len(lines) < comparedLines || !areOfMany(lines) {
+		return nil
+	}
+	server, err := d.serverOf(ctx, lines)
+	if err != nil || server == "" {
+		return err
+	}
+	s.refuse("the server %s has counted its first %d lines that would count here: if that server wrote the file, import it with "+
+		"--server %[1]s; if it is another one, add --another", server, comparedLines)
+	return nil
+}
+
+// areOfMany reports whether lines are of so many visitors or pages that no monitor wrote them.
+func areOfMany(lines []*feed.Entry[read]) bool {
+	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
+	for _, e := range lines {
+		visitors[e.Visit.Visitor] = true
+		pages[e.Visit.Target.Site+e.Visit.Target.Page] = true
+	}
+	return len(visitors) >= fewestVisitors || len(pages) >= fewestPages
+}
+
+// serverOf returns the other named server that has counted all of some lines; "": there is none.
+func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (server string, err error) {
+	all := newCounted(d.app.DB(), d.app.App().ID, "")
+	var hours []int32
+	for _, e := range lines {
+		if !slices.Contains(hours, e.Of.hour) {
+			hours = append(hours, e.Of.hour)
+		}
+	}
+	if err := d.retry.Do(ctx, func() error { return all.load(ctx, hours, 0) }); err != nil {
+		return "", err
+	}
+	for other := range all.hours[hours[0]].servers {
+		if other == "" || other == d.Server {
+			continue
+		}
+		if !slices.ContainsFunc(lines, func(e *feed.Entry[read]) bool { return all.numberOf(other, e.Of.hour, e.Of.hash) < e.Of.number }) {
+			return other, nil
+		}
+	}
+	return "", nil
+}
+
+// numberOf returns how often a line of a server was counted.
+func (c *counted) numberOf(server string, hour int32, hash uint64) int {
+	lines := c.hours[hour].servers[server]
+	if lines == nil {
+		return 0
+	}
+	return lines.before.count(hash) + lines.since.count(hash)
+}
