@@ -206,7 +206,8 @@ func TestEventsOfASite(t *testing.T) {
 	_, events, _ := strings.Cut(shown, `id="events"`)
 	assert.Equal(t, 1, strings.Count(shown, "<bdi>signup</bdi>"))
 	assert.Contains(t, events, "CSV and JSON have all.")
-	bars := regexp.MustCompile(`<rect width="([0-9]+)[.0-9]*%".*?<bdi>(signup|/home|download)</bdi></a></th><td class="n">.</td><td class="n">([0-9]+)\.0`)
+	bars := regexp.MustCompile(`<rect width="([0-9]+)[.0-9]*%".*?<bdi>(signup|/home|download)</bdi></a></th>` +
+		`<td class="n">.</td><td class="n">([0-9]+)\.0`)
 	_, did, _ := strings.Cut(shown, `id="goals"`)
 	for _, bar := range bars.FindAllStringSubmatch(did, -1) {
 		assert.Equal(t, bar[3], bar[1], "the bar of %s shows its share", bar[2])

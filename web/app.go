@@ -191,7 +191,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	}
 	for _, s := range sites.Rows {
 		c := countedFrom(s.FirstDay, v.app.Today)
-		row := siteRow{SiteBetween: s, Name: v.siteName(s.Site), Link: v.of(s.Site, "").link()}
+		row := siteRow{SiteBetween: s, Name: v.nameOf(s.Site), Link: v.of(s.Site, "").link()}
 		row.Spark = c.spark(v.app.words(), s.Last30Days, "visitors")
 		row.compared = c.of(v.in, back).changes()
 		if row.Change = changeOf(v.app.words(), s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {

@@ -82,8 +82,8 @@ func (v view) frame() frame {
 		}
 	}
 	if v.site != "" {
-		f.Title = v.targetName() + " · " + f.Title
-		f.Crumbs = append(f.Crumbs, crumb{v.siteName(v.site), v.site, usual.of(v.site, "").link()})
+		f.Title = v.nameOf(v.target()) + " · " + f.Title
+		f.Crumbs = append(f.Crumbs, crumb{v.nameOf(v.site), v.site, usual.of(v.site, "").link()})
 	}
 	if v.path != "" {
 		f.Crumbs = append(f.Crumbs, crumb{v.pageName(v.target()), v.target(), usual.link()})
@@ -91,22 +91,11 @@ func (v view) frame() frame {
 	return f
 }
 
-// targetName returns the name of the site or page that is looked at.
-func (v view) targetName() string {
-	switch {
-	case v.path == "":
-		return v.siteName(v.site)
-	case v.ofEvents():
-		return v.pageName(v.target())
-	}
-	return visit.Shown(v.target())
-}
-
 func (v view) heading() heading {
 	s, c, l := v.stretch(), v.counted(), v.app.words()
 	h := heading{l: l, Name: v.app.Name, Range: rangeText(l, v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
-		h.Name, h.Stored, h.Open = v.targetName(), v.target(), v.address()
+		h.Name, h.Stored, h.Open = v.nameOf(v.target()), v.target(), v.address()
 	}
 	switch {
 	case v.known > 0 && v.in.From < v.since && v.span != "all":

@@ -237,23 +237,17 @@ const suggestedSteps = 20
 // suggestSteps reads the pages of the site, and the events of the app, that fields of steps suggest. A link shows no
 // events, which are the app's.
 func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage) error {
-	sites := []string{v.site, visit.EventSite}
-	if v.app.Shared != nil {
-		sites = sites[:1]
-	}
-	for _, site := range sites {
-		top, err := d.reader.TopPages(ctx, report.Look{App: v.app.Name, Target: site, In: v.look().In, By: orders[0], N: suggestedSteps})
+	for _, of := range []struct{ site, condition string }{{v.site, "page:/"}, {visit.EventSite, "event:"}} {
+		if of.site == visit.EventSite && v.app.Shared != nil {
+			break
+		}
+		top, err := d.reader.TopPages(ctx, report.Look{App: v.app.Name, Target: of.site, In: v.look().In, By: orders[0], N: suggestedSteps})
 		if err != nil {
 			return err
 		}
 		for _, p := range top.Rows {
-			name := strings.TrimPrefix(p.URI, site)
-			switch {
-			case name == visit.OtherPage || name == visit.DeletedPage: // a sum of several
-			case site == visit.EventSite:
-				page.Hint = append(page.Hint, stepText("event:"+writtenValue(name[1:])))
-			default:
-				page.Hint = append(page.Hint, stepText(pageCondition(name)))
+			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // sums of several
+				page.Hint = append(page.Hint, stepText(of.condition+writtenValue(path[1:])))
 			}
 		}
 	}

@@ -157,48 +157,6 @@ func (v view) outside() string {
 	return v.say("target.began", "day", v.app.words().LongDay(v.since))
 }
 
-// arrange puts each panel below the shorter of two columns, so that neither ends early. Heights are estimated in rows.
-// A browser shows two columns if there is room. What the reader unfolds does not move a panel to the other column.
-func (page *targetPage) arrange() {
-	var left, right int
-	side := func(rows int) string {
-		if right < left {
-			right += rows
-			return "right"
-		}
-		left += rows
-		return "left"
-	}
-	page.Sides = map[string]string{"pages": "full"}
-	others := len(page.Tags) > 0 || page.Goals != nil || page.Events != nil || !page.OfEvents && !page.OfApp
-	if page.ListsPages && page.Numbers == "" && len(page.Columns) <= 3 && others {
-		page.Sides["pages"] = side(len(page.Pages) + panelRows)
-	}
-	for i := range page.Tags {
-		if page.Tags[i].Side = "full"; page.Numbers == "" {
-			page.Tags[i].Side = side(len(page.Tags[i].Rows) + panelRows)
-		}
-	}
-	for _, did := range []*didPanel{page.Goals, page.Events} {
-		if did != nil {
-			did.Side = side(len(did.Rows) + panelRows)
-		}
-	}
-	mix, returns, firsts := 1, 1, 1 // folded
-	if !page.IsSite {
-		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
-	}
-	for _, panel := range []struct {
-		name string
-		rows int
-	}{{"mix", mix}, {"returns", returns}, {"firsts", firsts}} {
-		page.Sides[panel.name] = side(panel.rows)
-	}
-}
-
-// panelRows is the height of a panel without rows: its title, its head and its foot.
-const panelRows = 4
-
 // chartLook is what the chart shows, in which each bar is compared that can be.
 func (v view) chartLook() report.Look {
 	look := v.look()
@@ -334,7 +292,7 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 	l := v.app.words()
 	asked := slices.DeleteFunc(slices.Clone(rows.Rows), func(p report.Period) bool { return p.LastDay < v.stretch().In.From })
 	c.Summary, c.Title, c.Source = chartSummary(l, asked, by, v.counted()), "chart.visitors-by-"+by, v.source("chart", rows.SQL)
-	if c.Views = v.chart == charts[1]; c.Views {
+	if c.Views = v.chart == charts[1] && !v.ofEvents(); c.Views {
 		c.Summary, c.Title = viewsSummary(l, asked, by), "chart.views-by-"+by
 	}
 	for i, label := range []string{"chart.visitors", "chart.views"} {

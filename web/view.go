@@ -160,9 +160,6 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is none: use %s", *choice.into, strings.Join(choice.of, ", "))
 		}
 	}
-	if v.ofEvents() {
-		v.chart = charts[0]
-	}
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
 	}
@@ -216,21 +213,18 @@ func (v view) checkValue() error {
 // in words of their own: nobody opens an event, and it has no source.
 func (v view) ofEvents() bool { return v.site == visit.EventSite }
 
-// siteName returns the name that pages show for a site.
-func (v view) siteName(site string) string {
-	if site == visit.EventSite {
-		return v.say("did.events")
+// nameOf returns the name that pages show for a site or a page.
+func (v view) nameOf(uri string) string {
+	name := visit.Shown(uri)
+	if event, is := strings.CutPrefix(name, visit.EventSite); is {
+		return cmp.Or(strings.TrimPrefix(event, "/"), v.say("did.events"))
 	}
-	return visit.Shown(site)
+	return name
 }
 
 // pageName returns the name that a list shows for a page of the site that is looked at.
 func (v view) pageName(uri string) string {
-	name := strings.TrimPrefix(visit.Shown(uri), visit.Shown(v.site))
-	if v.ofEvents() {
-		name = strings.TrimPrefix(name, "/")
-	}
-	return name
+	return strings.TrimPrefix(v.nameOf(uri), visit.Shown(v.site))
 }
 
 // target is the page or site that is looked at; "" for all sites of an app.

@@ -1,0 +1,38 @@
+package web
+
+// arrange puts each panel below the shorter of two columns, so that neither ends early. Heights are estimated in rows.
+// A browser shows two columns if there is room. What the reader unfolds does not move a panel to the other column.
+func (page *targetPage) arrange() {
+	var left, right int
+	side := func(rows int) string {
+		if right < left {
+			right += rows
+			return "right"
+		}
+		left += rows
+		return "left"
+	}
+	page.Sides = map[string]string{"pages": "full"}
+	others := len(page.Tags) > 0 || page.Goals != nil || page.Events != nil || !page.OfEvents && !page.OfApp
+	if page.ListsPages && page.Numbers == "" && len(page.Columns) <= 3 && others {
+		page.Sides["pages"] = side(len(page.Pages) + panelRows)
+	}
+	for i := range page.Tags {
+		if page.Tags[i].Side = "full"; page.Numbers == "" {
+			page.Tags[i].Side = side(len(page.Tags[i].Rows) + panelRows)
+		}
+	}
+	for _, did := range []*didPanel{page.Goals, page.Events} {
+		if did != nil {
+			did.Side = side(len(did.Rows) + panelRows)
+		}
+	}
+	mix, returns, firsts := 1, 1, 1 // folded
+	if !page.IsSite {
+		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
+	}
+	page.Sides["mix"], page.Sides["returns"], page.Sides["firsts"] = side(mix), side(returns), side(firsts)
+}
+
+// panelRows is the height of a panel without rows: its title, its head and its foot.
+const panelRows = 4
