@@ -42,7 +42,7 @@ func (w *world) sendTo(base, request string) answer {
 func (w *world) get(target string) answer {
 	w.t.Helper()
 	base, path, _ := strings.Cut(strings.TrimPrefix(target, "http://"), "/")
-	return w.sendTo("http://"+base, "GET /"+path)
+	return w.sendTo("http://"+base, "GET /"+path+"\nHost: "+base)
 }
 
 // wire is a request in HTTP.
