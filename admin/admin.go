@@ -150,7 +150,7 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
 		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags, Filters: row.Filters,
-		Goals: row.Goals, Titles: row.Titles,
+		Goals: row.Goals, Titles: row.Titles, PublicTop: row.PublicTop, PublicEvents: row.PublicEvents,
 	})
 }
 

@@ -99,6 +99,30 @@ func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, er
 	return reading, nil
 }
 
+// AuthorizeTop lets everybody list the most visited pages of a site, if the app makes them public, and returns the
+// app's current day.
+func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (today int32, err error) {
+	a, key, err := c.callerOf(ctx, &r)
+	if err == nil {
+		err = checkRights(a, &r, key, app.ScopeRead)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case !a.ListsTop():
+		return 0, visit.Errorf(visit.Forbidden, "", "app %s lists no pages in public: its operator can set --public-top on, and --public-counts "+
+			"to other than off", a.Name)
+	case r.ParseErr != nil:
+		return 0, r.ParseErr
+	case !a.Lists(site):
+		return 0, visit.Errorf(visit.Invalid, "site", "app %s does not list the site %s: its operator can add it (app site add)", a.Name, site)
+	}
+	if err := checkOrigin(a, &r); err != nil {
+		return 0, err
+	}
+	return visit.DayOf(c.clock(), a.Zone), c.checkRate(a, subject{address: r.Peer, untrusted: !a.IsOpen() && key == nil})
+}
+
 // AuthorizeReadings lets a caller read every app that is open, or that they may look at. It returns
 // them by name. The app to try out with is none where there is another one.
 func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string) bool) (readings []*Reading, err error) {

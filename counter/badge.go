@@ -29,7 +29,7 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown,
 }
 
 func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting bool) (s Shown, err error) {
-	if !a.LetsBadges(counting) {
+	if r.Event == "" && !a.LetsBadges(counting) {
 		return s, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.Name)
 	}
 	if r.ParseErr != nil {
@@ -40,6 +40,9 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	w := subject{day: s.Today, at: now, address: r.Peer, visitor: app.BadgeVisitor, badge: true, untrusted: !a.IsOpen()}
 	if w.target, err = r.target(a); err != nil {
 		return s, err
+	}
+	if r.Event != "" && (counting || !a.TellsEvent(w.target)) {
+		return s, untold(a, true)
 	}
 	s.Target = w.target
 	if err := c.checkRate(a, w); err != nil {

@@ -20,15 +20,22 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	if w.untold {
 		return visit.Answer{}, untold(a, r.Event != "")
 	}
+	if err := checkWith(a, &r, &w); err != nil {
+		return visit.Answer{}, err
+	}
 	behind, err := c.behind(ctx, a)
 	if err != nil {
 		return visit.Answer{}, err
 	}
-	answer, err := c.read(ctx, a, w.target, r.who(&w))
-	answer.Behind = behind
-	if r.With != (With{}) && err == nil {
-		answer.Now, err = c.readNow(ctx, a, w.target, &w, r.With)
+	var answer visit.Answer
+	if r.With == (With{}) {
+		answer, err = c.read(ctx, a, w.target, r.who(&w))
+	} else if answers, failed := c.readNow(ctx, a, []visit.Target{w.target}, r.who(&w), w.day, r.With); failed == nil {
+		answer = answers[0]
+	} else {
+		err = failed
 	}
+	answer.Behind, answer.PageOnly = behind, w.keyless && r.Event != ""
 	return r.shown(a, w.target, answer), err
 }
 
@@ -66,12 +73,16 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	if w.untold {
 		return nil, 0, untold(a, false)
 	}
+	if err := checkWith(a, &r, &w); err != nil {
+		return nil, 0, err
+	}
 	if behind, err = c.behind(ctx, a); err != nil {
 		return nil, 0, err
 	}
 	counted = make([]Counted, len(uris))
 	targets := make([]visit.Target, len(uris))
 	asked := make([]string, 0, 2*len(uris))
+	var places []int // of the targets of good URIs
 	for i, uri := range uris {
 		t, err := a.Target(uri)
 		if told, wrong := errors.AsType[*visit.Error](err); wrong {
@@ -79,7 +90,10 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 			continue
 		}
 		targets[i] = t
-		asked = append(asked, t.Site, t.Page)
+		asked, places = append(asked, t.Site, t.Page), append(places, i)
+	}
+	if r.With != (With{}) {
+		return c.withNow(ctx, a, &r, &w, counted, targets, places, behind)
 	}
 	numbers, err := c.readAll(ctx, a, asked, r.who(&w))
 	if err != nil {
@@ -91,6 +105,24 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 		}
 		counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
 		counted[i].Answer = r.shown(a, t, counted[i].Answer)
+	}
+	return counted, behind, nil
+}
+
+// withNow sets the answers of CountsOf with numbers of the moment, at the places whose URI is good.
+func (c *Counter) withNow(
+	ctx context.Context, a *app.App, r *Request, w *subject, counted []Counted, targets []visit.Target, places []int, behind int64,
+) ([]Counted, int64, error) {
+	good := make([]visit.Target, len(places))
+	for i, place := range places {
+		good[i] = targets[place]
+	}
+	answers, err := c.readNow(ctx, a, good, r.who(w), w.day, r.With)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, place := range places {
+		counted[place].Answer = r.shown(a, good[i], answers[i])
 	}
 	return counted, behind, nil
 }

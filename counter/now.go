@@ -2,6 +2,7 @@ package counter
 
 import (
 	"context"
+	"net/netip"
 
 	"footfall/counter/app"
 	"footfall/db"
@@ -14,55 +15,71 @@ type With struct {
 	Here  bool // of the site
 }
 
-// readNow reads the selected numbers of a page and its site. They are 0 for targets that were never counted.
-func (c *Counter) readNow(ctx context.Context, a *app.App, t visit.Target, w *subject, with With) (now visit.Now, err error) {
-	all, err := c.readNowOf(ctx, a, []visit.Target{t}, w, with)
-	if err != nil {
-		return visit.Now{}, err
-	}
-	return all[0], nil
-}
-
-// readNowOf is readNow for several pages. The result is in their order.
-func (c *Counter) readNowOf(ctx context.Context, a *app.App, of []visit.Target, w *subject, with With) ([]visit.Now, error) {
-	sites, targets := make([]string, len(of)), make([]string, 0, 2*len(of))
+// readNow reads the numbers of pages and their sites with those of the moment, and the ranks of a visitor if one
+// is named. The answers are in the order of the pages.
+func (c *Counter) readNow(
+	ctx context.Context, a *app.App, of []visit.Target, visitor *netip.Addr, day int32, with With,
+) (answers []visit.Answer, err error) {
+	ask := db.CountsOfDayParams{AppID: a.ID, DayID: day, Ip: visitor}
+	sites := make([]string, len(of))
 	for i, t := range of {
 		sites[i] = t.Site
-		targets = append(targets, t.Site, t.Page)
+		ask.Uris = append(ask.Uris, t.Site, t.Page)
 	}
-	today, here := map[string]visit.Today{}, map[string]int64{}
-	err := c.readInTime(ctx, func(q *db.Queries) error {
-		if with.Today {
-			rows, err := q.DayGet(ctx, db.DayGetParams{AppID: a.ID, DayID: w.day, Uris: targets})
+	found, here := map[string]db.CountsOfDayRow{}, map[string]int64{}
+	err = c.readInTime(ctx, func(q *db.Queries) error {
+		if visitor != nil {
+			persons, err := personsOf(ctx, q, a, *visitor)
 			if err != nil {
 				return err
 			}
-			for _, row := range rows {
-				today[row.Uri] = visit.Today{Hot: row.Hot, PV: row.Pv}
-			}
+			ask.Ip = &persons[0]
 		}
-		if with.Here {
-			rows, err := q.HereGet(ctx, a.ID, sites)
-			if err != nil {
-				return err
-			}
-			for _, row := range rows {
-				here[row.Uri] = row.Visitors
-			}
+		rows, err := q.CountsOfDay(ctx, ask)
+		for _, row := range rows {
+			found[row.Uri] = row
 		}
-		return nil
+		if err != nil || !with.Here {
+			return err
+		}
+		visitors, err := q.HereGet(ctx, a.ID, sites)
+		for _, row := range visitors {
+			here[row.Uri] = row.Visitors
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]visit.Now, len(of))
-	for i, t := range of {
-		if with.Today {
-			all[i].Site, all[i].Page = new(today[t.Site]), new(today[t.Page])
+	counts := func(target string) (visit.Counts, *visit.Today) {
+		row := found[target]
+		n := visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
+		if !with.Today {
+			return n, nil
 		}
+		return n, &visit.Today{Hot: row.TodayHot, PV: row.TodayPv}
+	}
+	answers = make([]visit.Answer, len(of))
+	for i, t := range of {
+		answer := &answers[i]
+		answer.Site, answer.Now.Site = counts(t.Site)
+		answer.Page, answer.Now.Page = counts(t.Page)
 		if with.Here {
-			all[i].Here = new(here[t.Site])
+			answer.Now.Here = new(here[t.Site])
 		}
 	}
-	return all, nil
+	return answers, nil
+}
+
+// checkWith refuses numbers of the moment that the caller cannot read.
+func checkWith(a *app.App, r *Request, w *subject) error {
+	switch {
+	case r.With == (With{}):
+	case r.Event != "":
+		return visit.Errorf(visit.Invalid, "with", "it is for pages and sites: leave it out")
+	case r.With.Here && w.keyless && !a.LetsBadges(false):
+		return visit.Errorf(visit.Forbidden, "with", "here needs a key, sent as Authorization: Bearer …, or app %s with --public-counts %s",
+			a.Name, app.PublicRead)
+	}
+	return nil
 }

@@ -115,7 +115,7 @@ func (in *instance) rows(t *testing.T, name string) (all []string) {
 		`SELECT from_day FROM visits_kept WHERE app_id = %d`,
 		`SELECT id, height, person, (SELECT string_agg(name || value, ' ') FROM tags g WHERE g.id = ANY (tag_ids)) FROM people WHERE app_id = %d`,
 		`SELECT tz, ipv6_prefix, access, sites, keep_query, created_at, respect_dnt, bots, ignore, max_requests, max_new_pages, retain_days,
-			forget_days, public_counts, tags, filters, goals, titles FROM apps WHERE id = %d`,
+			forget_days, public_counts, tags, filters, goals, titles, public_top, public_events FROM apps WHERE id = %d`,
 	} {
 		lines := in.Table(t, fmt.Sprintf(sql, in.One(t, `SELECT id FROM apps WHERE name = $1`, name)))
 		slices.Sort(lines)

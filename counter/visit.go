@@ -28,10 +28,13 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	}
 	answer, err := c.count(ctx, a, &r, &w)
 	answer.Untold = w.untold
+	answer.PageOnly = w.keyless && r.Event != ""
 	if r.With.Today && err == nil && !answer.Later && !answer.NoNumbers {
-		if answer.Now, err = c.readNow(ctx, a, cmp.Or(answer.Other, w.target), &w, r.With); err != nil {
-			return visit.Answer{NoNumbers: true}, nil
+		now, failed := c.readNow(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.With)
+		if failed != nil {
+			return visit.Answer{NoNumbers: true}, nil //nolint:nilerr // the visit was counted
 		}
+		answer.Now = now[0].Now
 	}
 	if answer.Skipped != "" {
 		c.noteRefused(&r, nil, answer.Skipped)
@@ -51,6 +54,7 @@ type subject struct {
 	repeated  bool      // it was counted before with its id, as far as is known by now
 	asserter  bool      // the caller has a key that says who came
 	badge     bool      // a badge counts, for people who nobody knows
+	keyless   bool      // the caller shows no key
 	untold    bool      // the caller is told no numbers
 	untrusted bool      // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
@@ -64,6 +68,9 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 	}
 	if w.target, err = r.target(a); err != nil {
 		return nil, subject{}, err
+	}
+	if r.Event != "" && w.keyless { // who has sent an event nobody can find out by asking about others
+		w.untold = r.asserts() || !a.TellsEvent(w.target)
 	}
 	if w.tooOld != nil {
 		counted, err := c.countedIDs(ctx, a, r.ID)
@@ -90,7 +97,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 		return nil, subject{}, err
 	}
 	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil &&
-		key.Opens(app.ScopeAssert), untold: key == nil && (!a.Tells() || r.Event != "")}
+		key.Opens(app.ScopeAssert), keyless: key == nil, untold: key == nil && !a.Tells()}
 	var at time.Time
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
@@ -106,7 +113,8 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 // untold refuses to tell numbers without a key.
 func untold(a *app.App, event bool) error {
 	if event {
-		return visit.Errorf(visit.Forbidden, "event", "numbers of events are told with a key alone: send one as Authorization: Bearer …")
+		return visit.Errorf(visit.Forbidden, "event",
+			"numbers of this event need a key: send one as Authorization: Bearer …, or have app %s list it in --public-events", a.Name)
 	}
 	return visit.Errorf(visit.Forbidden, "", "app %s tells no numbers without a key: send one as Authorization: Bearer …, or have its "+
 		"operator make them public", a.Name)

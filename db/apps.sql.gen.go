@@ -39,7 +39,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to, public_top, public_events
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -81,6 +81,8 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.Cell,
 		&i.CellBegan,
 		&i.MovingTo,
+		&i.PublicTop,
+		&i.PublicEvents,
 	)
 	return i, err
 }
@@ -105,8 +107,10 @@ SET tz            = $1,
     tags          = $16,
     filters       = $17,
     goals         = $18,
-    titles        = $19
-WHERE id = $20
+    titles        = $19,
+    public_top    = $20,
+    public_events = $21
+WHERE id = $22
 `
 
 type AppSetParams struct {
@@ -129,6 +133,8 @@ type AppSetParams struct {
 	Filters      bool
 	Goals        []string
 	Titles       bool
+	PublicTop    bool
+	PublicEvents []string
 	ID           int32
 }
 
@@ -154,13 +160,15 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.Filters,
 		arg.Goals,
 		arg.Titles,
+		arg.PublicTop,
+		arg.PublicEvents,
 		arg.ID,
 	)
 	return err
 }
 
 const AppShare = `-- name: AppShare :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to, public_top, public_events
 FROM apps
 WHERE name = $1
 FOR SHARE
@@ -201,6 +209,8 @@ func (q *Queries) AppShare(ctx context.Context, name string) (App, error) {
 		&i.Cell,
 		&i.CellBegan,
 		&i.MovingTo,
+		&i.PublicTop,
+		&i.PublicEvents,
 	)
 	return i, err
 }
@@ -253,7 +263,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags, log_key, filters, goals, held_until, hashed_from, hashed_as, titles, cell, cell_began, moving_to, public_top, public_events
 FROM apps
 ORDER BY name
 `
@@ -300,6 +310,8 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.Cell,
 			&i.CellBegan,
 			&i.MovingTo,
+			&i.PublicTop,
+			&i.PublicEvents,
 		); err != nil {
 			return nil, err
 		}

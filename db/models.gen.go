@@ -70,6 +70,10 @@ type App struct {
 	CellBegan *time.Time
 	// The cell to which the app is being moved: nothing is counted for it here until it is there, and its rows are gone. Null: it stays.
 	MovingTo *string
+	// Callers without a key can list the most visited pages of its sites, unless public_counts is off.
+	PublicTop bool
+	// Events whose numbers callers without a key can read, unless public_counts is off: names like signup, or like/* for all with such a path.
+	PublicEvents []string
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

@@ -84,6 +84,68 @@ func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsG
 	return items, nil
 }
 
+const CountsOfDay = `-- name: CountsOfDay :many
+SELECT p.uri, c.pv, c.uv, c.hot,
+       coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = $1::inet), 0)::bigint AS rank,
+       coalesce(d.hot, 0)::bigint AS today_hot, coalesce(d.pv, 0)::bigint AS today_pv
+FROM pages AS p
+JOIN counters AS c  ON c.page_id = p.id
+LEFT JOIN days AS d ON d.page_id = p.id AND d.day_id = $2
+WHERE p.app_id = $3
+  AND p.key IN (SELECT page_key(unnest($4::text[])))
+`
+
+type CountsOfDayParams struct {
+	Ip    *netip.Addr
+	DayID int32
+	AppID int32
+	Uris  []string
+}
+
+type CountsOfDayRow struct {
+	Uri      string
+	Pv       int64
+	Uv       int64
+	Hot      int64
+	Rank     int64
+	TodayHot int64
+	TodayPv  int64
+}
+
+// The same, with the numbers of a day (0: none).
+func (q *Queries) CountsOfDay(ctx context.Context, arg CountsOfDayParams) ([]CountsOfDayRow, error) {
+	rows, err := q.db.Query(ctx, CountsOfDay,
+		arg.Ip,
+		arg.DayID,
+		arg.AppID,
+		arg.Uris,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountsOfDayRow
+	for rows.Next() {
+		var i CountsOfDayRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Pv,
+			&i.Uv,
+			&i.Hot,
+			&i.Rank,
+			&i.TodayHot,
+			&i.TodayPv,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CountsOfVisits = `-- name: CountsOfVisits :many
 SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
 FROM (
@@ -135,47 +197,6 @@ func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) 
 			&i.Hot,
 			&i.Rank,
 		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DayGet = `-- name: DayGet :many
-SELECT p.uri, d.hot, d.pv
-FROM pages AS p
-JOIN days AS d ON d.page_id = p.id AND d.day_id = $1
-WHERE p.app_id = $2
-  AND p.key IN (SELECT page_key(unnest($3::text[])))
-`
-
-type DayGetParams struct {
-	DayID int32
-	AppID int32
-	Uris  []string
-}
-
-type DayGetRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-}
-
-// The numbers of some targets of an app on a day. Targets that were not counted on it are left out.
-func (q *Queries) DayGet(ctx context.Context, arg DayGetParams) ([]DayGetRow, error) {
-	rows, err := q.db.Query(ctx, DayGet, arg.DayID, arg.AppID, arg.Uris)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DayGetRow
-	for rows.Next() {
-		var i DayGetRow
-		if err := rows.Scan(&i.Uri, &i.Hot, &i.Pv); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -16,6 +16,7 @@ import (
 // Badge is what somebody wants to see of a page.
 type Badge struct {
 	URI    string
+	Event  string // in place of URI; "": none
 	Site   bool   // the number is the site's, not the page's
 	Number string // hot, pv or uv
 	Count  bool   // showing it is a visit
@@ -30,6 +31,7 @@ type Badge struct {
 // What a badge may say, the usual first.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
+	eventNumbers = []string{"event.hot", "event.pv", "event.uv"}
 	badgeLabels  = map[string]string{"hot": "visits", "pv": "daily visitors", "uv": "visitors"}
 )
 
@@ -64,8 +66,15 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		}
 		return value == wanted
 	}
-	b = Badge{URI: q.Get("uri"), plain: q.Get("style") == "plain"}
-	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
+	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), plain: q.Get("style") == "plain"}
+	numbers := badgeNumbers
+	if b.Event != "" {
+		numbers = eventNumbers
+		if q.Has("count") || q.Has("chart") {
+			wrong("event", "its badge neither counts nor has a line: leave count and chart out")
+		}
+	}
+	target, number, _ := strings.Cut(oneOf("show", numbers), ".")
 	b.Site, b.Number = target == "site", number
 	b.label = badgeLabels[b.Number]
 	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel ||

@@ -59,10 +59,12 @@
 		}
 	}
 
+	const query = what => '?' + new URLSearchParams({app, ...what})
+
 	// put fills a place. One whose number is not there is hidden.
 	const put = (place, numbers) => {
-		const [target, name] = place.dataset.footfall.split('.')
-		const n = numbers?.[target]?.[name]
+		let name
+		const n = place.dataset.footfall.split('.').reduce((all, part) => all?.[name = part], numbers)
 		const how = place.dataset.format || format
 		place.hidden = !(n > 0 || n === 0 && name != 'rank')
 		try {
@@ -80,20 +82,48 @@
 		}
 	}
 
-	// fill fills all places that there are now; those of lists, once.
+	// once reports whether a place is new, or about something else than before.
+	const once = (place, about) => asked.get(place) != about && asked.set(place, about)
+
+	// happened fills the places of an event with its numbers.
+	const happened = (event, told) => {
+		for (const p of places()) if (p.dataset.footfallOf == event && told?.page) put(p, {event: told.page})
+		show()
+	}
+
+	// top fills a list with links to the site's most visited pages.
+	const top = async list => {
+		const {footfallTop: n, footfallDays: days = 30, footfallShow: number} = list.dataset
+		const told = await ask('top' + query({site: location.host, days, n}))
+		for (const page of told?.pages || []) {
+			const link = at('/' + '/' + page.uri) // two slashes together begin a comment in what is served
+			link.textContent = page.title || page.shown.replace(/^[^/]*/, '')
+			const item = d.createElement('li')
+			item.append(link, ' ', page[number] ?? '')
+			list.append(item)
+		}
+	}
+
+	// fill fills all places that there are now; those of lists and events, once.
 	const fill = async () => {
 		if (untold ?? manual == null) return
 		const list = []
+		const events = new Set()
 		for (const p of places()) {
-			const of = p.dataset.footfallFor
-			if (of == null) put(p, said)
-			else if (asked.get(p) != of) {
-				asked.set(p, of)
+			const {footfallFor: of, footfallOf: event} = p.dataset
+			if (event) {
+				if (!once(p, event)) continue
+				put(p)
+				events.add(event)
+			} else if (of == null) put(p, said)
+			else if (once(p, of)) {
 				put(p)
 				list.push([p, of])
 			}
 		}
 		show()
+		for (const event of events) ask('counts' + query({event})).then(told => happened(event, told))
+		for (const l of d.querySelectorAll('[data-footfall-top]')) if (once(l, 1)) top(l)
 		if (!list[0]) return
 		const all = await counts(list.map(l => l[1]))
 		list.forEach(([p, of], i) => asked.get(p) == of && put(p, all[i]))
@@ -113,7 +143,13 @@
 
 	// count counts, unless this browser is left out, and returns the numbers. Pages are told none of
 	// events.
-	const count = async what => ignored && what.event != null ? {} : ask((ignored ? 'counts?' : 'visit?') + new URLSearchParams({app, ...what}), {keepalive: true})
+	const count = async what => {
+		const {event} = what
+		if (ignored && event != null) return {}
+		const told = await ask((ignored ? 'counts' : 'visit') + query(what), {keepalive: true})
+		if (event) happened(event, told)
+		return told
+	}
 
 	// visit counts where the reader is, once they see it, or another page. Of several visits before
 	// that one counts.
@@ -131,7 +167,8 @@
 			if (mine < 2) title = d.title.slice(0, 200)
 		}
 		const referrer = !ignored && from && {referrer: from}
-		const answer = count({uri: at(uri).href, ...(title && {title}), ...referrer})
+		uri = at(uri).href
+		const answer = count({uri, ...(title && {title}), ...referrer})
 		if (missing) count({event: '404' + loaded, ...referrer})
 		missing = 0
 		if (!ignored) from = '' // what follows comes from the page itself
@@ -141,6 +178,11 @@
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()
+			const words = ['today', 'here'].filter(word => d.querySelector(`[data-footfall*=".${word}"]`))
+			if (words[0] && told?.site) ask('counts' + query({uri, with: words})).then(now => {
+				for (const of of ['site', 'page']) Object.assign(told[of], {...now?.[of], ...told[of]})
+				fill()
+			})
 			if (told && !told.later && !untold) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
 		}
 		return told

@@ -32,7 +32,7 @@ func (r *reports) badge(c echo.Context) error {
 	b, parseErr := embed.ReadBadge(query)
 	says := ofBrowser(request)
 	ask := counter.Request{
-		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Counted: b.Counted, ParseErr: parseErr,
+		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr,
 		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
 	ask.Peer = r.peer(request)

@@ -21,7 +21,7 @@ func (s *service) counts(c echo.Context) error {
 	return s.answer(c, func(of *counter.Counter, ctx context.Context, ask counter.Request) (visit.Answer, error) {
 		ask.Anybody, ask.ID, ask.At = ask.IP == "" && ask.Visitor == "", "", ""
 		return of.Counts(ctx, ask)
-	})
+	}, true)
 }
 
 func (s *service) countsOfMany(c echo.Context) error {
@@ -34,7 +34,9 @@ func (s *service) countsOfMany(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	with := f.readWith()
 	ask := s.request(c, &f)
+	ask.With = with
 	ask.Anybody = ask.IP == "" && ask.Visitor == ""
 	counted, behind, err := cell.Counter.CountsOf(c.Request().Context(), ask, f.list)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
 	"footfall/visit"
 	"footfall/visit/tag"
 )
@@ -33,7 +34,7 @@ var (
 		`"title":"…" of the page; "language":"…", "country":"…", "agent":"…", "tags":{"plan":"…"} ` +
 		`if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" (and "agent":"…") or "visitor":"…" if you may ask about who ` +
-		`came`, "uris"}
+		`came; "with":"today,here" for numbers of the moment`, "uris"}
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
@@ -50,7 +51,7 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets, title field
+	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets, title, with field
 
 	tags tag.Set
 	list []string // uris or ids
@@ -74,11 +75,11 @@ func (f *fields) postpone(name string, err error) error {
 // of those of one visit alone. A browser names no referrer where there is none, and what a visitor
 // brings is not always known.
 var (
-	names = [...]string{"app", "offsets", "ip", "visitor", "agent", "referrer", "language", "country", "title", "uri", "event", "id", "at",
-		"answer"}
+	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
+		"at", "answer"}
 
-	ofOneVisit = names[5:]
-	mayBeEmpty = names[4:9]
+	ofOneVisit = names[6:]
+	mayBeEmpty = names[4:10]
 )
 
 // named returns a field; nil: there is none of that name.
@@ -87,7 +88,7 @@ func (f *fields) named(name string) *field {
 	if at < 0 {
 		return nil
 	}
-	return [len(names)]*field{&f.app, &f.offsets, &f.ip, &f.visitor, &f.agent, &f.referrer, &f.language, &f.country, &f.title, &f.uri,
+	return [len(names)]*field{&f.app, &f.offsets, &f.ip, &f.visitor, &f.with, &f.agent, &f.referrer, &f.language, &f.country, &f.title, &f.uri,
 		&f.event, &f.id, &f.at, &f.answer}[at]
 }
 
@@ -109,6 +110,24 @@ func (f *field) set(name, value string) error {
 	}
 	f.value = value
 	return nil
+}
+
+// readWith reads which numbers of the moment a question selects.
+func (f *fields) readWith() (with counter.With) {
+	if !f.with.given {
+		return with
+	}
+	for word := range strings.SplitSeq(f.with.value, ",") {
+		switch word {
+		case "today":
+			with.Today = true
+		case "here":
+			with.Here = true
+		default:
+			_ = f.postpone("with", invalid("with", "%.64q is not known: write today, here or today,here", word)) // is not about app
+		}
+	}
+	return with
 }
 
 func invalid(name, format string, args ...any) error {
@@ -227,7 +246,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 		return f.postpone(name, f.setTags(written))
 	}
 	field := f.named(name)
-	if field == nil || is.list != "" && slices.Contains(ofOneVisit, name) {
+	if field == nil || is.list != "" && slices.Contains(ofOneVisit, name) || is.list != manyCounts.list && name == "with" {
 		return f.postpone("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

@@ -83,6 +83,7 @@ func adminHandler(o Options) http.Handler {
 type service struct {
 	Options
 	desk   *intake.Desk
+	tops   tops
 	routes []route
 
 	hasAccounts   atomic.Bool // there is an account. An owner stays, so this is never false again

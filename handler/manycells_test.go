@@ -229,6 +229,8 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/busuanzi?url=http://store.example/2").status)
 	assert.Equal(t, http.StatusServiceUnavailable, c.askWith(inStore, http.MethodPost, "/api.php", "Origin", "http://store.example").status)
 	assert.Equal(t, http.StatusServiceUnavailable, increment().status)
+	assert.Equal(t, http.StatusServiceUnavailable, c.get("/top?app=store&site=store.example").status)
+	assert.Equal(t, http.StatusServiceUnavailable, c.get("/counts?app=store&uri=http://store.example/&with=today").status)
 	assert.Contains(t, increment().body, `{"code":503,"error":"`)
 
 	// A service that begins now knows what is where, as far as it was written down.

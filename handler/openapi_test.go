@@ -222,7 +222,7 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 		security, said := operation.(map[string]any)["security"].([]any)
 		assert.True(t, said, call)
 		path := strings.Fields(call)[1]
-		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/people") ||
+		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || path == "/top" || strings.HasPrefix(path, "/people") ||
 			strings.HasPrefix(path, "/api/")
 		assert.Equal(t, takesKey, len(security) > 0, call)
 	}
@@ -359,6 +359,13 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 				return err
 			}
 		}
+		if err := a.AddApp(ctx, "listed", app.Settings{Sites: []string{"example.com"}, PublicCounts: ptr("answers"), PublicTop: ptr("on"),
+			MaxRequests: ptr("1")}); err != nil {
+			return err
+		}
+		if err := a.SetApp(ctx, "shop", app.Settings{PublicTop: ptr("on")}); err != nil {
+			return err
+		}
 		if err := a.SetApp(ctx, "people_limited", app.Settings{MaxRequests: ptr("1")}); err != nil {
 			return err
 		}
@@ -409,6 +416,11 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visits", "app=demo", []string{"Content-Type", "text/plain"}, `[]`, 415},
 		{"POST /visits", "app=demo", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
 		{"GET /counts", "app=demo&ip=192.168.0.1&agent=Firefox&offsets=no&uri=" + page, nil, "", 200},
+		{"GET /counts", "app=demo&with=today,here&uri=" + page, nil, "", 200},
+		{"GET /top", "app=shop&site=example.com&days=1&n=1", nil, "", 200}, {"GET /top", "app=shop&site=example.com&days=2", nil, "", 400},
+		{"GET /top", "app=shop&site=example.com", []string{"Authorization", "Bearer x"}, "", 401},
+		{"GET /top", "app=demo&site=hhui.top", nil, "", 403}, {"GET /top", "app=none&site=hhui.top", nil, "", 404},
+		{"GET /top", "app=listed&site=example.com", nil, "", 200}, {"GET /top", "app=listed&site=example.com", nil, "", 429},
 		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "",
 			403},
 		{"GET /counts", "app=shop&uri=" + page, []string{"Authorization", "Bearer x"}, "", 401},
@@ -501,6 +513,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=http://a.example/", nil, "", 503},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://a.example/"}`, 503},
 		{"POST /visits", "app=demo", inJSON, manyVisits, 503},
+		{"GET /top", "app=shop&site=example.com&days=90", nil, "", 503},
 		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"POST /counts", "", inJSON, `{"app":"demo","uris":["http://a.example/"]}`, 503},
 		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503},
 		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},

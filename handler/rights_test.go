@@ -88,7 +88,7 @@ var rights = []right{
 }
 
 // apart are the routes without a line: they are everybody's, or tell nothing of an app that has not chosen to.
-var apart = []string{"/count.js", "/count.:version", "/livez", "/readyz", "/healthz", "/openapi.json", "/badge/:file",
+var apart = []string{"/count.js", "/count.:version", "/livez", "/readyz", "/healthz", "/openapi.json", "/badge/:file", "/top",
 	"/", "/dash", "/dash/", "/enter", "/leave", "/start/:token", "/begin", "/proof", "/robots.txt", "/favicon.ico", "/dash/style.css",
 	"/dash/dash.js", "/dash/icon.svg"}
 

@@ -43,6 +43,7 @@ func (s *service) publicRoutes() []route {
 		{"/visit", getPostOptions, s.visit},
 		{"/visits", postOnly, s.visits},
 		{"/counts", getPostOptions, s.counts},
+		{"/top", getOnly, s.top},
 		{"/people", getOrPut, s.people},
 		{"/people/lookup", postOnly, s.lookUpPeople},
 		{embed.ScriptPath, getOnly, s.noteLoaded(script(embed.Count, scriptCache))},

@@ -166,7 +166,8 @@ var groups = []struct {
 	of, title string
 	names     []string
 }{
-	{"counting", "Who counts, and what", []string{"site", "access", "public-counts", "tz", "bots", "respect-dnt", "ignore", "keep-query"}},
+	{"counting", "Who counts, and what", []string{"site", "access", "public-counts", "public-top", "public-events", "tz", "bots",
+		"respect-dnt", "ignore", "keep-query"}},
 	{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
 	{"kept", "What is kept", []string{"retain-days", "forget-days", "tags", "filters", "titles", "goal"}},
 	{"limits", "Limits", []string{"max-requests", "max-new-pages"}},

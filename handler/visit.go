@@ -14,11 +14,13 @@ import (
 
 // visit counts a visit. HEAD and OPTIONS count nothing.
 func (s *service) visit(c echo.Context) error {
-	return s.answer(c, (*counter.Counter).Visit)
+	return s.answer(c, (*counter.Counter).Visit, false)
 }
 
-// answer reads a request, asks, and writes the answer.
-func (s *service) answer(c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error)) error {
+// answer reads a request, asks, and writes the answer, with numbers of the moment if now is set.
+func (s *service) answer(
+	c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error), now bool,
+) error {
 	if c.Request().Method == http.MethodOptions {
 		return s.preflight(c)
 	}
@@ -31,7 +33,13 @@ func (s *service) answer(c echo.Context, ask func(*counter.Counter, context.Cont
 	if err != nil {
 		return err
 	}
-	answer, err := ask(cell.Counter, c.Request().Context(), s.request(c, &f))
+	var with counter.With
+	if now {
+		with = f.readWith()
+	}
+	request := s.request(c, &f)
+	request.With = with
+	answer, err := ask(cell.Counter, c.Request().Context(), request)
 	if err != nil {
 		return err
 	}
@@ -113,9 +121,29 @@ func appendAnswer(out []byte, a visit.Answer) []byte {
 	case a.Later:
 		return append(out, `{"later":true}`...)
 	}
-	out = appendCounts(append(out, `{"site":`...), a.Site)
-	out = appendCounts(append(out, `,"page":`...), a.Page)
+	out = append(out, '{')
+	if !a.PageOnly {
+		out = append(appendTarget(append(out, `"site":`...), a.Site, a.Now.Site, a.Now.Here), ',')
+	}
+	out = appendTarget(append(out, `"page":`...), a.Page, a.Now.Page, nil)
 	return append(appendBehind(out, a.Behind), '}')
+}
+
+// appendTarget appends the numbers of a site or a page, with those of the moment that were selected.
+func appendTarget(out []byte, n visit.Counts, today *visit.Today, here *int64) []byte {
+	out = appendCounts(out, n)
+	if today == nil && here == nil {
+		return out
+	}
+	out = out[:len(out)-1] // the brace
+	if today != nil {
+		out = strconv.AppendInt(append(out, `,"today":{"hot":`...), today.Hot, 10)
+		out = append(strconv.AppendInt(append(out, `,"pv":`...), today.PV, 10), '}')
+	}
+	if here != nil {
+		out = strconv.AppendInt(append(out, `,"here":`...), *here, 10)
+	}
+	return append(out, '}')
 }
 
 func appendBehind(out []byte, visits int64) []byte {

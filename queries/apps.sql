@@ -63,7 +63,9 @@ SET tz            = @tz,
     tags          = @tags,
     filters       = @filters,
     goals         = @goals,
-    titles        = @titles
+    titles        = @titles,
+    public_top    = @public_top,
+    public_events = @public_events
 WHERE id = @id;
 
 -- name: AppsUnfiltered :many

@@ -89,11 +89,14 @@ JOIN counters AS c ON c.page_id = p.id
 WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
--- name: DayGet :many
--- The numbers of some targets of an app on a day. Targets that were not counted on it are left out.
-SELECT p.uri, d.hot, d.pv
+-- name: CountsOfDay :many
+-- The same, with the numbers of a day (0: none).
+SELECT p.uri, c.pv, c.uv, c.hot,
+       coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank,
+       coalesce(d.hot, 0)::bigint AS today_hot, coalesce(d.pv, 0)::bigint AS today_pv
 FROM pages AS p
-JOIN days AS d ON d.page_id = p.id AND d.day_id = @day_id
+JOIN counters AS c  ON c.page_id = p.id
+LEFT JOIN days AS d ON d.page_id = p.id AND d.day_id = @day_id
 WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 

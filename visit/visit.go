@@ -30,6 +30,7 @@ type Answer struct {
 	// NoNumbers: the visit was counted, now or before, and nobody knows its numbers.
 	NoNumbers bool  `json:"-"`
 	Behind    int64 `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet
+	PageOnly  bool  `json:"-"` // the caller may read the numbers of the page, and not those of its site
 	Now       Now   `json:"-"` // the numbers that a request selects with Request.With
 }
 

@@ -69,7 +69,9 @@ type Choice struct {
 // labels are names of fields that do not say enough by themselves.
 var labels = map[string]string{
 	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
-	"access": "Who may count", "visitor": "What tells visitors apart", "public-counts": "Public numbers", "retain-days": "Keep visits for (days)",
+	"access": "Who may count", "visitor": "What tells visitors apart", "public-counts": "Public numbers",
+	"public-top":    "Public lists of pages",
+	"public-events": "Public events", "retain-days": "Keep visits for (days)",
 	"forget-days": "Forget visitors after (days)", "keep-query": "Query parameters that make pages", "ignore": "Do not count",
 	"max-requests": "Requests a minute", "max-new-pages": "New pages a day", "bots": "Crawlers", "goal": "Goals", "scope": "What it opens",
 	"offsets": "Numbers from elsewhere", "used": "Last used", "old": "Present password", "one": "Name",

@@ -283,6 +283,8 @@ func besides(row db.App) (set []string) {
 	}
 	add(hosts > 0, "ignore=from:… (%s)", draw.Count(int64(hosts), "host"))
 	add(row.PublicCounts != "off", "public-counts=%s", row.PublicCounts)
+	add(row.PublicTop, "public-top=on")
+	add(len(row.PublicEvents) > 0, "public-events=%s", strings.Join(row.PublicEvents, ","))
 	add(row.RetainDays != keptByDefault, "retain-days=%d", row.RetainDays)
 	add(row.ForgetDays > 0, "forget-days=%d", row.ForgetDays)
 	add(row.MaxRequests != nil, "max-requests=%d", orZero(row.MaxRequests))

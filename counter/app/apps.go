@@ -66,6 +66,18 @@ func (a *App) LetsBadges(count bool) bool {
 // Tells reports whether anybody is told numbers of pages and sites.
 func (a *App) Tells() bool { return a.PublicCounts != PublicOff }
 
+// ListsTop reports whether anybody can list the most visited pages.
+func (a *App) ListsTop() bool { return a.PublicTop && a.Tells() }
+
+// TellsEvent reports whether anybody can read the numbers of an event.
+func (a *App) TellsEvent(t visit.Target) bool {
+	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
+	return a.Tells() && slices.ContainsFunc(a.PublicEvents, func(public string) bool {
+		above, below := strings.CutSuffix(public, "*")
+		return event == public || below && strings.HasPrefix(event, above)
+	})
+}
+
 // IsPublic reports whether anybody may look at the dashboard and ask for reports.
 func (a *App) IsPublic() bool { return a.IsOpen() && a.LetsBadges(false) }
 

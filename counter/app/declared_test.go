@@ -21,7 +21,8 @@ func TestEverySettingIsDeclared(t *testing.T) {
 	values := map[string]any{"access": AccessOpen, "site": []string{"b.example"}, "tz": "Europe/Berlin", "public-counts": PublicRead,
 		"visitor": ByHash, "ipv6-prefix": 56, "retain-days": 40, "forget-days": 50, "tags": []string{"hour", "plan"}, "filters": "on",
 		"titles": "on", "goal": []string{"event:signup"}, "keep-query": []string{"q"}, "bots": botsSkip, "respect-dnt": true,
-		"ignore": []string{"192.0.2.0/24"}, "max-requests": int32(7), "max-new-pages": int32(8)}
+		"ignore": []string{"192.0.2.0/24"}, "max-requests": int32(7), "max-new-pages": int32(8),
+		"public-top": "on", "public-events": []string{"like/*"}}
 	declared := map[string]bool{"ignore-file": true} // which is read into ignore
 	for _, s := range Declared {
 		declared[s.Name] = true

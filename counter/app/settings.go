@@ -39,6 +39,8 @@ type Settings struct {
 	Filters      *string  `placeholder:"on|off"`
 	Titles       *string  `placeholder:"on|off"`
 	Goals        []string `name:"goal" sep:"none" placeholder:"CONDITION"`
+	PublicTop    *string  `placeholder:"on|off"`
+	PublicEvents []string `placeholder:"EVENTS"`
 }
 
 // Who may count for an app.
@@ -214,6 +216,10 @@ func (s Settings) apply(row *db.App) error {
 	if applyList(&f, s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
 		f.add("goal: they are %d: %d are the most", len(row.Goals), mostGoals)
 	}
+	if applyList(&f, s.PublicEvents, &row.PublicEvents, readPublicEvent); len(row.PublicEvents) > mostGoals {
+		f.add("public-events: they are %d: %d are the most", len(row.PublicEvents), mostGoals)
+	}
+	applySwitch(&f, "public-top", s.PublicTop, &row.PublicTop)
 	applySwitch(&f, "filters", s.Filters, &row.Filters)
 	applySwitch(&f, "titles", s.Titles, &row.Titles)
 	return f.error()
@@ -326,6 +332,23 @@ func readGoal(text string) (string, error) {
 }
 
 const mostGoal = 500 // bytes
+
+// belowEvent at the end of a public event stands for all events that begin with the rest.
+const belowEvent = "/*"
+
+// readPublicEvent reads an event whose numbers are public, in canonical form.
+func readPublicEvent(text string) (string, error) {
+	name, below := strings.CutSuffix(text, belowEvent)
+	t, err := visit.EventTarget(name)
+	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
+	if err != nil || len(text) > mostGoal || strings.Contains(event, "*") {
+		return "", fmt.Errorf("public-events: %.64q is not an event: write one like signup, or like/* for all with such a path", text)
+	}
+	if below {
+		event += belowEvent
+	}
+	return event, nil
+}
 
 // applyLimit sets a limit: nil for the default.
 func applyLimit(f *faults, name string, given *string, to **int32) {

@@ -14,7 +14,7 @@ SELECT a.id AS app_id, a.name, a.tz, a.ipv6_prefix, a.access, a.sites, a.keep_qu
        coalesce(a.hashed_as, a.id)                                                     AS hashed_as,
        CASE WHEN a.visitor = 'address' AND s.id <> '' THEN visits_kept_from(a.id) ELSE a.hashed_from END AS hashed_from,
        a.respect_dnt, a.bots, a.max_requests, a.max_new_pages, a.retain_days, a.forget_days, a.public_counts, a.tags, a.filters, a.goals,
-       a.titles, k.from_day AS kept_from
+       a.titles, a.public_top, a.public_events, k.from_day AS kept_from
 FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 CROSS JOIN (SELECT coalesce(current_setting('footfall.takeout_secret', true), '') AS id) AS s;
@@ -255,12 +255,13 @@ BEGIN
     -- apps, as for all who erase.
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
-                      bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles)
+                      bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles,
+                      public_top, public_events)
     OVERRIDING SYSTEM VALUE
     SELECT app, named, l.tz, l.ipv6_prefix, l.access, l.sites, l.keep_query, l.created_at, l.visitor, l.secret_id,
            CASE WHEN l.visitor <> 'address' THEN l.hashed_as END, coalesce(l.hashed_from, 0), l.respect_dnt, l.bots,
            ARRAY(SELECT i.who FROM loaded_ignored AS i), l.max_requests, l.max_new_pages, l.retain_days, l.forget_days, l.public_counts, l.tags,
-           l.filters, l.goals, l.titles
+           l.filters, l.goals, l.titles, coalesce(l.public_top, false), coalesce(l.public_events, '{}')
     FROM loaded_app AS l;
     INSERT INTO pages (id, site_id, app_id, created_at, uri)
     OVERRIDING SYSTEM VALUE
