@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/md5"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -271,7 +272,8 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 	t.Cleanup(func() { _ = e.sql.Close(t.Context()) })
 	services := peers(t)
 	e.known = strings.NewReplacer(
-		"https://busuanzi.example", services+"/soxft", "https://busuanzi.ibruce.info", services+"/ibruce", "https://events.vercount.one",
+		"https://cdn.busuanzi.cc", services+"/cc", "https://busuanzi.example", services+"/soxft",
+		"https://busuanzi.ibruce.info", services+"/ibruce", "https://events.vercount.one",
 		services+"/vercount",
 		"https://matomo.example", services+"/matomo", "https://blog.example/sitemap.xml", services+"/sitemap.xml", "redis://127.0.0.1:6379/0",
 		busuanziOf(t))
@@ -280,7 +282,7 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 
 // peers are the services that are asked for numbers, as they answer.
 func peers(t *testing.T) string {
-	var asked atomic.Int64 // by which the original counts
+	var asked, inCC atomic.Int64 // by which the original counts, and busuanzi.cc
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hot := map[string]int{"https://blog.example/": 40, "https://blog.example/hello": 30}
 		switch r.URL.Path {
@@ -293,6 +295,11 @@ func peers(t *testing.T) string {
 		case "/ibruce/busuanzi":
 			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"),
 				hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
+		case "/cc/api.php": // which counts each question
+			var page struct{ URL string }
+			_ = json.NewDecoder(r.Body).Decode(&page)
+			fmt.Fprintf(w, `{"busuanzi_today_pv":"5","busuanzi_today_uv":2,"busuanzi_site_pv":%d,"busuanzi_site_uv":12,"busuanzi_page_pv":"%d",`+
+				`"busuanzi_page_uv":10}`, 70+inCC.Add(1), hot[page.URL]+1)
 		case "/vercount/api/v2/log":
 			assert.Equal(t, http.MethodGet, r.Method, "which counts nothing")
 			fmt.Fprintf(w, `{"status":"success","message":"Data retrieved successfully","data":{"site_uv":11,"site_pv":70,"page_pv":%d}}`,
@@ -364,21 +371,12 @@ func busuanziOf(t *testing.T) string {
 // shellBlock is a part of a document that readers type, beneath a heading.
 var shellBlock = regexp.MustCompile("(?ms)^(?:## (.*?)$|```sh\n(.*?\n)```)")
 
-// TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of what it
-// brings numbers along from.
-func TestMovingIsAsWritten(t *testing.T) {
-	t.Parallel()
-	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
-		}
-	}
-	document, err := os.ReadFile("../../docs/moving.md")
-	require.NoError(t, err)
-	e := newElsewhere(t)
-	said, set := map[string]string{}, map[string]string{}
+// runBlocks runs the commands of a document in order. It returns what each heading's have printed, and which offsets they have set.
+func (e *elsewhere) runBlocks(t *testing.T, document string) (said, set map[string]string) {
+	t.Helper()
+	said, set = map[string]string{}, map[string]string{}
 	heading := ""
-	for _, block := range shellBlock.FindAllStringSubmatch(string(document), -1) {
+	for _, block := range shellBlock.FindAllStringSubmatch(document, -1) {
 		if block[1] != "" {
 			heading = block[1]
 			continue
@@ -393,7 +391,25 @@ func TestMovingIsAsWritten(t *testing.T) {
 			WITH gone AS (DELETE FROM footfall.offsets RETURNING *)
 			SELECT coalesce(string_agg(concat_ws(' ', uri, hot, pv, uv), '; ' ORDER BY uri COLLATE "C"), '') FROM gone`).Scan(&rows))
 		set[heading] += rows + "\n"
+		_, err = e.sql.Exec(t.Context(), `TRUNCATE footfall.history_imports CASCADE`) // or its totals come again with the next ones
+		require.NoError(t, err)
 	}
+	return said, set
+}
+
+// TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of what it
+// brings numbers along from.
+func TestMovingIsAsWritten(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
+	}
+	document, err := os.ReadFile("../../docs/moving.md")
+	require.NoError(t, err)
+	e := newElsewhere(t)
+	said, set := e.runBlocks(t, string(document))
 	both := "blog.example 70 11 11; blog.example/ 40 %[1]d %[1]d; blog.example/hello 30 %[1]d %[1]d\n"
 	assert.Equal(t, map[string]string{
 		"Days that others have counted": "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
@@ -407,10 +423,32 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"Access logs":                   "\n",
 	}, set)
 	assert.Contains(t, said["A busuanzi of your own"],
-		"blog.example has 3 pages with numbers\nno numbers of https://blog.example/\noffsets: would be 2 added")
+		"blog.example has 3 pages with numbers\nno numbers of https://blog.example/\n")
+	assert.Contains(t, said["A busuanzi of your own"], "offsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 	assert.Contains(t, said["Days that others have counted"],
 		"days of sites: 2 added, 0 replaced, 0 as they were, from 2026-08-04 to 2026-08-05")
+}
+
+// TestMovingInChineseIsAsWritten does the same with docs/moving.zh-CN.md.
+func TestMovingInChineseIsAsWritten(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
+	}
+	document, err := os.ReadFile("../../docs/moving.zh-CN.md")
+	require.NoError(t, err)
+	_, set := newElsewhere(t).runBlocks(t, string(document))
+	both := "blog.example 70 11 11; blog.example/ 40 %[1]d %[1]d; blog.example/hello 30 %[1]d %[1]d\n"
+	assert.Equal(t, map[string]string{
+		"准备":          "\n\n",
+		"LeanCloud":   "blog.example 500 90 90; blog.example/hello/ 123 0 0\n",
+		"busuanzi.cc": fmt.Sprintf(both, 9),
+		"不蒜子":         fmt.Sprintf(both, 0),
+		"Vercount":    fmt.Sprintf(both, 0),
+	}, set)
 }
 
 // TestBusuanziIsReadAsItWasKept runs that script on lists as people have them, and on what older
