@@ -39,6 +39,24 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	return r.shown(a, w.target, answer), err
 }
 
+// untold refuses to tell numbers without a key.
+func untold(a *app.App, event bool) error {
+	if event {
+		return visit.Errorf(visit.Forbidden, "event",
+			"numbers of this event need a key: send one as Authorization: Bearer …, or have app %s list it in --public-events", a.Name)
+	}
+	return visit.Errorf(visit.Forbidden, "", "app %s tells no numbers without a key: send one as Authorization: Bearer …, or have its "+
+		"operator make them public", a.Name)
+}
+
+// readTold reads the numbers of now, where the caller is told any.
+func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
+	if w.untold {
+		return visit.Answer{}, nil
+	}
+	return c.read(ctx, a, w.target, &w.visitor)
+}
+
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
 // so that no visit is missing in both.
 func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err error) {

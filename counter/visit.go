@@ -110,16 +110,6 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	return a, w, err
 }
 
-// untold refuses to tell numbers without a key.
-func untold(a *app.App, event bool) error {
-	if event {
-		return visit.Errorf(visit.Forbidden, "event",
-			"numbers of this event need a key: send one as Authorization: Bearer …, or have app %s list it in --public-events", a.Name)
-	}
-	return visit.Errorf(visit.Forbidden, "", "app %s tells no numbers without a key: send one as Authorization: Bearer …, or have its "+
-		"operator make them public", a.Name)
-}
-
 // callerOf finds the app of a request, and the key that it shows; nil where it shows none.
 func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key, error) {
 	register, err := c.apps.Current(ctx)
@@ -381,14 +371,6 @@ func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) vi
 	answer, err := c.readTold(ctx, a, w)
 	answer.Repeated, answer.NoNumbers = true, err != nil
 	return answer
-}
-
-// readTold reads the numbers of now, where the caller is told any.
-func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
-	if w.untold {
-		return visit.Answer{}, nil
-	}
-	return c.read(ctx, a, w.target, &w.visitor)
 }
 
 // accept has a visit counted later, and returns when it is accepted.

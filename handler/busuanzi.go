@@ -104,8 +104,8 @@ func (b *busuanzi) busuanziCC(c echo.Context) error {
 		return inForm(c, err, `"success":false`)
 	}
 	out := fmt.Appendf(nil, `{"busuanzi_today_pv":%d,"busuanzi_today_uv":%d,`, a.Now.Site.Hot, a.Now.Site.PV)
-	return respond(c, http.StatusOK, fmt.Appendf(out, `"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`,
-		a.Site.Hot, a.Site.UV, a.Page.Hot, a.Page.UV))
+	out = fmt.Appendf(out, `"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,`, a.Site.Hot, a.Site.UV)
+	return respond(c, http.StatusOK, fmt.Appendf(out, `"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`, a.Page.Hot, a.Page.UV))
 }
 
 // namedPage is the part of a body that names the page.

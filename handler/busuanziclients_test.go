@@ -225,8 +225,8 @@ func trySoxft(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 func tryBusuanziCC(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
 	t.Helper()
 	const line = `<script src="http://count.example/busuanzi/3.6.9/busuanzi.min.js" defer></script>`
-	const spans = `<i id="busuanzi_today_pv">…</i>-<i id="busuanzi_today_uv"></i>-<i id="busuanzi_site_pv"></i>-<i id="busuanzi_site_uv"></i>-` +
-		`<i id="busuanzi_page_pv"></i>-<i id="busuanzi_page_uv"></i>`
+	const spans = `<i id="busuanzi_today_pv">…</i>-<i id="busuanzi_today_uv"></i>-<i id="busuanzi_site_pv"></i>-` +
+		`<i id="busuanzi_site_uv"></i>-<i id="busuanzi_page_pv"></i>-<i id="busuanzi_page_uv"></i>`
 	at := page("example.com/cc", line, spans, line) // a second line in the same document counts nothing
 	b.open(at)
 	b.await(`text().endsWith('-1-1')`)

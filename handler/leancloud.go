@@ -256,7 +256,7 @@ func readStrictly(text []byte, into any) error {
 	if err := d.Decode(into); err != nil {
 		return err
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // which Token returns as it is
+	if _, err := d.Token(); err != io.EOF {
 		return invalid("body", "something follows the JSON object")
 	}
 	return nil

@@ -55,8 +55,8 @@ func recordID(key string) string { return base64.RawURLEncoding.EncodeToString([
 
 // hots are hot of each page of example.com that was counted.
 func (th *theme) hots() []string {
-	return desk.Column[string](th.t, th.Desk, `SELECT p.uri || ' ' || c.hot FROM footfall.pages p JOIN footfall.counters c ON c.page_id = p.id `+
-		`WHERE p.site_id IS NOT NULL ORDER BY 1`)
+	return desk.Column[string](th.t, th.Desk, `SELECT p.uri || ' ' || c.hot FROM footfall.pages p JOIN footfall.counters c `+
+		`ON c.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY 1`)
 }
 
 func TestLeanCloud(t *testing.T) {
@@ -174,7 +174,8 @@ func TestLeanCloudRefuses(t *testing.T) {
 	post := func(body string) answer {
 		return th.askWith(body, http.MethodPost, "/1.1/classes/Counter", th.headers...)
 	}
-	for _, body := range []string{`{"url":"/a/","time":1000}`, `{"url":"/a/","time":0.5}`, `{"url":"/a/"}`, `{"url":"/a/","time":"1"}`, `{"time":1}`,
+	for _, body := range []string{`{"url":"/a/","time":1000}`, `{"url":"/a/","time":0.5}`, `{"url":"/a/"}`, `{"url":"/a/","time":"1"}`,
+		`{"time":1}`,
 		`{"url":"/a/","target":"/b/","time":1}`, `{"url":7,"time":1}`, `{"url":"a","time":1}`, `{"url":"/a/","time":1,"ACL":{}}`, `x`} {
 		refused(post(body), 400, ":")
 	}
@@ -196,7 +197,8 @@ func TestLeanCloudRefuses(t *testing.T) {
 			refused(a, 403, says)
 		}
 	}
-	refused(th.ask(http.MethodGet, `/1.1/classes/Counter?where={"url":"/a/"}`, "Referer", "https://example.com/"), 403, "origin: it is missing")
+	refused(th.ask(http.MethodGet, `/1.1/classes/Counter?where={"url":"/a/"}`, "Referer", "https://example.com/"), 403,
+		"origin: it is missing")
 	assert.Equal(t, before, th.rows())
 
 	// Numbers are shown with read, and visits are counted anyway.

@@ -92,8 +92,8 @@ func TestLeanCloudThemes(t *testing.T) {
 	counted := func(t *testing.T, site string, want ...string) {
 		t.Helper()
 		assert.EventuallyWithT(t, func(c *assert.CollectT) { // themes count after they show
-			assert.Equal(c, want, desk.Column[string](t, w.Desk, `SELECT split_part(p.uri, '/', 2) || ' ' || c.hot || ' ' || c.uv FROM footfall.pages p `+
-				`JOIN footfall.counters c ON c.page_id = p.id WHERE p.uri LIKE '`+site+`.example%' ORDER BY p.uri COLLATE "C"`))
+			assert.Equal(c, want, desk.Column[string](t, w.Desk, `SELECT split_part(p.uri, '/', 2) || ' ' || c.hot || ' ' || c.uv `+
+				`FROM footfall.pages p JOIN footfall.counters c ON c.page_id = p.id WHERE p.uri LIKE '`+site+`.example%' ORDER BY p.uri COLLATE "C"`))
 		}, dbtest.Patience, dbtest.Tick)
 	}
 	come := func(path string) { b.open("http://" + path) }
