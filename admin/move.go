@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"footfall/counter/app"
 	"footfall/db"
@@ -17,6 +18,9 @@ type Moving struct {
 	From, To   *Admin
 	Lead       func(ctx context.Context) error // lets the name lead to the cell, once the app is there
 	At         func(step string)               // nil, or called before each step
+
+	Refused time.Duration // for how long nobody counted for the app; 0: it did not begin here
+	began   time.Time
 }
 
 func onItsWay(row *db.App) error {
@@ -106,6 +110,9 @@ func (m *Moving) move(ctx context.Context) error {
 	if err := m.From.db.WaitForInstances(ctx, instancesWithin); err != nil && !IsBehind(err) {
 		return err
 	}
+	if !m.began.IsZero() {
+		m.Refused = time.Since(m.began)
+	}
 	for _, step := range []func(context.Context, *db.App) error{m.carryWaiting, m.clear, m.forget, m.end} {
 		if err := step(ctx, row); err != nil {
 			return err
@@ -158,6 +165,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 		return err
 	}
 	m.at("hold")
+	m.began = time.Now()
 	err := m.From.changed(ctx, "hold", m.From.inTx(ctx, func(q queries) error {
 		// No batch commits that was made before, and none is made of its pages any more (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {

@@ -218,6 +218,9 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 		`DROP INDEX cell.inbox_of_apps`, `DELETE FROM cell.epochs WHERE name IN ('people', 'standby')`,
 		`DELETE FROM cell.goose_db_version WHERE version_id >= 9`, `DELETE FROM cell.schema_files WHERE name = 'functions' OR name >= '00009'`,
 	}
+	for _, column := range strings.Fields(`history_hot history_pv history_uv by_hand`) {
+		undo = append(undo, `ALTER TABLE cell.offsets DROP COLUMN `+column+` CASCADE`)
+	}
 	for _, column := range strings.Fields(`counted counted_hash beginning look server inode state told after after_lines last_at tail`) {
 		undo = append(undo, `ALTER TABLE cell.logs DROP COLUMN `+column+` CASCADE`)
 	}
@@ -252,7 +255,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
 		"00014_inbox_carried.sql", "00015_filters.sql", "00016_told_ranks.sql", "00017_here.sql", "00018_changes.sql",
 		"00019_public_counts.sql", "00020_admin_keys.sql", "00021_accounts.sql", "00022_visitors.sql", "00023_titles.sql",
-		"00024_history.sql", "00025_apps_elsewhere.sql", "functions and views"}, applied)
+		"00024_history.sql", "00025_apps_elsewhere.sql", "00026_offsets_of_imports.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])

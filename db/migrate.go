@@ -250,9 +250,12 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 		return err
 	}
 	if d.sessions.cell == nil {
-		if err := q.SchemaMake(ctx); err != nil {
-			return err
-		}
+		err = q.SchemaMake(ctx)
+	} else {
+		_, err = lock.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol) // no step waits for a machine that is away
+	}
+	if err != nil {
+		return err
 	}
 	if err := q.LocksGiveUp(ctx, milliseconds(lockWait)); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -201,7 +202,12 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	defer from.Close()
 	moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
 		Lead: func(ctx context.Context) error { return c.lead(ctx, p) }}
-	return p.done(moving.MoveApp(ctx), "app %s is in the cell %s, with all that it had; `footfall verify --app %[1]s` proves it", c.App, c.To)
+	err = moving.MoveApp(ctx)
+	refused := ""
+	if moving.Refused > 0 {
+		refused = fmt.Sprintf("; visits were refused for %v", moving.Refused.Round(time.Millisecond))
+	}
+	return p.done(err, "app %s is in the cell %s, with all that it had%s; `footfall verify --app %[1]s` proves it", c.App, c.To, refused)
 }
 
 // openTables opens a database that has the tables of this version.

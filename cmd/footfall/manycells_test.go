@@ -184,6 +184,9 @@ func TestCellsWithDeadNodes(t *testing.T) {
 	})
 	require.Zero(t, s.stop())
 
+	_, err = tables.Exec(t.Context(), `UPDATE footfall.schema_files SET hash = '' WHERE name = 'functions'`)
+	require.NoError(t, err)
+	assert.Contains(t, well(t, "migrate", "up", "--database-url="+one.cell), "applied functions and views")
 	s = serve(t, "--cells="+cluster.Home())
 	r := footfall(t, "status", "--database-url="+one.cell)
 	assert.Equal(t, exitWarned, r.code, r.stderr)
@@ -209,6 +212,12 @@ func TestCellsWithDeadNodes(t *testing.T) {
 		return one.answered.Load() > 3
 	})
 	assert.Contains(t, well(t, "verify", "--database-url="+one.cell), "0 violations")
+
+	thaw := cluster.Freeze(3)
+	list := well(t, "cell", "list", home)
+	assert.Regexp(t, `(?m)^cellone +`+cluster.Node(3)+` .*the server at `+cluster.Node(3)+` does not answer in time$`, list)
+	assert.NotContains(t, list, "the server at "+cluster.Node(0))
+	thaw()
 }
 
 // dropDay drops the partition of a day, which is empty.

@@ -94,6 +94,9 @@ func (c *Cluster) start(i int, more map[string]string) {
 // Kill kills a server with all of its processes, and returns when they have ended.
 func (c *Cluster) Kill(i int) { c.t.Helper(); c.nodes[i].kill(c.t) }
 
+// Freeze lets a server stand still, with all of its processes, until thaw is called.
+func (c *Cluster) Freeze(i int) (thaw func()) { c.t.Helper(); return c.nodes[i].freeze(c.t) }
+
 // Node is where a server listens; the first one is the coordinator.
 func (c *Cluster) Node(i int) string { return fmt.Sprintf("%s:%d", c.nodes[i].host, embedded.Port) }
 

@@ -240,10 +240,15 @@ func stopAll(t testing.TB, nodes []*node) {
 // Freeze lets the primary stand still, with all of its processes, until thaw is called.
 func (p *Pair) Freeze() (thaw func()) {
 	p.t.Helper()
-	pids := p.nodes[p.primary].processes(p.t)
+	return p.nodes[p.primary].freeze(p.t)
+}
+
+func (n *node) freeze(t testing.TB) (thaw func()) {
+	t.Helper()
+	pids := n.processes(t)
 	signal(pids, syscall.SIGSTOP)
 	thaw = sync.OnceFunc(func() { signal(pids, syscall.SIGCONT) })
-	p.t.Cleanup(thaw)
+	t.Cleanup(thaw)
 	return thaw
 }
 
