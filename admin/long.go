@@ -66,7 +66,7 @@ func (a *Admin) runIn(ctx context.Context, f func(ctx context.Context, a *Admin)
 		places := made.(chan struct{})
 		select {
 		case places <- struct{}{}:
-			defer func() { <-places }()
+			defer func() { <-places }() //nolint:gocritic // three at most
 		case <-within.C:
 			busy := visit.Errorf(visit.Unavailable, "", "other long work is running, such as an import or an erasure: try again later")
 			busy.RetryAfter = slotWithin

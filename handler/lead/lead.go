@@ -42,7 +42,7 @@ type Cell struct {
 	known atomic.Pointer[app.Register] // as it was seen last
 }
 
-// ReportPlaces, and the place of strangers, are as many as there are connections for reports.
+// ReportPlaces and the place of strangers are as many as there are connections for reports.
 const ReportPlaces = 2
 
 const callTurns = 2 // of the four of intake.Desk
