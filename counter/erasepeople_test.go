@@ -69,7 +69,7 @@ func begin(do func() error) (done chan error) {
 }
 
 func (in *instance) erases(id string) (done chan error) {
-	return begin(func() error { _, err := in.Admin.EraseVisitor(context.Background(), "demo", id); return err })
+	return begin(func() error { _, err := in.process().EraseVisitor(context.Background(), "demo", id); return err })
 }
 
 func (in *instance) links(id, is string) (done chan error) {

@@ -27,7 +27,7 @@ import (
 // moves moves the app demo. killed is a step at which the command ends as if it were killed: nothing that it would
 // do then is done, but its transactions end.
 func moves(ctx context.Context, from, to *instance, cell, killed string, led *atomic.Int64) (err error) {
-	m := &admin.Moving{Name: "demo", Cell: cell, From: from.Admin, To: to.Admin,
+	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(),
 		Lead: func(ctx context.Context) error { // names may be kept where it comes from
 			led.Add(1)
 			_, err := from.Admin.ClaimName(ctx, "demo", cell)
@@ -300,6 +300,7 @@ func TestPeopleMove(t *testing.T) {
 	from.link(t, "cookie:2", "user:2")
 	writing, err := from.Tables().Begin(t.Context())
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = writing.Rollback(context.Background()) })
 	_, err = writing.Exec(t.Context(), `WITH locked AS MATERIALIZED (SELECT lock_people(id) FROM apps)
 		INSERT INTO people (app_id, period, height, id, person)
 		SELECT app_id, period, height, 'fd00::77', person FROM people, locked WHERE id = $1`,
