@@ -204,7 +204,7 @@ func TestPasswordEndsSessions(t *testing.T) {
 	late, reset := *s, sync.Once{}
 	late.hash = func(password, salt []byte) []byte {
 		reset.Do(func() {
-			_, err := s.Follow(ctx, link, "", "nine trombones", "the owner's")
+			_, err := s.ForDevice().Follow(ctx, link, "", "nine trombones", "the owner's") // in the other place
 			assert.NoError(t, err)
 		})
 		return s.hash(password, salt)

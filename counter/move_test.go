@@ -66,8 +66,11 @@ func TestAppMoves(t *testing.T) {
 			require.NoError(t, err)
 			from.Exec(t, `INSERT INTO webhooks (app_id, seen, private, salt, uri, url)
 				VALUES (1, 0, false, decode(repeat('ab', 16), 'hex'), 'a.example', 'https://hook.example/token')`)
-			from.Exec(t, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 7, 1, sha256('a'), 'a', '', 7)`)
+			from.Exec(t, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, closed)
+				VALUES (1, 7, 1, sha256('a'), 'a', '', 7, true)`)
 			from.Exec(t, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) SELECT 1, id, 0, 1, '\x0011223344556677' FROM logs`)
+			from.Exec(t, `SELECT count_lines(1, 'web1', '{7}', '{0}', '{1970-01-01 07:00Z}', ARRAY[int8send(1)])`)
+			from.Exec(t, `INSERT INTO read_logs (app_id, options, inode, run) VALUES (1, sha256('a'), '1 2', 'run a')`)
 			from.Exec(t, `INSERT INTO positions (app_id, source, part, next) VALUES (1, 'kafka', 'visits 0', 7)`)
 			from.Exec(t, `INSERT INTO refused (app_id, source, part, position, reason, beginning)
 				VALUES (1, 'kafka', 'visits 0', 3, 'a, "b"', E'\n')`)
@@ -93,6 +96,8 @@ func TestAppMoves(t *testing.T) {
 			private := []string{`SELECT name, hash, scopes FROM keys WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`,
 				`SELECT id, url, salt FROM webhooks`, `SELECT id, day_id FROM visit_ids`,
 				`SELECT hash, file, counted, l.line, l.hashes FROM logs JOIN log_lines l ON log_id = logs.id`,
+				`SELECT hour, servers, versions, gone, latest FROM log_hours`, `SELECT hour, server, first, hashes FROM counted_lines`,
+				`SELECT options, inode, run FROM read_logs`,
 				`SELECT source, part, next FROM positions WHERE content IS NULL`, `SELECT reason, beginning FROM refused`,
 				`SELECT log_key FROM apps WHERE name = 'demo'`,
 				`SELECT today, tags_today FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'demo')`}

@@ -263,6 +263,7 @@ var leftOut = map[string]string{
 	"day_keys": "secrets of a day", "apps.log_key": "a key", "apps.held_until": "of minutes", "apps.cell": "of an app that is elsewhere",
 	"apps.moving_to": "of one that goes there", "apps.cell_began": "of one that is there", "apps.deleted_at": "such an app is not exported",
 	"logs": "logs are known by hashes with a key of the app's number", "log_samples": "likewise", "log_lines": "likewise",
+	"log_hours": "likewise", "counted_lines": "likewise", "read_logs": "files are read where they are",
 	"positions": "how far sources were counted is of one database, which reads them", "refused": "likewise", "visit_ids": "likewise",
 	"inbox": "what waits is counted here", "batches": "of minutes", "here": "of minutes",
 	"tag_news": "written as rows of tag_days", "tops": "lists that are made again at night", "closed_days": "the manifest has the days",

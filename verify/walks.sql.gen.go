@@ -115,7 +115,8 @@ WITH checks AS (
     LEFT JOIN apps AS a  ON a.id = p.app_id
     WHERE $2::text IN ('', a.name)
       AND (p.id IS NOT NULL
-           OR NOT EXISTS (SELECT FROM changes AS c WHERE c.what = 'app' AND c.is_now = 'deleted' AND c.at > h.came_at - interval '1 day'))
+           OR NOT EXISTS (SELECT FROM changes AS c WHERE c.what = 'app' AND (c.is_now = 'deleted' OR starts_with(c.is_now, 'moved to the cell '))
+                       AND c.at > h.came_at - interval '1 day'))
     UNION ALL
     SELECT 'site of history', -d.app_id, d.day_id, h.uri <> d.site AND NOT starts_with(h.uri, d.site || '/')
     FROM history AS h
@@ -142,7 +143,7 @@ type VerifyBelongingRow struct {
 }
 
 // Who is here now, at sites that exist, and pages of history, which belong to the site of their day; each of
-// these in the place of its app. Instances may write here while an app is deleted: for a day after that,
+// these in the place of its app. Instances may write here while an app is deleted or moved away: for a day after that,
 // its sites may be missing.
 func (q *Queries) VerifyBelonging(ctx context.Context, n int32, app string) ([]VerifyBelongingRow, error) {
 	rows, err := q.db.Query(ctx, verifyBelonging, n, app)
