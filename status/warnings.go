@@ -45,6 +45,19 @@ func (f *facts) due() (due []int32) {
 	return due
 }
 
+// warnOfDays warns of missing partitions, which running instances make.
+func (f *facts) warnOfDays(warn func(format string, values ...any)) {
+	if len(f.instances) == 0 {
+		return
+	}
+	if len(f.missing) > 0 {
+		warn("there is no partition of visits for %v: see the service's log", f.missing)
+	} else if left := f.daysLeft(); left < enoughDays {
+		warn("visits can be counted for %d days more, since no partitions are made for them: see the service's log; those of a cell need the "+
+			"coordinator", left)
+	}
+}
+
 // warnings are in the order in which somebody should look after them.
 func (f *facts) warnings() []string {
 	warnings := []string{}
@@ -84,13 +97,7 @@ func (f *facts) warnings() []string {
 		}
 		warn("this machine's clock is %v %s the database's, by which visits count: set it right", f.ahead.Abs().Round(time.Millisecond), where)
 	}
-	if len(f.missing) > 0 && len(f.instances) > 0 { // which make them
-		warn("there is no partition of visits for %v: see the service's log", f.missing)
-	}
-	if left := f.daysLeft(); left < enoughDays && len(f.missing) == 0 && len(f.instances) > 0 {
-		warn("visits can be counted for %d days more, since no partitions are made for them: see the service's log; those of a cell need the "+
-			"coordinator", left)
-	}
+	f.warnOfDays(warn)
 	const look = "see the service's log, or type `footfall retain`"
 	due := f.due()
 	// What is not closed may have come after the daily task, as visits of earlier days: the next one

@@ -495,7 +495,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a block of counted lines is missing", countedLines + `DELETE FROM counted_lines WHERE first = 0`, "log lines", "(logs of app 1)",
 				"lines in blocks without a gap: 10, but the lines of the hour: 200"},
 			{"a block of counted lines twice", countedLines + `INSERT INTO counted_lines SELECT app_id, hour, server, first + 10, hashes
-				FROM counted_lines WHERE first = 190`, "log lines", "(logs of app 1)", "lines in blocks without a gap: 210, but the lines of the hour: 200"},
+				FROM counted_lines WHERE first = 190`, "log lines", "(logs of app 1)",
+				"lines in blocks without a gap: 210, but the lines of the hour: 200"},
 			{"a block of counted lines of another hour", countedLines + `UPDATE counted_lines SET hour = hour + 1 WHERE first = 190`, "log lines",
 				"(logs of app 1)", "lines in blocks without a gap: 10, but the lines of the hour: 0"},
 			{"more lines of a day than visits", countedLines, "log lines", "(logs of app 1)", "lines of the day: 200, but hot of the app's sites"},
@@ -527,7 +528,8 @@ const countedLines = `SELECT count_lines(1, '', ARRAY[24 * 7], ARRAY[0], ARRAY[t
 	ARRAY[(SELECT string_agg(int8send(n), '' ORDER BY n) FROM generate_series(1, 200) AS n)]); `
 
 // countedLine records one line of a log of app 1, of a day on which it was visited.
-const countedLine = `SELECT count_lines(1, '', ARRAY[24 * (date '2026-06-28' - date '1970-01-01')], ARRAY[0], ARRAY[timestamptz '2026-06-28'],
+const countedLine = `SELECT count_lines(1, '', ARRAY[24 * (date '2026-06-28' - date '1970-01-01')], ARRAY[0],
+	ARRAY[timestamptz '2026-06-28'],
 	ARRAY[int8send(1)])`
 
 // All is found in single targets, too.

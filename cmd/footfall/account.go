@@ -74,8 +74,8 @@ func (c *startLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return err
 	}
 	if d.IsCell() {
-		fmt.Fprintln(p.stderr, "footfall: this is for a service of this cell alone: accounts of `serve --cells` are in the coordinator's database; "+
-			"name that for one of theirs")
+		fmt.Fprintln(p.stderr, "footfall: this is for a service of this cell only: accounts of `serve --cells` are in the coordinator's "+
+			"database; name that for one of theirs")
 	}
 	token, err := account.Open(d).NewStart(ctx)
 	if err == nil && token == "" {

@@ -108,8 +108,8 @@ func (w *world) line(visitor, path string, status int) line {
 		text = fmt.Sprintf(`{"remote_addr":%q,"time_iso8601":%q,"request":"GET %s HTTP/1.1","status":%d,"http_user_agent":%q}`,
 			visitor, at.Format(time.RFC3339), path, status, browser)
 	case "caddy":
-		text = fmt.Sprintf(`{"ts":%d,"request":{"remote_ip":%q,"method":"GET","host":"blog.example","uri":%q,"headers":{"User-Agent":[%q]}},"status":%d}`,
-			w.now, visitor, path, browser, status)
+		text = fmt.Sprintf(`{"ts":%d,"request":{"remote_ip":%q,"method":"GET","host":"blog.example","uri":%q,`+
+			`"headers":{"User-Agent":[%q]}},"status":%d}`, w.now, visitor, path, browser, status)
 	case "w3c":
 		text = fmt.Sprintf("%s %s GET %s %d", at.Format("2006-01-02 15:04:05"), visitor, path, status)
 	}
