@@ -70,7 +70,7 @@ func lived(t *testing.T, mode string) *instance {
 	require.NoError(t, err)
 	in.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'Näme, of ' || uri, now() FROM pages WHERE uri LIKE '%/1'`)
 	in.Exec(t, `INSERT INTO history_imports (app_id, source, files) VALUES (1, 'umami', '{"a, b.csv"}')`)
-	in.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site, in_totals) 
+	in.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site, in_totals)
 		SELECT 1, id, 20260501, 'a.example', true FROM history_imports`)
 	in.Exec(t, `INSERT INTO history (day, uri, page_views, visitors, uv) SELECT id, 'a.example/', 7, NULL, NULL FROM history_days
 		UNION ALL SELECT id, 'a.example/1', 9, 5, 4 FROM history_days`)
