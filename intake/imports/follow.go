@@ -31,7 +31,7 @@ func (r *run) follow(ctx context.Context) error {
 		if err := pause.For(ctx, cmp.Or(r.every, lookEvery)); err != nil {
 			return err
 		}
-		if err := r.refreshed(ctx); err != nil {
+		if err := r.retry.Do(ctx, func() error { return r.refreshed(ctx) }); err != nil {
 			continue // the database is away; what is read next waits for it
 		}
 		var grown []*source // or cut, or with lines whose time has come

@@ -102,7 +102,7 @@ func newRun(c *counter.Counter, o Options, p *Progress) *run {
 }
 
 func (r *run) all(ctx context.Context) error {
-	if err := r.refresh(ctx); err != nil {
+	if err := r.retry.Do(ctx, func() error { return r.refresh(ctx) }); err != nil {
 		return err
 	}
 	if err := r.open(); err != nil {
