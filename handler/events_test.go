@@ -81,7 +81,7 @@ func TestEvents(t *testing.T) {
 		assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{Sites: []string{"(events)"}}), "is not a site")
 		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("count"), MaxNewPages: ptr("4")})
 	})
-	assert.Contains(t, e.ask(http.MethodGet, "/badge/shop.svg?event=buy&count=1&show=page.uv", "User-Agent", camo).body,
+	assert.Contains(t, e.ask(http.MethodGet, "/badge/shop.svg?event=buy&count=1&show=event.uv", "User-Agent", camo).body,
 		"<title>visitors: –</title>", "a badge has no key")
 	for _, name := range []string{"b", "c", "d", "e"} {
 		require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event="+name).status)
