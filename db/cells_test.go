@@ -206,6 +206,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
 	undo := []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
+		`DROP TABLE cell.log_hours, cell.counted_lines, cell.read_logs`, `ALTER TABLE cell.logs DROP COLUMN closed CASCADE`,
+		`ALTER TABLE cell.apps DROP COLUMN public_top CASCADE`, `ALTER TABLE cell.apps DROP COLUMN public_events CASCADE`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.titles`, `DROP TABLE cell.history, cell.history_days, cell.history_imports`,
 		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`, `ALTER TABLE cell.apps DROP COLUMN hashed_as CASCADE`,
 		`ALTER TABLE cell.apps DROP COLUMN cell CASCADE`, `ALTER TABLE cell.apps DROP COLUMN cell_began CASCADE`,
@@ -255,7 +257,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.Equal(t, []string{"00009_people.sql", "00010_own_tags.sql", "00011_standby.sql", "00012_logs.sql", "00013_inbox.sql",
 		"00014_inbox_carried.sql", "00015_filters.sql", "00016_told_ranks.sql", "00017_here.sql", "00018_changes.sql",
 		"00019_public_counts.sql", "00020_admin_keys.sql", "00021_accounts.sql", "00022_visitors.sql", "00023_titles.sql",
-		"00024_history.sql", "00025_apps_elsewhere.sql", "00026_offsets_of_imports.sql", "functions and views"}, applied)
+		"00024_history.sql", "00025_apps_elsewhere.sql", "00026_offsets_of_imports.sql", "00032_counted_lines.sql",
+		"00034_public_lists.sql", "functions and views"}, applied)
 	ended.Store(true)
 	require.NoError(t, receive(t, counting, "the last visit"))
 	assert.Equal(t, before[0]+told, numbers(t, conn, 2)[0])
