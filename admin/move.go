@@ -69,6 +69,7 @@ func (m *Moving) MoveApp(ctx context.Context) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
 			inSlots := *m
 			inSlots.From, inSlots.To = from, to
+			defer func() { m.Refused = inSlots.Refused }()
 			return inSlots.move(ctx)
 		})
 	}))
