@@ -23,7 +23,7 @@ import (
 const Schema = "footfall"
 
 const (
-	reporters   = 3 // for lead.ReportPlaces, and the place of strangers
+	reporters   = 3 // for routing.ReportPlaces, and the place of strangers
 	longWorkers = 2
 )
 

@@ -15,7 +15,7 @@ import (
 	"footfall/account"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"
 	"footfall/web"
@@ -23,12 +23,12 @@ import (
 
 type dashboard struct {
 	*reports
-	cell  *lead.Cell // whose pages it makes
+	cell  *routing.Cell // whose pages it makes
 	pages *web.Dashboard
 }
 
 // in is a dashboard that makes the pages of a cell.
-func (r *reports) in(cell *lead.Cell) *dashboard {
+func (r *reports) in(cell *routing.Cell) *dashboard {
 	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
@@ -107,7 +107,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	ctx := c.Request().Context()
 	here, away := d.Cells.All()
 	var apps []web.App
-	of := map[*lead.Cell][]string{} // names of apps
+	of := map[*routing.Cell][]string{} // names of apps
 	in := d
 	for _, cell := range here {
 		readings, err := cell.Counter.AuthorizeReadings(ctx, reader.MayLook)
@@ -139,7 +139,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	today := make([]report.Panel[report.AppToday], len(here))
-	failed, err := d.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) error {
+	failed, err := d.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) error {
 		if of[cell] == nil {
 			return nil
 		}
@@ -163,13 +163,13 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
 	if len(here)+len(away) > 1 {
-		here = slices.DeleteFunc(here, func(cell *lead.Cell) bool {
+		here = slices.DeleteFunc(here, func(cell *routing.Cell) bool {
 			held := cell.Counter.Held()
 			return held != nil && len(held.Apps) == 0
 		})
 	}
 	proved := make([]time.Time, len(here))
-	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *lead.Cell) error {
+	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *routing.Cell) error {
 		return d.within(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
 			proved[i], err = cell.Reports.ProvedLast(ctx)
 			return err

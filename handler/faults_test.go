@@ -16,7 +16,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 )
 
 // readers is how many questions the database is asked at once.
@@ -95,7 +95,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	hurried := e.options
 	hurried.reportWait, hurried.Metrics = usualWait, prometheus.NewRegistry()
 	e.public = listen(t, publicHandler(hurried), hurried.Log)
-	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * lead.ReportPlaces
+	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * routing.ReportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
 	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums
 	key := e.key("demo", app.ScopeRead)
@@ -104,7 +104,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	for range asked {
 		go func() { answers <- e.ask(http.MethodGet, report, "Authorization", "Bearer "+key) }()
 	}
-	e.blocked(lead.ReportPlaces)
+	e.blocked(routing.ReportPlaces)
 	e.counting(0, "192.0.2.2", "http://a.example/")
 	refused := 0 // the first of whom ends the wait of the others
 	for range asked {

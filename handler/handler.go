@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/account"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/intake"
 	"footfall/pause"
 )
@@ -36,7 +36,7 @@ type Options struct {
 	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
 	SignInHeader string
 	// Cells have the apps that are served. Nobody changes apps over HTTP where the first of them has no Admin.
-	Cells *lead.Cells
+	Cells *routing.Cells
 	// Zone is the time zone that is offered for a new site where no script tells the browser's. Default: UTC.
 	Zone string
 	// Help is what the shell says of its flags and arguments, by their names. Default: nothing.

@@ -21,7 +21,7 @@ import (
 	"footfall/account"
 	"footfall/counter/app"
 	"footfall/counter/desk"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -42,8 +42,8 @@ type edge struct {
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
 // one is a service for the database of a desk.
-func one(d *desk.Desk) *lead.Cells {
-	return lead.One(&lead.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
+func one(d *desk.Desk) *routing.Cells {
+	return routing.One(&routing.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
 }
 
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.

@@ -13,7 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"footfall/counter/app"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/visit"
 )
 
@@ -69,7 +69,7 @@ type themePage struct {
 	*leancloud
 	origin, site string
 	app          string // that counts the site
-	cell         *lead.Cell
+	cell         *routing.Cell
 }
 
 // page finds the app that counts the page's site.

@@ -19,7 +19,7 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/visit"
 )
 
@@ -188,7 +188,7 @@ func atLength(c echo.Context) context.Context {
 func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
 	here, away := s.Cells.All()
 	of := make([][]admin.AppRow, len(here))
-	failed, err := s.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+	failed, err := s.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 		of[i], err = cell.Admin.Apps(ctx)
 		of[i] = slices.DeleteFunc(of[i], func(row admin.AppRow) bool { return !s.Cells.Has(cell, row.Name) })
 		return err

@@ -19,7 +19,7 @@ import (
 	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 )
 
@@ -29,7 +29,7 @@ type cellsOfTest struct {
 	mu      sync.Mutex
 	cells   map[string]*desk.Desk
 	missing map[string]bool // cells that cannot be opened
-	opened  map[string]*lead.Cell
+	opened  map[string]*routing.Cell
 	lost    bool // nobody can tell which cells there are
 	leadFor time.Duration
 }
@@ -52,14 +52,14 @@ func (c *cellsOfTest) reach(_ context.Context, name string) error {
 	return nil
 }
 
-func (c *cellsOfTest) open(ctx context.Context, name string, _ int) (*lead.Cell, error) {
+func (c *cellsOfTest) open(ctx context.Context, name string, _ int) (*routing.Cell, error) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return nil, errors.New("steps of the schema may take longer")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.cells[name]
-	c.opened[name] = &lead.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}
+	c.opened[name] = &routing.Cell{Name: name, Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB), Close: func() {}}
 	return c.opened[name], nil
 }
 
@@ -71,8 +71,8 @@ func (c *cellsOfTest) set(f func()) {
 
 // serve begins to serve the cells.
 func (c *cellsOfTest) serve() (end func()) {
-	home := &lead.Cell{Counter: c.Counter, Admin: c.Admin, Reports: report.NewReader(c.DB), Close: func() {}}
-	all, err := lead.Open(c.t.Context(), home, lead.Options{Find: c.find, Reach: c.reach, Open: c.open,
+	home := &routing.Cell{Counter: c.Counter, Admin: c.Admin, Reports: report.NewReader(c.DB), Close: func() {}}
+	all, err := routing.Open(c.t.Context(), home, routing.Options{Find: c.find, Reach: c.reach, Open: c.open,
 		NodesAway: func(context.Context) ([]string, error) { return []string{"127.0.0.1:1"}, nil },
 		LeadFor:   c.leadFor, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(c.t, err)
@@ -96,7 +96,7 @@ func (c *cellsOfTest) eventually(what string, f func() bool) {
 func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	t.Helper()
 	c = &cellsOfTest{edge: newEdge(t), cells: map[string]*desk.Desk{}, missing: map[string]bool{},
-		opened: map[string]*lead.Cell{}, leadFor: time.Hour}
+		opened: map[string]*routing.Cell{}, leadFor: time.Hour}
 	sites := func(names ...string) desk.Options {
 		o := desk.Options{Began: noon, Apps: map[string]app.Settings{}}
 		for _, name := range names {

@@ -13,7 +13,7 @@ import (
 	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -62,7 +62,7 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 func by(reader *account.Account) string { return "account " + reader.Name }
 
 // adminFor returns what changes apps of a cell for a caller, who cannot list a site of an app that they may not change.
-func (s *service) adminFor(cell *lead.Cell, who string, mayChange func(app string) bool) *admin.Admin {
+func (s *service) adminFor(cell *routing.Cell, who string, mayChange func(app string) bool) *admin.Admin {
 	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
 		return s.Cells.ListsElsewhere(ctx, site, mayChange)
 	})
@@ -81,7 +81,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 		if name = called; n > 1 {
 			name += "-" + strconv.Itoa(n)
 		}
-		var cell *lead.Cell
+		var cell *routing.Cell
 		if cell, err = s.Cells.ForNew(ctx, name, ""); err != nil {
 			break
 		}

@@ -22,7 +22,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/embed"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/intake"
 	"footfall/report"
 )
@@ -230,7 +230,7 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	s := newService(Options{Cells: lead.One(&lead.Cell{Admin: admin.NewAdmin(nil, nil)}), Accounts: account.Open(nil)})
+	s := newService(Options{Cells: routing.One(&routing.Cell{Admin: admin.NewAdmin(nil, nil)}), Accounts: account.Open(nil)})
 	var want []string
 	var others []string // protocols of others, which their clients know
 	for _, r := range append((&busuanzi{}).routes(), (&leancloud{}).routes()...) {

@@ -12,7 +12,7 @@ import (
 
 	"footfall/account"
 	"footfall/counter"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -66,7 +66,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 }
 
 // serve makes a report of a cell and answers with it.
-func (r *reports) serve(c echo.Context, k report.Report, of *lead.Cell, from *report.Reader, look report.Look, format string) error {
+func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
 		err = r.within(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
 			made, err = k.Read(ctx, from, l)
@@ -88,7 +88,7 @@ func (r *reports) serve(c echo.Context, k report.Report, of *lead.Cell, from *re
 const asKnown = "known"
 
 // placesFor returns the places for reports that a request may take in a cell.
-func placesFor(c echo.Context, in *lead.Cell) chan struct{} {
+func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(asKnown) != nil {
 		return in.Places
 	}
@@ -124,8 +124,8 @@ func (s *service) within(ctx context.Context, places chan struct{}, read func(co
 
 // each asks databases side by side, so that none waits for another. away are the cells that have not
 // answered in time; an error is that of the database from which the service begins.
-func (s *service) each(ctx context.Context, of []*lead.Cell, ask func(ctx context.Context, i int, cell *lead.Cell) error) (away []string,
-	err error) {
+func (s *service) each(ctx context.Context, of []*routing.Cell,
+	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))
 	var asked sync.WaitGroup
 	for i, cell := range of {

@@ -23,7 +23,7 @@ import (
 	"footfall/admin"
 	"footfall/counter/app"
 	"footfall/counter/desk"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -547,7 +547,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond, Log: slog.New(slog.DiscardHandler)}}}
-	cell, other := lead.One(&lead.Cell{}).Home(), lead.One(&lead.Cell{Name: "other"}).Home()
+	cell, other := routing.One(&routing.Cell{}).Home(), routing.One(&routing.Cell{Name: "other"}).Home()
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -587,7 +587,7 @@ func TestReportsTakeTurns(t *testing.T) {
 	var met sync.WaitGroup
 	met.Add(2)
 	fails := other
-	ask := func(_ context.Context, _ int, of *lead.Cell) error {
+	ask := func(_ context.Context, _ int, of *routing.Cell) error {
 		met.Done()
 		met.Wait()
 		if of == fails {
@@ -595,12 +595,12 @@ func TestReportsTakeTurns(t *testing.T) {
 		}
 		return nil
 	}
-	away, err := r.each(t.Context(), []*lead.Cell{cell, other}, ask)
+	away, err := r.each(t.Context(), []*routing.Cell{cell, other}, ask)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"other"}, away)
 	met.Add(2)
 	fails = cell
-	_, err = r.each(t.Context(), []*lead.Cell{cell, other}, ask)
+	_, err = r.each(t.Context(), []*routing.Cell{cell, other}, ask)
 	require.ErrorContains(t, err, "it goes", "of the database from which the service begins")
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/visit"
 	"footfall/web"
 )
@@ -379,7 +379,7 @@ func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 	if here, _ := p.Cells.All(); of == "" && len(here) > 1 {
 		lists := make([][]admin.ChangesListRow, len(here))
 		var away []string
-		away, err = p.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+		away, err = p.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 			lists[i], err = cell.Admin.Changes(ctx, "", most)
 			return err
 		})

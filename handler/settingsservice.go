@@ -11,7 +11,7 @@ import (
 
 	"footfall/account"
 	"footfall/admin"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/visit"
 	"footfall/web"
 	"footfall/web/words"
@@ -297,9 +297,9 @@ func (p *changing) showState(ctx context.Context) error {
 	}
 	p.page.Sections = append(p.page.Sections, keys, changes)
 	here, _ := p.Cells.All()
-	here = slices.DeleteFunc(here, func(cell *lead.Cell) bool { return cell.Status == nil })
+	here = slices.DeleteFunc(here, func(cell *routing.Cell) bool { return cell.Status == nil })
 	states := make([]string, len(here))
-	if _, err := p.each(ctx, here, func(ctx context.Context, i int, cell *lead.Cell) (err error) {
+	if _, err := p.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 		states[i], err = cell.Status(ctx)
 		return err
 	}); err != nil && ctx.Err() == nil {

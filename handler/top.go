@@ -13,7 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -125,7 +125,7 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 
 // readTopPages reads the longest list of a site, by pv and then by URI. Of pages with the same pv the report
 // returns the first by another order, so it is asked for more until all of them are there.
-func readTopPages(ctx context.Context, in *lead.Cell, app, site string, days visit.Range) ([]topPage, error) {
+func readTopPages(ctx context.Context, in *routing.Cell, app, site string, days visit.Range) ([]topPage, error) {
 	look := report.Look{App: app, Target: site, In: days, By: "pv", N: topAtFirst}
 	for ; ; look.N = min(4*look.N, report.DeepestTop) {
 		found, err := in.Reports.TopPages(ctx, look)

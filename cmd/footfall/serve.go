@@ -30,7 +30,7 @@ import (
 	"footfall/db"
 	"footfall/db/cells"
 	"footfall/handler"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/record"
 	"footfall/retention"
 	"footfall/status"
@@ -391,7 +391,7 @@ func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
 
 // drain answers every visit that was accepted. Requests end before the counter, since they wait for
 // it.
-func drain(service *http.Server, c *lead.Cells) error {
+func drain(service *http.Server, c *routing.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	err := service.Shutdown(ctx)

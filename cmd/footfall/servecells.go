@@ -16,7 +16,7 @@ import (
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/cells"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/record"
 	"footfall/report"
 	"footfall/visit/country"
@@ -33,7 +33,7 @@ type opening struct {
 }
 
 // openAll opens the database of the service, and the cells that it is to serve. What it returns ends them.
-func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o opening) (*lead.Cells, *account.Accounts, error) {
+func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o opening) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
 	}
@@ -42,7 +42,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		if err != nil {
 			return nil, nil, err
 		}
-		return lead.One(home), openAccounts(p, d), nil
+		return routing.One(home), openAccounts(p, d), nil
 	}
 	cluster, err := cells.OpenCluster(url, o.options)
 	if err != nil {
@@ -58,12 +58,12 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		return nil, nil, err
 	}
 	finding := &finding{cluster: cluster, home: d, others: map[string]time.Time{}}
-	all, err := lead.Open(ctx, home, lead.Options{Log: p.log, Find: finding.find, LeadFor: leadFor,
+	all, err := routing.Open(ctx, home, routing.Options{Log: p.log, Find: finding.find, LeadFor: leadFor,
 		NodesAway: func(ctx context.Context) (away []string, err error) {
 			return away, d.Read(ctx, func(q *db.Queries) (err error) { away, err = q.NodesAway(ctx); return err })
 		},
 		Reach: func(ctx context.Context, name string) error { return finding.reach(ctx, name, o.options) },
-		Open: func(ctx context.Context, name string, all int) (*lead.Cell, error) {
+		Open: func(ctx context.Context, name string, all int) (*routing.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
 			// Many cells would have many sessions that do nothing.
@@ -140,14 +140,14 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.others[name] = time.Now()
-			return lead.ErrNoCell
+			return routing.ErrNoCell
 		}
 	}
 	return err
 }
 
 // openOf is open for one database of several, whose metrics and log are told apart by its name.
-func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*lead.Cell, *db.DB, error) {
+func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
 	one := *p
@@ -182,7 +182,7 @@ func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // open opens a database, counts in it, and begins what runs beside that.
-func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) (*lead.Cell, *db.DB, error) {
+func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	d, err := db.Open(ctx, url, o.options)
 	if err != nil {
 		return nil, nil, err
@@ -194,7 +194,7 @@ func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) 
 	return cell, d, err
 }
 
-func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (*lead.Cell, error) {
+func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (*routing.Cell, error) {
 	if err := c.prepare(ctx, p, d, o.cell); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 		return nil, err
 	}
 	endBeside := runBeside(d, counting, secret, p.log)
-	return &lead.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
+	return &routing.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
 		Status: p.statusText(d),
 		Close:  func() { counting.Close(); endBeside(); d.Close() }}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/handler"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 )
 
 // injections are what an attacker would like to see in a log, or in the terminal of a person who
@@ -144,7 +144,7 @@ func panicsOutside(w *world) {
 		}
 		require.NoError(w.t, err)
 		heard := new(records)
-		server, _ := handler.Servers(handler.Options{Log: heard.logger(), Cells: lead.One(&lead.Cell{})})
+		server, _ := handler.Servers(handler.Options{Log: heard.logger(), Cells: routing.One(&routing.Cell{})})
 		server.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") })
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()

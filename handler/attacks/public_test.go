@@ -16,7 +16,7 @@ import (
 	"footfall/counter/app"
 	"footfall/counter/desk"
 	"footfall/handler"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 	"footfall/report"
 )
 
@@ -37,7 +37,7 @@ func TestPublicCounts(t *testing.T) {
 	proxies, faults := handler.NewProxies(nil, "")
 	require.Empty(t, faults)
 	public, _ := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: prometheus.NewRegistry(), Proxies: proxies,
-		Cells: lead.One(&lead.Cell{Counter: w.Counter, Reports: report.NewReader(w.DB)}), Accounts: account.Open(w.DB), Dashboard: true})
+		Cells: routing.One(&routing.Cell{Counter: w.Counter, Reports: report.NewReader(w.DB)}), Accounts: account.Open(w.DB), Dashboard: true})
 	w.public[direct] = w.serve(public)
 
 	const numbers = `{"site":{"pv":1,"uv":1,`

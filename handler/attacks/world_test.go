@@ -19,7 +19,7 @@ import (
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/handler"
-	"footfall/handler/lead"
+	"footfall/handler/routing"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -106,7 +106,7 @@ func (w *world) listen(at via, on *desk.Desk, registry *prometheus.Registry, tru
 	proxies, faults := handler.NewProxies(trusted, header)
 	require.Empty(w.t, faults)
 	public, private := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies,
-		Cells: lead.One(&lead.Cell{Counter: on.Counter})})
+		Cells: routing.One(&routing.Cell{Counter: on.Counter})})
 	w.public[at], w.private[at] = w.serve(public), w.serve(private)
 }
 

@@ -1,6 +1,6 @@
-// Package lead finds the database that has an app: the one of a service, or one of several cells, each
+// Package routing finds the database that has an app: the only one of a service, or one of several cells, each
 // with a counter of its own.
-package lead
+package routing
 
 import (
 	"cmp"
