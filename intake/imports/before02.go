@@ -43,7 +43,7 @@ func (r *run) findClosed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := &closed{logs: slices.DeleteFunc(rows, func(l ClosedLogsRow) bool { return !r.counted.isCompared(l.Server) })}
+		c := &closed{logs: slices.DeleteFunc(rows, func(l ClosedLogsRow) bool { return r.Server != "" && l.Server != "" && l.Server != r.Server })}
 		if r.closed = nil; len(c.logs) == 0 {
 			return nil
 		}

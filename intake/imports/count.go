@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"footfall/counter"
@@ -243,64 +245,42 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	hours := map[int32]*db.LogHour{}
-	var list []int32
 	for i := range entries {
 		if of := &entries[i].Of; of.number > 0 && hours[of.hour] == nil {
 			hours[of.hour] = &db.LogHour{App: c.app, Server: c.server, Hour: of.hour}
-			list = append(list, of.hour)
 		}
 	}
-	if err := c.load(ctx, list, 0); err != nil {
+	if err := c.load(ctx, slices.Collect(maps.Keys(hours))); err != nil {
 		return err
 	}
 	for hour, known := range hours {
-		known.Version = c.version(hour)
+		known.Version = c.hours[hour].version()
 	}
 	pending := map[uint64]int{}
 	for i := range entries {
 		e := &entries[i]
 		of := &e.Of
 		e.Line = db.LogLine{}
-		switch {
-		case e.Fate == feed.Before && !of.recorded:
-			e.Fate = feed.Counts
-		case e.Fate == feed.Counts && of.recorded:
-			e.Fate = feed.Before
-		}
 		if of.number == 0 || e.Fate != feed.Counts && e.Fate != feed.Before {
 			continue
 		}
-		all, before := c.number(of.hour, of.hash)
-		if all+pending[of.hash] < of.number {
-			pending[of.hash]++
-			e.Line = db.LogLine{Hour: hours[of.hour], Hash: of.hash, At: of.At.Unix()}
+		h := c.hours[of.hour]
+		all, before := h.number(of.hash)
+		e.Fate, of.countedFirst = feed.Before, before >= of.number
+		if all+pending[of.hash] >= of.number {
 			continue
 		}
-		of.countedFirst = before >= of.number
 		if !of.recorded {
-			e.Fate = feed.Before
+			e.Fate = feed.Counts
 		}
-	}
-	if d.DryRun {
-		c.addDry(entries)
+		e.Line = db.LogLine{Hour: hours[of.hour], Hash: of.hash, At: of.At.Unix()}
+		if d.DryRun {
+			h.dry.add([]uint64{of.hash})
+		} else {
+			pending[of.hash]++
+		}
 	}
 	return nil
-}
-
-// addDry adds the lines that a dry run would have counted.
-func (c *counted) addDry(entries []feed.Entry[read]) {
-	added := map[int32][]uint64{}
-	for i := range entries {
-		if e := &entries[i]; e.Line.Hour != nil {
-			added[e.Of.hour] = append(added[e.Of.hour], e.Of.hash)
-		}
-	}
-	for hour, hashes := range added {
-		if c.dry[hour] == nil {
-			c.dry[hour] = &hashSet{}
-		}
-		c.dry[hour].add(hashes)
-	}
 }
 
 // Decide is for the feed.

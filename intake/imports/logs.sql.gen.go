@@ -62,43 +62,61 @@ func (q *Queries) ClosedLogs(ctx context.Context, appID int32) ([]ClosedLogsRow,
 }
 
 const countedLinesGet = `-- name: CountedLinesGet :many
-SELECT l.hour, l.server, l.first, l.hashes
-FROM (
+SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
+FROM log_hours AS h
+CROSS JOIN LATERAL (
+    SELECT unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
+) AS s
+LEFT JOIN (
     SELECT unnest($1::integer[]) AS hour, unnest($2::text[]) AS server, unnest($3::bigint[]) AS version
-) AS k
-JOIN counted_lines AS l ON l.app_id = $4
-    AND l.hour = k.hour
-    AND l.server = k.server
-    AND l.first > k.version - 200 -- more lines than a block has
-WHERE l.first + octet_length(l.hashes) / 8 > k.version
-ORDER BY l.hour, l.server, l.first
-LIMIT $5
+) AS k ON k.hour = h.hour AND k.server = s.server
+LEFT JOIN LATERAL (
+    SELECT l.first, l.hashes
+    FROM counted_lines AS l
+    WHERE l.app_id = h.app_id
+      AND l.hour = h.hour
+      AND l.server = s.server
+      AND l.first > coalesce(k.version, 0) - 200 -- more lines than a block has
+      AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
+    ORDER BY l.first
+    LIMIT $4::integer
+) AS b ON true
+WHERE h.app_id = $5
+  AND h.hour = ANY ($6::integer[])
+  AND ($7::text = '' OR s.server IN ('', $7))
+ORDER BY h.hour, s.server, b.first
 `
 
 type CountedLinesGetParams struct {
 	Hours    []int32
 	Servers  []string
 	Versions []int64
-	AppID    int32
 	Most     int32
+	AppID    int32
+	AllHours []int32
+	Compared string
 }
 
 type CountedLinesGetRow struct {
-	Hour   int32
-	Server string
-	First  int64
-	Hashes []byte
+	Hour    int32
+	Server  string
+	Version int64
+	Gone    int64
+	First   int64
+	Hashes  []byte
 }
 
-// The blocks that end after a version, of some hours and servers, at most so many. The arrays are one
-// table.
+// The versions of some hours for each server whose lines are compared, and the blocks that end after a known
+// version, of each at most so many. hours, servers and versions are one table.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,
 		arg.Servers,
 		arg.Versions,
-		arg.AppID,
 		arg.Most,
+		arg.AppID,
+		arg.AllHours,
+		arg.Compared,
 	)
 	if err != nil {
 		return nil, err
@@ -110,6 +128,8 @@ func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams
 		if err := rows.Scan(
 			&i.Hour,
 			&i.Server,
+			&i.Version,
+			&i.Gone,
 			&i.First,
 			&i.Hashes,
 		); err != nil {
@@ -148,46 +168,6 @@ func (q *Queries) LogDayKeys(ctx context.Context) ([]DayKey, error) {
 	for rows.Next() {
 		var i DayKey
 		if err := rows.Scan(&i.DayID, &i.Key); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const logHoursGet = `-- name: LogHoursGet :many
-SELECT h.hour, unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
-FROM log_hours AS h
-WHERE h.app_id = $1
-  AND h.hour = ANY ($2::integer[])
-`
-
-type LogHoursGetRow struct {
-	Hour    int32
-	Server  string
-	Version int64
-	Gone    int64
-}
-
-// The versions of some hours, for each server.
-func (q *Queries) LogHoursGet(ctx context.Context, appID int32, hours []int32) ([]LogHoursGetRow, error) {
-	rows, err := q.db.Query(ctx, logHoursGet, appID, hours)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LogHoursGetRow
-	for rows.Next() {
-		var i LogHoursGetRow
-		if err := rows.Scan(
-			&i.Hour,
-			&i.Server,
-			&i.Version,
-			&i.Gone,
-		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -406,7 +406,7 @@ func (w *world) tables() model {
 			site = ""
 		}
 		if !hours[hour] {
-			require.NoError(w, c.load(w.Context(), []int32{hour}, 0))
+			require.NoError(w, c.load(w.Context(), []int32{hour}))
 			hours[hour] = true
 		}
 		hash, _ := w.hash.of(0, []byte(text), site)
@@ -414,7 +414,7 @@ func (w *world) tables() model {
 			if m[server] == nil {
 				m[server] = map[string]int{}
 			}
-			if n := c.numberOf(server, hour, hash); n > 0 {
+			if n := c.hours[hour].numberOf(server, hash); n > 0 {
 				m[server][text] = n
 			}
 		}

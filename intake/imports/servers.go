@@ -76,14 +76,14 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (serve
 			hours = append(hours, e.Of.hour)
 		}
 	}
-	if err := d.retry.Do(ctx, func() error { return all.load(ctx, hours, 0) }); err != nil {
+	if err := d.retry.Do(ctx, func() error { return all.load(ctx, hours) }); err != nil {
 		return "", err
 	}
 	for other := range all.hours[hours[0]].servers {
 		if other == "" || other == d.Server {
 			continue
 		}
-		if !slices.ContainsFunc(lines, func(e *feed.Entry[read]) bool { return all.numberOf(other, e.Of.hour, e.Of.hash) < e.Of.number }) {
+		if !slices.ContainsFunc(lines, func(e *feed.Entry[read]) bool { return all.hours[e.Of.hour].numberOf(other, e.Of.hash) < e.Of.number }) {
 			return other, nil
 		}
 	}
@@ -91,10 +91,10 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (serve
 }
 
 // numberOf returns how often a line of a server was counted.
-func (c *counted) numberOf(server string, hour int32, hash uint64) int {
-	lines := c.hours[hour].servers[server]
-	if lines == nil {
+func (h *hourLines) numberOf(server string, hash uint64) int {
+	l := h.servers[server]
+	if l == nil {
 		return 0
 	}
-	return lines.before.count(hash) + lines.since.count(hash)
+	return l.before.count(hash) + l.since.count(hash)
 }

@@ -9,27 +9,32 @@ SELECT make_log_key(@app_id, @fresh)::bytea AS log_key;
 SELECT day_id, key
 FROM day_keys;
 
--- name: LogHoursGet :many
--- The versions of some hours, for each server.
-SELECT h.hour, unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
-FROM log_hours AS h
-WHERE h.app_id = @app_id
-  AND h.hour = ANY (@hours::integer[]);
-
 -- name: CountedLinesGet :many
--- The blocks that end after a version, of some hours and servers, at most so many. The arrays are one
--- table.
-SELECT l.hour, l.server, l.first, l.hashes
-FROM (
+-- The versions of some hours for each server whose lines are compared, and the blocks that end after a known
+-- version, of each at most so many. hours, servers and versions are one table.
+SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
+FROM log_hours AS h
+CROSS JOIN LATERAL (
+    SELECT unnest(h.servers)::text AS server, unnest(h.versions)::bigint AS version, unnest(h.gone)::bigint AS gone
+) AS s
+LEFT JOIN (
     SELECT unnest(@hours::integer[]) AS hour, unnest(@servers::text[]) AS server, unnest(@versions::bigint[]) AS version
-) AS k
-JOIN counted_lines AS l ON l.app_id = @app_id
-    AND l.hour = k.hour
-    AND l.server = k.server
-    AND l.first > k.version - 200 -- more lines than a block has
-WHERE l.first + octet_length(l.hashes) / 8 > k.version
-ORDER BY l.hour, l.server, l.first
-LIMIT @most;
+) AS k ON k.hour = h.hour AND k.server = s.server
+LEFT JOIN LATERAL (
+    SELECT l.first, l.hashes
+    FROM counted_lines AS l
+    WHERE l.app_id = h.app_id
+      AND l.hour = h.hour
+      AND l.server = s.server
+      AND l.first > coalesce(k.version, 0) - 200 -- more lines than a block has
+      AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
+    ORDER BY l.first
+    LIMIT @most::integer
+) AS b ON true
+WHERE h.app_id = @app_id
+  AND h.hour = ANY (@all_hours::integer[])
+  AND (@compared::text = '' OR s.server IN ('', @compared))
+ORDER BY h.hour, s.server, b.first;
 
 -- name: ServersNamed :one
 -- Whether an app has counted lines of a named server other than this one.
