@@ -187,7 +187,7 @@ func (p *Parser) Header(text []byte) bool {
 			p.Head.columns = columns
 		}
 	}
-	return ok || IsHeader(text)
+	return ok || len(text) > 0 && text[0] == '#'
 }
 
 // columns reads a line of a W3C log, as its header says. Their clock is UTC.

@@ -74,9 +74,6 @@ func (l *Line) HasWholeURI() bool {
 	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
 }
 
-// IsHeader reports whether a line only tells of those behind it, as W3C's begin with #.
-func IsHeader(text []byte) bool { return len(text) > 0 && text[0] == '#' }
-
 // What is wrong with a line. The errors are values, so that bad lines are as quick to read as good
 // ones.
 var (
@@ -147,19 +144,6 @@ func (p *Parser) Parse(text []byte, l *Line) error {
 	return p.parse(text, l)
 }
 
-// Time reads of a line the time alone that Parse reads of it; false: it shows none. Where that
-// stands in brackets this takes a third of the time; of other lines all is read.
-func (p *Parser) Time(text []byte, l *Line) bool {
-	p.scratch = p.scratch[:0]
-	*l = Line{}
-	if text, err := bare(text); err == nil && p.reads(text) == nil {
-		_, _, _ = p.cutTime(text, l)
-	} else if err == nil {
-		_ = p.parse(text, l)
-	}
-	return !l.Time.IsZero()
-}
-
 // bare is a line without what may stand behind it, if it may be one.
 func bare(text []byte) ([]byte, error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
@@ -179,34 +163,24 @@ func bare(text []byte) ([]byte, error) {
 func (p *Parser) parse(text []byte, l *Line) error {
 	*l = Line{}
 	text, err := bare(text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	l.Text = text
+	switch {
+	case p.layout != nil:
+		err = p.own(text, l)
+	case text[0] == '{':
+		err = p.json(text, l)
+	case p.Head.columns != nil:
+		err = p.columns(text, l)
+	case isBalancers(text):
+		err = p.balancer(text, l)
 	default:
-		l.Text = text
-		if read := p.reads(text); read != nil {
-			err = read(p, text, l)
-		} else {
-			err = p.common(text, l)
-		}
+		err = p.common(text, l)
 	}
 	if err == nil && p.only != "" && l.Format != p.only {
 		return errFormat
 	}
 	return err
-}
-
-// reads is what reads a line that does not show its time in brackets; nil: it may do so.
-func (p *Parser) reads(text []byte) func(*Parser, []byte, *Line) error {
-	switch {
-	case p.layout != nil:
-		return (*Parser).own
-	case text[0] == '{':
-		return (*Parser).json
-	case p.Head.columns != nil:
-		return (*Parser).columns
-	case isBalancers(text):
-		return (*Parser).balancer
-	}
-	return nil
 }

@@ -158,9 +158,6 @@ func TestParseByHeaderOrFormat(t *testing.T) {
 		require.NoError(t, p.Parse([]byte(c.text), &l), c.text)
 		assert.Equal(t, c.want, l.read(), c.text)
 		assert.True(t, c.at.Equal(l.Time), "%s: %s", c.text, l.Time)
-		hour := l.Hour()
-		require.True(t, p.Time([]byte(c.text), &l))
-		require.True(t, c.at.Equal(l.Time) && hour == l.Hour(), c.text)
 		line := []byte(c.text)
 		assert.Zero(t, testing.AllocsPerRun(10, func() { _ = p.Parse(line, &l) }), "reading takes no memory: %s", c.text)
 		for end := range len(c.text) { // a beginning of it is an error or the same, and nothing panics
@@ -279,7 +276,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	for _, text := range []string{commonLine, combinedLine, nginxLine, caddyLine, traefikLine, "nonsense",
 		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f HTTP/1.1" 200 1 "-" "a \"b\""`} {
 		line := []byte(text)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = p.Parse(line, &l); p.Time(line, &l) }), text)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = p.Parse(line, &l) }), text)
 	}
 }
 
@@ -311,8 +308,7 @@ func FuzzParseCommon(f *testing.F) {
 	})
 }
 
-// Whatever somebody says of lines, and whatever these are, nothing panics, the line is left as it is, and
-// the time alone is that of the whole line.
+// Whatever format is given, and whatever the lines are, nothing panics, and the line is left as it is.
 func FuzzParseAs(f *testing.F) {
 	for _, one := range [][3]string{{"", w3cHeader, w3cLine}, {"", cloudFrontHeader, cloudFrontLine}, {"", "", albLine},
 		{"haproxy@Europe/Berlin", "", haproxyLine}, {ownFormat, "", ownLine}, {"$msec ${a}$uri$status", "#Fields:", "1 /2"}} {
@@ -322,15 +318,13 @@ func FuzzParseAs(f *testing.F) {
 		if Check(Format(format)) != nil {
 			return
 		}
-		p, before, whole, alone := NewParser(Format(format)), string(text), Line{}, Line{}
+		p, before, whole := NewParser(Format(format)), string(text), Line{}
 		p.Header(header)
 		err := p.Parse(text, &whole)
 		require.Equal(t, before, string(text))
 		if err == nil {
 			require.False(t, whole.Time.IsZero() || len(whole.Client) == 0)
 		}
-		require.Equal(t, !whole.Time.IsZero(), p.Time(text, &alone))
-		require.True(t, whole.Time.Equal(alone.Time))
 	})
 }
 
@@ -360,24 +354,6 @@ func FuzzParseJSON(f *testing.F) {
 			want["request_User-Agent"] == nil {
 			require.Equal(t, agent, string([]rune(string(l.Agent))))
 		}
-	})
-}
-
-// The time alone is the one that is read of a whole line, also of one that cannot be read.
-func FuzzTime(f *testing.F) {
-	for _, text := range []string{combinedLine, "blog.example:443 " + commonLine, commonLine[:60], combinedLine + "\r", combinedLine + "\x00",
-		strings.Replace(commonLine, "Oct", "Okt", 1), strings.Replace(commonLine, "192.0.2.7", "name.example", 1), nginxLine, caddyLine,
-		nginxLine[:len(nginxLine)-1], dockerLine(combinedLine)} {
-		f.Add([]byte(text))
-	}
-	p := NewParser(Caddy)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var whole, alone Line
-		_ = NewParser("").Parse(text, &whole)
-		require.True(t, p.Time([]byte(combinedLine), &alone)) // of the same hour, mostly
-		require.Equal(t, !whole.Time.IsZero(), p.Time(text, &alone))
-		require.Equal(t, whole.Time, alone.Time)
-		require.Equal(t, whole.Hour(), alone.Hour())
 	})
 }
 
