@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -205,7 +206,7 @@ func TestLines(t *testing.T) {
 		text = append(text, bytes.Repeat([]byte{'y'}, r.IntN(2)*r.IntN(2*logs.LongestLine))...)
 		for _, from := range []io.Reader{bytes.NewReader(text), iotest.HalfReader(bytes.NewReader(text)),
 			iotest.DataErrReader(bytes.NewReader(text))} {
-			l := lines{from: from}
+			l := lines{from: bufio.NewReaderSize(from, firstBuffer)}
 			for i, n := range want {
 				line, ok := l.next()
 				require.True(t, ok)
@@ -215,18 +216,18 @@ func TestLines(t *testing.T) {
 				}
 				require.Len(t, line, n)
 				require.EqualValues(t, i+1, l.number)
-				if n := min(comparedBytes, l.start); n > 0 && l.place < 1<<16 {
-					require.Equal(t, text[l.place-int64(n):l.place], l.bytesBefore(l.start))
+				if i > 0 && want[i-1] <= logs.LongestLine {
+					require.Equal(t, text[l.at-int64(want[i-1]+1):l.at], l.before)
 				}
 			}
 			_, ok := l.next()
 			require.False(t, ok)
 			require.EqualValues(t, whole, l.place)
-			require.EqualValues(t, len(text)-whole, l.rest())
+			require.EqualValues(t, len(text)-whole, l.rest)
 			require.NoError(t, l.fault)
 		}
 	}
-	l := lines{from: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+	l := lines{from: bufio.NewReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF)))}
 	line, ok := l.next()
 	require.True(t, ok)
 	require.Equal(t, "a", string(line))

@@ -43,7 +43,8 @@ func (r *run) findClosed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := &closed{logs: slices.DeleteFunc(rows, func(l ClosedLogsRow) bool { return r.Server != "" && l.Server != "" && l.Server != r.Server })}
+		others := func(l ClosedLogsRow) bool { return r.Server != "" && l.Server != "" && l.Server != r.Server }
+		c := &closed{logs: slices.DeleteFunc(rows, others)}
 		if r.closed = nil; len(c.logs) == 0 {
 			return nil
 		}

@@ -2,7 +2,6 @@ package imports
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"io"
@@ -39,16 +38,13 @@ type read struct {
 // reader reads the lines of some sources, in the order of their times.
 type reader struct {
 	*run
-	timeline timeline
+	timeline []*source // in the order of their next lines' times. A source is opened when its time comes
 }
 
 // count counts what is new in some sources.
 func (r *run) count(ctx context.Context, sources []*source) error {
 	if len(sources) == 0 {
 		return nil
-	}
-	if err := r.retry.Do(ctx, func() error { return r.openPosition(ctx) }); err != nil {
-		return err
 	}
 	d, total := &reader{run: r}, int64(0)
 	for _, s := range sources {
@@ -62,25 +58,20 @@ func (r *run) count(ctx context.Context, sources []*source) error {
 		s.ended, s.lines = false, nil
 		d.timeline = append(d.timeline, s)
 	}
-	heap.Init(&d.timeline)
+	slices.SortStableFunc(d.timeline, func(a, b *source) int { return a.at.Compare(b.at) })
 	r.progress.Total.Store(total)
 	defer func() {
 		for _, s := range sources {
 			s.end()
 		}
 	}()
-	position := r.position
-	if position == nil {
-		position = &record.Position{}
-	}
-	r.position = position
 	f := feed.Feed[read]{Source: d, Recorder: r.app.Recorder(), Retry: r.retry, Fill: true, DryRun: r.DryRun, Choose: d.choose}
 	return f.Run(ctx)
 }
 
 // Read is for the feed.
 func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error) {
-	if err := d.keepPaused(ctx); err != nil {
+	if err := d.hold(ctx); err != nil {
 		return nil, err
 	}
 	if err := d.refreshed(ctx); err != nil {
@@ -95,10 +86,13 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 		}
 		switch {
 		case len(s.queue) == 0:
-			heap.Pop(&d.timeline)
+			d.timeline = d.timeline[1:]
 		case s.queue[0].Of.At.After(s.at):
 			s.at = s.queue[0].Of.At
-			heap.Fix(&d.timeline, 0)
+			later := d.timeline[1:]
+			to, _ := slices.BinarySearchFunc(later, s.at, func(o *source, at time.Time) int { return o.at.Compare(at) })
+			copy(d.timeline, later[:to])
+			d.timeline[to] = s
 		default:
 			d.sequence++
 			e := s.queue[0]
@@ -325,7 +319,7 @@ func (d *reader) Settled(entries []*feed.Entry[read]) {
 			d.summary.addCounted(e.Of.countedFirst)
 		default:
 			d.summary.visit(e.Visit.Target.Site, e.Visit.Day)
-			e.Of.source.mixed.add(e.Of.before)
+			e.Of.source.addNew(e.Of.before)
 			counted++
 		}
 	}

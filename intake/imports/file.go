@@ -25,18 +25,15 @@ const (
 	standardInputName = "standard input"
 )
 
-// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed, unless
-// there are many that were written later.
+// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed. Go raises
+// the limit of open files as far as the system lets it.
 type file struct {
-	name   string   // as it is told of
-	handle *os.File // nil: it is opened each time that it is read
+	name   string   // as it is reported
+	handle *os.File // nil: it is standard input
 	info   fs.FileInfo
 	packed packing
 	stdin  io.Reader // of standard input, which is read once
 }
-
-// mostOpen is how many files stay open at most.
-const mostOpen = 500
 
 type packing int
 
@@ -93,7 +90,11 @@ func openFile(name string, stdin io.Reader) (*file, error) {
 	case !f.info.Mode().IsRegular():
 		err = errors.New("it is not a file: name one, or - for standard input")
 	default:
-		err = f.look()
+		head := make([]byte, 4)
+		n, read := handle.ReadAt(head, 0)
+		if f.packed = packingOf(head[:n]); !errors.Is(read, io.EOF) {
+			err = read
+		}
 	}
 	if err != nil {
 		_ = handle.Close()
@@ -112,18 +113,7 @@ func openProblem(err error) string {
 	return err.Error()
 }
 
-// look finds out how a file is packed, by its first bytes.
-func (f *file) look() error {
-	head := make([]byte, 4)
-	n, err := f.handle.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	f.packed = packingOf(head[:n])
-	return nil
-}
-
-// packingOf tells how a file is packed that begins so.
+// packingOf finds out how a file is packed, by its first bytes.
 func packingOf(head []byte) packing {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -138,11 +128,7 @@ func packingOf(head []byte) packing {
 func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	raw, done := f.stdin, func() {}
 	if f.stdin == nil {
-		handle, closed, err := f.open()
-		if err != nil {
-			return nil, nil, err
-		}
-		raw, done = io.NewSectionReader(handle, from, math.MaxInt64-from), closed
+		raw = io.NewSectionReader(f.handle, from, math.MaxInt64-from)
 	}
 	if f.packed == plain {
 		return raw, done, nil
@@ -153,15 +139,10 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 		var unpacking *zstd.Decoder
 		if unpacking, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(largestWindow)); err == nil {
-			opened := done
-			reader, done = unpacking, func() { unpacking.Close(); opened() }
+			reader, done = unpacking, unpacking.Close
 		}
 	}
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return reader, done, nil
+	return reader, done, err
 }
 
 // verify unpacks a packed file: if it is damaged, its lines may be wrong long before that is noticed. One
@@ -181,56 +162,23 @@ func (f *file) verify() error {
 	return err
 }
 
-// open opens the file for a moment, unless it is open.
-func (f *file) open() (handle *os.File, done func(), err error) {
-	if f.handle != nil {
-		return f.handle, func() {}, nil
-	}
-	if handle, err = os.Open(f.name); err != nil {
-		return nil, func() {}, err
-	}
-	done = func() { _ = handle.Close() }
-	if now, err := handle.Stat(); err != nil || !os.SameFile(now, f.info) {
-		done()
-		return nil, func() {}, errors.Join(err, errors.New("another file has its name now"))
-	}
-	return handle, done, nil
-}
-
-// leave closes the file between two times that it is read.
-func (f *file) leave() {
-	f.close()
-	f.handle = nil
-}
-
 // size is how many bytes the file has, packed as it is.
 func (f *file) size() int64 {
-	if f.handle != nil {
-		if now, err := f.handle.Stat(); err == nil {
-			f.info = now
-		}
-	}
-	if f.info == nil {
+	if f.handle == nil {
 		return 0
+	}
+	if now, err := f.handle.Stat(); err == nil {
+		f.info = now
 	}
 	return f.info.Size()
 }
 
-// stat returns what the system knows of the file; false: it is standard input.
-func (f *file) stat() (*syscall.Stat_t, bool) {
-	if f.info == nil {
-		return nil, false
-	}
-	stat, ok := f.info.Sys().(*syscall.Stat_t)
-	return stat, ok
-}
-
 // inode names the file on this machine, whatever it is called; "": it is standard input.
 func (f *file) inode() string {
-	stat, ok := f.stat()
-	if !ok {
+	if f.handle == nil {
 		return ""
 	}
+	stat := f.info.Sys().(*syscall.Stat_t) //nolint:forcetypeassert // of this system
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
@@ -259,15 +207,18 @@ func (f *file) readProblem(err error) string {
 // standard input, or was changed so lately that another change may show the same time.
 func (f *file) state() string {
 	size := f.size()
-	stat, ok := f.stat()
-	if !ok || time.Since(time.Unix(stat.Ctim.Unix())) < settledAfter {
+	if f.handle == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d:%d.%09d", size, stat.Ctim.Sec, stat.Ctim.Nsec)
+	changed := f.info.Sys().(*syscall.Stat_t).Ctim //nolint:forcetypeassert // of this system
+	if time.Since(time.Unix(changed.Unix())) < settledAfter {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d.%09d", size, changed.Sec, changed.Nsec)
 }
 
 // settledAfter is more than file systems may take to show another time.
-var settledAfter = 3 * time.Second
+const settledAfter = 3 * time.Second
 
 func (f *file) close() {
 	if f.handle != nil {

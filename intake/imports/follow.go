@@ -60,7 +60,7 @@ func (r *run) lookAtNames(renamed map[*source]time.Time) {
 		if at := slices.IndexFunc(r.sources, func(s *source) bool { return os.SameFile(now, s.file.info) }); at >= 0 {
 			named[r.sources[at]] = true
 		} else if f, err := openFile(name, nil); err == nil && f.packed == plain {
-			r.sources = append(r.sources, &source{file: f})
+			r.sources = append(r.sources, &source{file: f, summary: r.summary})
 			named[r.sources[len(r.sources)-1]] = true
 		} else if err == nil {
 			f.close()

@@ -14,12 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/db"
 	"footfall/record"
 	"footfall/record/feed"
 	"footfall/visit"
@@ -40,7 +40,7 @@ type Options struct {
 	Notice func(text string, cause error) // cause: nil if there is no more to tell
 
 	every    time.Duration // how often followed files are looked at; default lookEvery
-	pauses   time.Duration // how often the pause of retention is renewed; default pauseEvery
+	holds    time.Duration // how often position and pause are renewed; default holdEvery
 	patience time.Duration // how long to wait for a database that does not count; default patience
 }
 
@@ -58,19 +58,19 @@ type run struct {
 	counter  *counter.Counter
 	app      *settings
 	asked    time.Time // when the settings were read
-	pause    counter.Pause
-	paused   time.Time         // when retention was
-	name     string            // of the import's position
-	began    [sha256.Size]byte // the options when it began to read files
+	name     string    // of the import's position
 	position *record.Position
-	opened   time.Time // when the position was
-	sequence int64     // of the last line that was read for counting
+	pause    counter.Pause     // of retention
+	held     time.Time         // when position and pause were last renewed
+	began    [sha256.Size]byte // the hash of the settings when the import began to read files
+	sequence int64             // of the last line that was read for counting
 	counted  *counted
 	closed   *closed // logs that 0.2 has counted; nil: there are none
 	servers  bool    // lines of other named servers were counted before
 
-	following bool // the files, all of which were counted once
-	sources   []*source
+	following bool      // the files, all of which were counted once
+	sources   []*source // the files
+	changed   []*source // of these, those that have changed since an import read them to their end
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
@@ -80,8 +80,8 @@ type run struct {
 type settings struct {
 	*counter.Counting
 	hashes *hashes
-	first  time.Time // when the first day begins that the app still counts
-	hash   [sha256.Size]byte
+	first  time.Time         // when the first day begins that the app still counts
+	hash   [sha256.Size]byte // of all that decides which lines of a file count
 }
 
 // patience is how long an import waits for a database that does not count.
@@ -90,62 +90,49 @@ const patience = 10 * time.Minute
 // Run imports logs. Its summary covers all lines that were read, also if it ends with an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
 	r := newRun(c, o, p)
-	defer r.close()
 	err := r.all(ctx)
+	for _, s := range r.sources {
+		r.letGo(s)
+	}
 	r.end(ctx)
 	return r.summary, err
 }
 
 func newRun(c *counter.Counter, o Options, p *Progress) *run {
-	return &run{Options: o, counter: c, pause: counter.NewPause(), name: "run " + rand.Text(), summary: newSummary(), progress: p,
-		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
+	return &run{Options: o, counter: c, pause: counter.NewPause(), name: "run " + rand.Text(), position: &record.Position{}, summary: newSummary(),
+		progress: p, retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
 }
 
 func (r *run) all(ctx context.Context) error {
-	if err := r.retry.Do(ctx, func() error { return r.refresh(ctx) }); err != nil {
+	if err := r.do(ctx, r.refresh, r.open, r.hold, r.findServers, r.findClosed, r.begin); err != nil {
 		return err
 	}
-	if err := r.open(); err != nil {
+	if err := r.count(ctx, r.changed); err != nil || r.DryRun {
 		return err
 	}
-	if err := r.retry.Do(ctx, func() error { return r.keepPaused(ctx) }); err != nil {
+	if err := r.do(ctx, r.refresh, r.remember, r.resume); err != nil || !r.Follow {
 		return err
 	}
-	if err := r.retry.Do(ctx, func() error { return r.findServers(ctx) }); err != nil {
-		return err
-	}
-	if err := r.findClosed(ctx); err != nil {
-		return err
-	}
-	if err := r.countFiles(ctx); err != nil {
-		return err
-	}
-	if r.DryRun {
-		return nil
-	}
-	if err := r.retry.Do(ctx, func() error { return r.resume(ctx) }); err != nil {
-		return err
-	}
-	if r.Follow {
-		r.following = true
-		return r.follow(ctx)
+	r.following = true
+	return r.follow(ctx)
+}
+
+// do takes steps, and waits for a database that is away.
+func (r *run) do(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := r.retry.Do(ctx, func() error { return step(ctx) }); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// countFiles counts the files that have changed since an import read them to their end.
-func (r *run) countFiles(ctx context.Context) error {
-	changed := r.sources
-	var err error
-	if !r.DryRun {
-		if changed, err = r.begin(ctx); err != nil {
-			return err
-		}
+// tx is a transaction.
+func (r *run) tx(ctx context.Context, f func(q *Queries) error) error {
+	if err := r.app.DB().InTx(ctx, func(q *db.Queries) error { return f(New(q.Tx())) }); err != nil {
+		return visit.Unanswered(err)
 	}
-	if err := r.count(ctx, changed); err != nil || r.DryRun {
-		return err
-	}
-	return r.remember(ctx, changed)
+	return nil
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.
@@ -174,7 +161,8 @@ func (r *run) refresh(ctx context.Context) error {
 	}
 	a := g.App()
 	begins := time.Date(int(first/10000), time.Month(first/100%100), int(first%100), 0, 0, 0, 0, a.Zone)
-	r.app, r.asked = &settings{Counting: g, hashes: h, first: begins, hash: r.optionsHash(a)}, time.Now()
+	decide := fmt.Appendf(nil, "%#v", []any{r.Server, r.Rules, r.After.Unix(), a.Tz, a.Sites, a.Ignore, a.Bots, a.Visitor})
+	r.app, r.asked = &settings{g, h, begins, sha256.Sum256(decide)}, time.Now()
 	if r.counted == nil {
 		r.counted = newCounted(g.DB(), a.ID, r.Server)
 	}
@@ -192,23 +180,16 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 }
 
 // open opens all files, or reports all that is wrong with them.
-func (r *run) open() error {
+func (r *run) open(context.Context) error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
-	var open []*file
 	for _, name := range names {
 		f, err := openFile(name, r.Stdin)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		r.sources = append(r.sources, &source{file: f})
-		if f.stdin == nil {
-			open = append(open, f)
-		}
-		if len(open) > mostOpen && !r.Follow {
-			open = leaveOld(open)
-		}
+		r.sources = append(r.sources, &source{file: f, summary: r.summary})
 		if r.Follow && (f.packed != plain || f.stdin != nil) {
 			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
 		}
@@ -219,33 +200,11 @@ func (r *run) open() error {
 	return nil
 }
 
-// leaveOld closes half of some files, and returns the others: those that were written last, which are
-// about to be renamed.
-func leaveOld(open []*file) []*file {
-	slices.SortFunc(open, func(a, b *file) int { return b.info.ModTime().Compare(a.info.ModTime()) })
-	for _, f := range open[len(open)/2:] {
-		f.leave()
-	}
-	return open[:len(open)/2]
-}
-
-func (r *run) close() {
-	for _, s := range r.sources {
-		r.letGo(s)
-	}
-}
-
-// letGo closes a file, and adds what it has to report to the summary.
+// letGo closes a file.
 func (r *run) letGo(s *source) {
-	if s.lines != nil {
-		s.lines.close()
-		s.lines = nil
-	}
+	s.end()
 	s.file.close()
-	if s.told != nil {
-		r.summary.Problems, r.summary.Notes = append(r.summary.Problems, s.told[problems]...), append(r.summary.Notes, s.told[notes]...)
-	}
-	if r.Server == "" && s.mixed.number > mostChanges {
+	if r.Server == "" && s.changes > mostChanges {
 		r.summary.note("these may be logs of several servers: name each with --server")
 	}
 }
@@ -253,3 +212,58 @@ func (r *run) letGo(s *source) {
 // mostChanges is how often new lines of a file may alternate with lines that were counted before, until they
 // may be those of several servers.
 const mostChanges = 20
+
+const (
+	// holdEvery is how often an import renews its position, which is deleted if it is old, and its pause
+	// of retention.
+	holdEvery = 5 * time.Minute
+	// positionSource is the source of the positions of imports.
+	positionSource = "logs"
+	// manyCounted visits are so many that running instances had better read the visitors again than find
+	// out about each of them by a batch that is written twice.
+	manyCounted = 1000
+)
+
+// hold keeps the import's position, and visits from being let go while they are imported. Those of followed
+// files are of the present.
+func (r *run) hold(ctx context.Context) error {
+	if r.DryRun || time.Since(r.held) < cmp.Or(r.holds, holdEvery) {
+		return nil
+	}
+	if !r.following {
+		if err := r.app.PauseRetention(ctx, r.pause); err != nil {
+			return err
+		}
+	}
+	position, err := r.app.OpenQueue(ctx, positionSource, r.name, 0)
+	if err != nil {
+		return err
+	}
+	if r.held.IsZero() {
+		r.position = position
+	}
+	r.held = time.Now()
+	return nil
+}
+
+// resume ends the pause of retention, and has running instances read the visitors again.
+func (r *run) resume(ctx context.Context) error {
+	if r.summary.Counted >= manyCounted {
+		if err := r.app.TellInstances(ctx); err != nil {
+			return err
+		}
+	}
+	return r.app.ResumeRetention(ctx, r.pause)
+}
+
+// end deletes the import's position. If that fails, retention does so a week later.
+func (r *run) end(ctx context.Context) {
+	if r.held.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	_ = r.tx(ctx, func(q *Queries) error { return q.ImportEnd(ctx, r.app.App().ID, r.name) })
+}
+
+const endWithin = 2 * time.Second

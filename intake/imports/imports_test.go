@@ -91,7 +91,7 @@ func (d *desk) file(name string, content []byte) string {
 func (d *desk) options(files ...string) Options {
 	return Options{App: d.app, Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"},
 		Notice: func(string, error) {},
-		pauses: time.Nanosecond} // a counting is for one goroutine, though two are at work
+		holds:  time.Nanosecond} // a counting is for one goroutine, though two are at work
 }
 
 func (d *desk) run(o Options) (*Summary, error) { return Run(d.t.Context(), d.counter, o, &Progress{}) }

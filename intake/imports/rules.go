@@ -2,7 +2,6 @@ package imports
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -43,30 +42,6 @@ const (
 
 // Reasons are all of them.
 var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, TooOld, BeforeAfter}
-
-// String writes the rules as flags of import, without those that hold anyway.
-func (r Rules) String() string {
-	var flags []string
-	add := func(is bool, format string, args ...any) {
-		if is {
-			flags = append(flags, fmt.Sprintf(format, args...))
-		}
-	}
-	format := string(r.Format)
-	if strings.ContainsRune(format, '$') {
-		format = "'" + format + "'"
-	}
-	add(format != "", "--format %s", format)
-	add(r.Site != "", "--site %s", r.Site)
-	add(r.From != 0, "--from %d", r.From)
-	add(r.To != 0, "--to %d", r.To)
-	add(!slices.Equal(r.Methods, DefaultMethods), "--method %s", strings.Join(r.Methods, ","))
-	add(!slices.Equal(r.Statuses, DefaultStatuses), "--status %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Statuses), " ", ","), "[]"))
-	add(len(r.Hosts) > 0, "--host %s", strings.Join(r.Hosts, ","))
-	add(r.Static, "--static")
-	add(r.Bots, "--bots")
-	return strings.Join(flags, " ")
-}
 
 // What counts unless something else is asked for. 304 is what a browser gets that has the page.
 var (

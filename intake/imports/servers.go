@@ -18,6 +18,17 @@ const (
 	fewestPages    = 20
 )
 
+// findServers finds out whether lines of other named servers were counted.
+func (r *run) findServers(ctx context.Context) error {
+	if r.Server == "" || r.Another {
+		return nil
+	}
+	return r.tx(ctx, func(q *Queries) (err error) {
+		r.servers, err = q.ServersNamed(ctx, r.app.App().ID, r.Server)
+		return err
+	})
+}
+
 // checkServer refuses a file if another named server has counted its first lines that would count.
 func (d *reader) checkServer(ctx context.Context, s *source) error {
 	decide, err := d.Decide(ctx)

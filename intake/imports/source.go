@@ -14,7 +14,7 @@ import (
 type source struct {
 	file          *file
 	place, number int64  // the end of the last whole line that was read, and its number
-	behind        []byte // the bytes before the place
+	behind        []byte // the line before the place
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
@@ -34,43 +34,28 @@ type source struct {
 	comes   time.Time // the time of the first of these
 	refused bool      // and the operator must act
 
-	before int64      // lines of it that were counted before
-	mixed  changes    // only for the goroutine that counts
-	told   [][]string // problems and notes
+	before  int64 // lines of it that were counted before
+	changes int   // how often new lines follow such lines, and the other way round. Only for the goroutine that counts
+	newest  int64 // what before was at the last new line, and 1; 0: there was none
+	summary *Summary
 }
-
-// changes counts how often new lines follow lines that were counted before, and the other way round.
-type changes struct {
-	number, before int64
-	begun          bool
-}
-
-// add takes a new line of a file, before which it has so many that were counted before.
-func (c *changes) add(before int64) {
-	if c.begun && before > c.before {
-		c.number += 2
-	}
-	c.begun, c.before = true, before
-}
-
-const (
-	problems = iota
-	notes
-)
 
 // note reports something about a file, once, however often it is read.
-func (s *source) note(format string, args ...any) { s.tell(notes, format, args) }
+func (s *source) note(format string, args ...any) {
+	s.summary.note(s.file.name + ": " + fmt.Sprintf(format, args...))
+}
 
 // problem reports something that the operator must look at.
-func (s *source) problem(format string, args ...any) { s.tell(problems, format, args) }
+func (s *source) problem(format string, args ...any) {
+	addOnce(&s.summary.Problems, s.file.name+": "+fmt.Sprintf(format, args...))
+}
 
-func (s *source) tell(list int, format string, args []any) {
-	if s.told == nil {
-		s.told = make([][]string, 2)
+// addNew adds a new line of a file, before which it has so many that were counted before.
+func (s *source) addNew(before int64) {
+	if s.newest > 0 && before >= s.newest {
+		s.changes += 2
 	}
-	if text := s.file.name + ": " + fmt.Sprintf(format, args...); !slices.Contains(s.told[list], text) {
-		s.told[list] = append(s.told[list], text)
-	}
+	s.newest = before + 1
 }
 
 // begin makes a source ready to be read. A file that was cut, or replaced in place, is read from its start.
@@ -78,7 +63,7 @@ func (s *source) begin(only logs.Format) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.comes, s.ended = 0, time.Time{}, false
 	if s.place > 0 && !s.goesOn() {
-		s.place, s.number, s.numbers, s.parser, s.old = 0, 0, numbering{}, nil, nil
+		s.place, s.number, s.behind, s.numbers, s.parser, s.old = 0, 0, nil, numbering{}, nil, nil
 	}
 	if s.parser == nil {
 		s.parser = logs.NewParser(only)
@@ -86,19 +71,16 @@ func (s *source) begin(only logs.Format) (err error) {
 	if err := s.file.verify(); err != nil {
 		return err
 	}
-	s.lines, err = s.file.lines(s.place, s.number)
+	if s.lines, err = s.file.lines(s.place, s.number); err == nil {
+		s.lines.text = slices.Clone(s.behind)
+	}
 	return err
 }
 
-// goesOn reports whether the file still has the bytes before the place.
+// goesOn reports whether the file still has the line before the place, with its time.
 func (s *source) goesOn() bool {
 	now := make([]byte, len(s.behind))
-	handle, done, err := s.file.open()
-	if err != nil || s.size < s.place {
-		return false
-	}
-	defer done()
-	_, err = handle.ReadAt(now, s.place-int64(len(now)))
+	_, err := s.file.handle.ReadAt(now, s.place-int64(len(now)))
 	return err == nil && bytes.Equal(now, s.behind)
 }
 
@@ -115,7 +97,7 @@ func (s *source) text() ([]byte, bool) {
 func (s *source) wait(following bool) {
 	s.comes, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.at, s.lines.number-1
-	s.behind = s.lines.bytesBefore(s.lines.line)
+	s.behind = slices.Clone(s.lines.before)
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
 			s.ahead++
@@ -128,14 +110,14 @@ func (s *source) wait(following bool) {
 // stop ends reading at the end of the file.
 func (s *source) stop() {
 	l := s.lines
-	s.place, s.number, s.behind = l.place, l.number, l.bytesBefore(l.start)
+	s.place, s.number, s.behind = l.place, l.number, l.before
 	switch {
 	case l.fault != nil:
 		s.problem("%s after line %d: what comes before is read", s.file.readProblem(l.fault), l.number)
-	case l.rest() > 0:
-		s.note("its last line, of %d bytes, has no end: it is read when it has one", l.rest())
+	case l.rest > 0:
+		s.note("its last line, of %d bytes, has no end: it is read when it has one", l.rest)
 	}
-	if l.fault != nil || l.rest() > 0 {
+	if l.fault != nil || l.rest > 0 {
 		s.state = ""
 	}
 	s.end()
@@ -144,7 +126,7 @@ func (s *source) stop() {
 // end lets go what a source needed while it was read.
 func (s *source) end() {
 	if s.lines != nil {
-		s.lines.close()
+		s.lines.done()
 	}
 	s.lines, s.ended = nil, true
 	if s.ahead > 0 || s.file.state() != s.state {
@@ -162,7 +144,7 @@ func (s *source) findStart(only logs.Format) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.done()
 	parser := logs.NewParser(only)
 	if s.parser != nil {
 		parser.Head = s.parser.Head

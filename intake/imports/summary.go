@@ -67,9 +67,11 @@ func (s *Summary) addCounted(before bool) {
 	}
 }
 
-func (s *Summary) note(text string) {
-	if !slices.Contains(s.Notes, text) {
-		s.Notes = append(s.Notes, text)
+func (s *Summary) note(text string) { addOnce(&s.Notes, text) }
+
+func addOnce(list *[]string, text string) {
+	if !slices.Contains(*list, text) {
+		*list = append(*list, text)
 	}
 }
 
