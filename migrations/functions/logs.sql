@@ -64,14 +64,13 @@ BEGIN
     FROM added AS a
     CROSS JOIN LATERAL generate_series(0, octet_length(a.hashes) - a.free - 1, most) AS behind;
     UPDATE log_hours AS h
-    SET servers  = CASE WHEN n.place IS NULL THEN h.servers || server ELSE h.servers END,
-        versions = CASE WHEN n.place IS NULL THEN h.versions || n.lines
-                        ELSE h.versions[:n.place - 1] || (h.versions[n.place] + n.lines) || h.versions[n.place + 1:] END,
-        gone     = CASE WHEN n.place IS NULL THEN h.gone || 0::bigint ELSE h.gone END,
-        latest   = CASE WHEN n.place IS NULL THEN h.latest || n.latest
-                        ELSE h.latest[:n.place - 1] || greatest(h.latest[n.place], n.latest) || h.latest[n.place + 1:] END
+    SET servers[n.place]  = server,
+        versions[n.place] = coalesce(h.versions[n.place], 0) + n.lines,
+        gone[n.place]     = coalesce(h.gone[n.place], 0),
+        latest[n.place]   = greatest(h.latest[n.place], n.latest)
     FROM (
-        SELECT a.hour, (octet_length(a.hashes) / 8)::bigint AS lines, a.latest, array_position(o.servers, server) AS place
+        SELECT a.hour, octet_length(a.hashes) / 8 AS lines, a.latest,
+               coalesce(array_position(o.servers, server), cardinality(o.servers) + 1) AS place
         FROM unnest(hours, hashes, count_lines.latest) AS a (hour, hashes, latest)
         JOIN log_hours AS o ON o.app_id = app AND o.hour = a.hour
     ) AS n
