@@ -99,8 +99,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 }
 
 func newRun(c *counter.Counter, o Options, p *Progress) *run {
-	return &run{Options: o, counter: c, pause: counter.NewPause(), name: "run " + rand.Text(), position: &record.Position{}, summary: newSummary(),
-		progress: p, retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
+	return &run{Options: o, counter: c, pause: counter.NewPause(), name: "run " + rand.Text(), position: &record.Position{},
+		summary: newSummary(), progress: p, retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
 }
 
 func (r *run) all(ctx context.Context) error {
