@@ -1,8 +1,9 @@
 // Package handler is the HTTP edge of Footfall: it reads requests, asks a counter.Counter or a
 // report.Reader, and writes the answers.
 //
-// A file is named after the call that it answers: visit.go, visits.go, counts.go, badge.go, … Each
-// listener has one route table (routes.go), and one place turns errors into answers (errors.go).
+// A file is named after the call or the page that it answers: visit.go, visits.go, counts.go, badge.go,
+// adminapi.go (/api/apps, /api/keys, /api/accounts), settings.go, … Each listener has one route table
+// (routes.go), and one place turns errors into answers (errors.go).
 package handler
 
 import (
