@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +14,7 @@ import (
 	"footfall/db"
 	"footfall/embed"
 	"footfall/report/draw"
-	"footfall/visit"
 	"footfall/visit/tag"
-	"footfall/webhook"
 )
 
 type (
@@ -35,80 +32,15 @@ type (
 		confirmed
 	}
 
-	siteAddCmd    struct{ ofSites }
-	siteRemoveCmd struct{ ofSites }
-
-	keyAddCmd struct {
-		ofApp
-		publicURL
-		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
-	}
-	keyListCmd   struct{ ofApp }
-	keyRevokeCmd struct {
-		ofApp
-		Key string `arg:""`
-	}
-
-	shareAddCmd struct {
-		ofApp
-		Site  string `placeholder:"HOST"`
-		Until string `placeholder:"DAY"`
-		publicURL
-	}
-	shareListCmd   struct{ ofApp }
-	shareRevokeCmd struct {
-		ofApp
-		Link string `arg:""`
-	}
-
-	noteAddCmd struct {
-		ofApp
-		Day  string `arg:""`
-		Text string `arg:""`
-		Site string `placeholder:"HOST"`
-	}
-	noteListCmd   struct{ ofApp }
-	noteRemoveCmd struct {
-		ofApp
-		Number int32 `arg:""`
-	}
-
-	webhookAddCmd struct {
-		ofApp
-		URL     string `arg:"" name:"url"`
-		Site    string `placeholder:"HOST"`
-		URI     string `name:"uri" placeholder:"URI"`
-		Private bool
-	}
-	webhookListCmd struct{ ofApp }
-
-	allKeyAddCmd struct {
-		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
-	}
-	allKeyListCmd   struct{}
-	allKeyRevokeCmd struct {
-		Key string `arg:""`
-	}
-
 	changesCmd struct {
 		App string `arg:"" optional:""`
 		N   int32  `default:"50" placeholder:"N"`
-	}
-	webhookRemoveCmd struct {
-		ofApp
-		Number int32 `arg:""`
 	}
 )
 
 // ofApp is the app that a command is about.
 type ofApp struct {
 	App string `arg:""`
-}
-
-// ofSites are sites of an app that a command is about.
-type ofSites struct {
-	ofApp
-	Host []string `arg:""`
 }
 
 // publicURL is where people reach the service.
@@ -237,16 +169,6 @@ func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	return err
 }
 
-func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	sites, err := a.AddSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
-}
-
-func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	sites, err := a.RemoveSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
-}
-
 func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	apps, err := d.Apps(ctx)
 	if err != nil {
@@ -317,41 +239,6 @@ func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	return p.done(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
 }
 
-func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	key, err := a.AddKey(ctx, c.App, c.Scope)
-	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: it is shown this once.\n")
-		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
-			fmt.Fprintf(p.stderr, "It opens reports to programs, as %s/api/apps/%s/days. People sign in with accounts: %s\n", c.PublicURL, c.App,
-				p.typed("account add NAME --look "+c.App))
-		}
-	}
-	return p.done(err, "%s", key)
-}
-
-func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	keys, err := a.Keys(ctx, c.App)
-	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k admin.KeysListRow) []any {
-		return []any{k.Name + "_…", strings.Join(k.Scopes, ","), moment(&k.CreatedAt), moment(k.UsedAt), moment(k.RevokedAt)}
-	})
-}
-
-func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, c.App, c.Key), "revoked the key of app %s", c.App)
-}
-
-func (c *allKeyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return (&keyAddCmd{Scope: c.Scope}).run(ctx, p, a)
-}
-
-func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return (&keyListCmd{}).run(ctx, p, a)
-}
-
-func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
-}
-
 // moment writes a time for people; nil is "-".
 func moment(t *time.Time) string {
 	if t == nil {
@@ -360,77 +247,31 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
-	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
-			visit.DayText(lastDay))
-		err = cmp.Or(c.find(ctx, a), err)
-	}
-	return p.done(err, "%s/share/%s", c.PublicURL, token)
-}
-
-func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	shares, err := a.Shares(ctx, c.App)
-	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
-		return []any{s.Name + "_…", admin.SitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
-	})
-}
-
-func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeShare(ctx, c.App, c.Link), "revoked the link to app %s", c.App)
-}
-
-func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
-	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
-}
-
-func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	notes, err := a.Notes(ctx, c.App)
-	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n admin.NotesListRow) []any {
-		return []any{n.ID, visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text}
-	})
-}
-
-func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	n, err := a.RemoveNote(ctx, c.App, c.Number)
-	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
-}
-
-func (c *webhookAddCmd) check(g globals) faults {
-	f := g.checkDatabase()
-	f.add(webhook.CheckURL(c.URL, c.Private))
-	return f
-}
-
-func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
-	if err == nil {
-		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
-			visit.Shown(target))
-	}
-	return p.done(err, "%s", webhook.KeyText(key))
-}
-
-func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	webhooks, err := a.Webhooks(ctx, c.App)
-	return printRows(p.stdout, err, "NUMBER\tPAGE OR SITE\tURL\tWAITING\tSINCE\tNEXT TRY", webhooks, func(w admin.WebhooksListRow) []any {
-		if w.Waiting == 0 {
-			return []any{w.ID, visit.Shown(w.Uri), w.Url, 0, "-", "-"}
-		}
-		return []any{w.ID, visit.Shown(w.Uri), w.Url, w.Waiting, moment(&w.Since), moment(&w.TryAt)}
-	})
-}
-
-func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
-	return p.done(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
-}
-
 func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	changes, err := a.Changes(ctx, c.App, c.N)
 	return printRows(p.stdout, err, "WHEN\tWHO\tAPP\tWHAT\tWAS\tIS", changes, func(ch admin.ChangesListRow) []any {
 		return []any{moment(&ch.At), ch.Who, cmp.Or(orZero(ch.App), "-"), ch.What, cmp.Or(ch.Was, "-"), cmp.Or(ch.IsNow, "-")}
 	})
+}
+
+// tellsBrowsers is what follows from the first app that tells browsers apart.
+const tellsBrowsers = "Instances of 0.1.0, which would take browsers behind one address for one visitor, count nothing in this database " +
+	"from now on: they answer 503."
+
+// keeps says in a sentence what an app keeps of its visitors.
+var keeps = map[string]string{
+	"address": "It keeps the addresses of its visitors as they are.",
+	"id":      "It keeps no ids of its visitors, but hashes of them, keyed with the secret.",
+	"hashed":  "It keeps no addresses, but hashes of them, keyed with the secret.",
+	app.ByBrowser: "It keeps no addresses, but hashes of them and of what browser and system are called, keyed with the secret. " +
+		tellsBrowsers,
+	"daily": "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
+}
+
+// tells says in a sentence which numbers an app tells without a key.
+var tells = map[string]string{
+	app.PublicOff:     "It tells its numbers to nobody without a key; answers would show them in its pages, and read in badges, too.",
+	app.PublicAnswers: "It tells pages their numbers, and anybody who asks; off would tell them to nobody without a key.",
+	app.PublicRead:    "It tells anybody the numbers of its pages, in badges, too; off would tell them to nobody without a key.",
+	"count":           "It tells anybody the numbers of its pages, and badges count; off would tell them to nobody without a key.",
 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/visit"
+	"footfall/webhook"
+)
+
+// The commands that add, list and remove the objects of an app: sites, keys, links, notes and webhooks.
+type (
+	siteAddCmd    struct{ ofSites }
+	siteRemoveCmd struct{ ofSites }
+
+	keyAddCmd struct {
+		ofApp
+		publicURL
+		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
+	}
+	keyListCmd   struct{ ofApp }
+	keyRevokeCmd struct {
+		ofApp
+		Key string `arg:""`
+	}
+
+	shareAddCmd struct {
+		ofApp
+		Site  string `placeholder:"HOST"`
+		Until string `placeholder:"DAY"`
+		publicURL
+	}
+	shareListCmd   struct{ ofApp }
+	shareRevokeCmd struct {
+		ofApp
+		Link string `arg:""`
+	}
+
+	noteAddCmd struct {
+		ofApp
+		Day  string `arg:""`
+		Text string `arg:""`
+		Site string `placeholder:"HOST"`
+	}
+	noteListCmd   struct{ ofApp }
+	noteRemoveCmd struct {
+		ofApp
+		Number int32 `arg:""`
+	}
+
+	webhookAddCmd struct {
+		ofApp
+		URL     string `arg:"" name:"url"`
+		Site    string `placeholder:"HOST"`
+		URI     string `name:"uri" placeholder:"URI"`
+		Private bool
+	}
+	webhookListCmd   struct{ ofApp }
+	webhookRemoveCmd struct {
+		ofApp
+		Number int32 `arg:""`
+	}
+
+	allKeyAddCmd struct {
+		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
+	}
+	allKeyListCmd   struct{}
+	allKeyRevokeCmd struct {
+		Key string `arg:""`
+	}
+)
+
+// ofSites are sites of an app that a command is about.
+type ofSites struct {
+	ofApp
+	Host []string `arg:""`
+}
+
+func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	sites, err := a.AddSites(ctx, c.App, c.Host)
+	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+}
+
+func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	sites, err := a.RemoveSites(ctx, c.App, c.Host)
+	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+}
+
+func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	key, err := a.AddKey(ctx, c.App, c.Scope)
+	if isDone(err) {
+		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: it is shown this once.\n")
+		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
+			fmt.Fprintf(p.stderr, "It opens reports to programs, as %s/api/apps/%s/days. People sign in with accounts: %s\n", c.PublicURL, c.App,
+				p.typed("account add NAME --look "+c.App))
+		}
+	}
+	return p.done(err, "%s", key)
+}
+
+func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	keys, err := a.Keys(ctx, c.App)
+	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k admin.KeysListRow) []any {
+		return []any{k.Name + "_…", strings.Join(k.Scopes, ","), moment(&k.CreatedAt), moment(k.UsedAt), moment(k.RevokedAt)}
+	})
+}
+
+func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeKey(ctx, c.App, c.Key), "revoked the key of app %s", c.App)
+}
+
+func (c *allKeyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return (&keyAddCmd{Scope: c.Scope}).run(ctx, p, a)
+}
+
+func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return (&keyListCmd{}).run(ctx, p, a)
+}
+
+func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
+}
+
+func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
+	if isDone(err) {
+		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
+			visit.DayText(lastDay))
+		err = cmp.Or(c.find(ctx, a), err)
+	}
+	return p.done(err, "%s/share/%s", c.PublicURL, token)
+}
+
+func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	shares, err := a.Shares(ctx, c.App)
+	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
+		return []any{s.Name + "_…", admin.SitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
+	})
+}
+
+func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeShare(ctx, c.App, c.Link), "revoked the link to app %s", c.App)
+}
+
+func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
+	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
+}
+
+func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	notes, err := a.Notes(ctx, c.App)
+	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n admin.NotesListRow) []any {
+		return []any{n.ID, visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text}
+	})
+}
+
+func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	n, err := a.RemoveNote(ctx, c.App, c.Number)
+	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
+}
+
+func (c *webhookAddCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(webhook.CheckURL(c.URL, c.Private))
+	return f
+}
+
+func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
+	if err == nil {
+		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
+			visit.Shown(target))
+	}
+	return p.done(err, "%s", webhook.KeyText(key))
+}
+
+func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	webhooks, err := a.Webhooks(ctx, c.App)
+	return printRows(p.stdout, err, "NUMBER\tPAGE OR SITE\tURL\tWAITING\tSINCE\tNEXT TRY", webhooks, func(w admin.WebhooksListRow) []any {
+		if w.Waiting == 0 {
+			return []any{w.ID, visit.Shown(w.Uri), w.Url, 0, "-", "-"}
+		}
+		return []any{w.ID, visit.Shown(w.Uri), w.Url, w.Waiting, moment(&w.Since), moment(&w.TryAt)}
+	})
+}
+
+func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
+	return p.done(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
+}
