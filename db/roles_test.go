@@ -346,7 +346,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"column apps.keep_query: SELECT", "column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
 		"function apps_today: EXECUTE", "function chart: EXECUTE", "function days_where: EXECUTE", "function events_where: EXECUTE",
-		"function filters_since: EXECUTE",
+		"function filter_panels: EXECUTE", "function filters_since: EXECUTE",
 		"function find_pages: EXECUTE", "function first_visits: EXECUTE", "function funnel_where: EXECUTE", "function goals_where: EXECUTE",
 		"function here: EXECUTE",
 		"function numbers: EXECUTE", "function numbers_where: EXECUTE",

@@ -188,6 +188,9 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 		require.Equal(t, http.StatusOK, page.status, page.body)
 		for _, found := range panelSQL.FindAllStringSubmatch(page.body, -1) {
 			asCSV, asJSON, statement := html.UnescapeString(found[1]), html.UnescapeString(found[2]), html.UnescapeString(found[3])
+			if strings.HasPrefix(statement, "SELECT * FROM report.") { // which report/panels_test.go sends
+				continue
+			}
 			var told string
 			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text
 				FROM (`+strings.TrimSuffix(statement, ";")+`) AS t`).Scan(&told), statement)

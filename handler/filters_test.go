@@ -180,7 +180,7 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	require.Len(t, less, 2)
 	assert.Contains(t, html.UnescapeString(less[0][1]), "where=new")
 	assert.NotContains(t, less[0][1], "source")
-	assert.Contains(t, html.UnescapeString(both), "ARRAY['source:google', 'new']::text[]")
+	assert.Contains(t, html.UnescapeString(both), "ARRAY['source:google', 'new']")
 
 	for days, bar := range map[string]string{"7d&period=day&where=source:google": "?where=source%3Agoogle&from=2019-06-29&to=2019-06-29",
 		"today&period=hour": "?where=hour%3A12&range=today&period=hour"} {

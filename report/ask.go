@@ -52,7 +52,8 @@ type Look struct {
 	Split       string       // by which goals are told: day, or a tag; "": in all
 	Steps       []string     // of a funnel
 	Names       []string     // of several
-	Parts       []string     // of what is read ahead
+	Parts       []string     // of Filter
+	Filtered    *Filtered    // parts that were read already; nil: none
 	Day         int32        // of visitors
 	Rank        int64        // of a visitor; 0: it is one of Stored
 	Stored      []netip.Addr // as whom a visitor may be stored

@@ -29,8 +29,9 @@ func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	if l.N++; len(l.Where) == 0 {
 		return r.Days(ctx, l.App, l.Target, l.In, l.N)
 	}
-	some, err := ask(ctx, r, "days under a filter", (*Queries).DaysWhere, l)
-	return convert(some, func(d DaysWhereRow) Day { return Day(d) }), err
+	l.Period = string(daily)
+	rows, err := r.filtered(ctx, l, "days")
+	return convert(rows[:min(l.N, len(rows))], func(f FilterPanelsRow) Day { return Day{f.Day, f.Pv, f.NewVisitors, Unknown} }), err
 }
 
 // FirstDay returns the first day on which a target was counted, imports and late visits included; 0:

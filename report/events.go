@@ -10,17 +10,24 @@ import (
 	"footfall/visit"
 )
 
-// Event is what some visitors of a site did: how many, each once, and of how many.
-type Event = PanelEventsRow
+// Event is an event with the number of visitors of a site who did it, each once, and the number of all visitors.
+type Event struct {
+	Event      string `json:"event"`
+	Visitors   int64  `json:"visitors"`
+	OfVisitors int64  `json:"of_visitors"`
+}
 
 // Events reads the first N events that visitors of a site did on days on which they were there.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
-	if !slices.ContainsFunc(r.ahead, func(f FilterPanelsRow) bool { return f.Part == "events" }) { // there are none, or too many
-		r = &Reader{r.db, r.counted, nil}
+	rows, err := r.filtered(ctx, l, "events")
+	if l.Filtered != nil && len(rows) == 0 { // there are none, or too many to be read with other parts
+		l.Filtered = nil
+		rows, err = r.filtered(ctx, l, "events")
 	}
-	return under(ctx, r, "events", PanelEvents, (*Queries).PanelEvents, l, func(f FilterPanelsRow) Event {
-		return Event{f.Value, f.Visitors, f.Pv}
-	})
+	return Panel[Event]{
+		convert(rows, func(f FilterPanelsRow) Event { return Event{f.Value, f.Visitors, f.Pv} }),
+		l.call("events_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), DeepestTop),
+	}, err
 }
 
 // OnePage is how many visitors of a site saw one page alone, each on each of their days.

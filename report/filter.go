@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"footfall/db"
 	"footfall/visit"
@@ -14,128 +15,158 @@ import (
 // Unknown stands for a number that nobody knows: JSON and CSV leave it empty.
 const Unknown = -1
 
-// FiltersSince returns from which day of a range on visitors of a site can be asked for by conditions
-// (0: on all of its days), and how many of these days were those of visitors who were erased, and are
-// in no answer.
-func (r *Reader) FiltersSince(ctx context.Context, l Look) (FiltersSinceRow, error) {
-	return ask(ctx, r, "since when filters are known", (*Queries).FiltersSince, l)
+// Filtered contains the parts of a report on the visitors of a site for whom conditions hold, or on all sites of an
+// app as one, that one statement has read.
+type Filtered struct {
+	Since  int32 // the first day of the range from which on the tags of all visitors are recorded; 0: all days have them
+	Erased int64 // days of erased visitors, who are in no number
+
+	parts []string
+	rows  []FilterPanelsRow
 }
 
-// Ahead returns a Reader that has read what a page shows under a filter, in one pass over the rows:
-// numbers, a chart, tags of some names, pages and events, each of them to N. It tells of FiltersSince, too:
-// unless all is known of all days, nothing else was read.
-func (r *Reader) Ahead(ctx context.Context, l Look) (*Reader, FiltersSinceRow, error) {
-	l.Parts = words("numbers days tags pages events since")
+// Filter reads parts: numbers, days (in periods of l), tags (of l.Names), pages and events, the last three up to l.N rows, and
+// since, which sets Since and Erased. With since, and unless Since is 0, no other part was read.
+func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
+	l.Parts = parts
 	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
-	if err != nil {
-		return nil, FiltersSinceRow{}, err
+	read := &Filtered{parts: parts, rows: rows}
+	if last := len(rows) - 1; last >= 0 && rows[last].Part == "since" {
+		read.Since, read.Erased = rows[last].Day, rows[last].Visitors
 	}
-	since := rows[len(rows)-1]
-	return &Reader{r.db, r.counted, rows}, FiltersSinceRow{since.Day, since.Visitors}, nil
-}
-
-// AheadOfApp is Ahead for all sites of an app as one: numbers, a chart, and where tagged is true, tags of the
-// names, if there are any. Where it is not known who came on all of the days, the error says why; the Reader knows page views
-// then, and nothing else.
-func (r *Reader) AheadOfApp(ctx context.Context, l Look) (_ *Reader, tagged bool, err error) {
-	for _, parts := range []string{"numbers days tags events since", "numbers days events"} {
-		if l.Parts = words(parts); len(l.Parts) > 3 && len(l.Names) == 0 {
-			continue
-		}
-		var rows []FilterPanelsRow
-		rows, err = ask(ctx, r, "visitors of an app", (*Queries).FilterPanels, l)
-		if tagged = len(l.Parts) > 3; err == nil && (!tagged || rows[len(rows)-1].Day == 0) {
-			return &Reader{r.db, r.counted, rows}, tagged, nil
-		}
-	}
-	return &Reader{r.db, r.counted, []FilterPanelsRow{}}, false, err
+	return read, err
 }
 
 // byRows reports whether visitors are found in rows of visits: those of a filter, and of all sites of an app as one.
 func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
 
-// blind reports whether the Reader has looked for visitors ahead, and it is not known who came.
-func (r *Reader) blind() bool { return r.ahead != nil && len(r.ahead) == 0 }
-
-// under is panelOf for what has been read ahead, where it has: of a part, each row as of makes it.
-func under[Params, Row any](ctx context.Context, r *Reader, part, text string, query func(*Queries, context.Context, Params) ([]Row, error),
-	l Look, of func(FilterPanelsRow) Row,
-) (Panel[Row], error) {
-	if r.ahead != nil {
-		query = func(*Queries, context.Context, Params) (rows []Row, err error) {
-			for _, row := range r.ahead {
-				if row.Part == part {
-					rows = append(rows, of(row))
-				}
-			}
-			return rows, nil
+// filtered returns the rows of a part: those that l.Filtered has, or else those that a statement reads.
+func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []FilterPanelsRow, err error) {
+	read := l.Filtered
+	if read == nil {
+		if read, err = r.Filter(ctx, l, part); err != nil {
+			return nil, err
 		}
 	}
-	return panelOf(ctx, r, part+" under a filter", text, query, l)
+	for _, row := range read.rows {
+		if row.Part == part {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// call returns the statement that reads a part in psql: a call of a function of the schema report.
+func (l Look) call(function string, values ...any) string {
+	return "SELECT * FROM report." + function + "(" + strings.Join(convert(values, literal), ", ") + ");"
+}
+
+// conditions returns the conditions as functions take them.
+func (l Look) conditions() any {
+	if len(l.Where) == 0 {
+		return "{}" // the type of an empty ARRAY[] is unknown
+	}
+	return convert(l.Where, visit.StoredCondition)
 }
 
 // numbersWhere is Numbers under a filter.
-func (r *Reader) numbersWhere(ctx context.Context, l Look) (Panel[Numbers], error) {
-	some, err := under(ctx, r, "numbers", PanelNumbersWhere, (*Queries).PanelNumbersWhere, l, func(f FilterPanelsRow) PanelNumbersWhereRow {
-		return PanelNumbersWhereRow{FirstDay: l.In.From, LastDay: l.In.To, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv,
-			Hot: Unknown, Exact: true}
+func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], err error) {
+	rows, err := r.filtered(ctx, l, "numbers")
+	p.SQL = l.call("numbers_where", l.App, l.Target, l.In.From, l.In.To, l.conditions())
+	p.Rows = convert(rows, func(f FilterPanelsRow) Numbers {
+		return Numbers{FirstDay: l.In.From, LastDay: l.In.To, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv, Hot: Unknown,
+			Exact: true}
 	})
-	return Panel[Numbers]{convert(some.Rows, func(n PanelNumbersWhereRow) Numbers { return Numbers(n) }), some.SQL}, err
+	if err != nil || l.Filtered != nil || len(rows) == 0 {
+		return p, err
+	}
+	first := int32(0)
+	if l.Target != "" {
+		first, err = r.FirstDay(ctx, l.App, l.Target)
+	} else {
+		first, p.Rows[0].Hot, err = r.viewsOfApp(ctx, l)
+	}
+	p.Rows[0].FirstDay = cmp.Or(l.In.From, first)
+	return p, err
 }
 
-// chartWhere is Chart under a filter. What was read ahead has no days on which nobody came, and no notes.
-func (r *Reader) chartWhere(ctx context.Context, l Look) (Panel[Period], error) {
-	query := (*Queries).PanelChartWhere
-	if r.ahead != nil {
-		query = func(q *Queries, ctx context.Context, _ PanelChartWhereParams) ([]PanelChartWhereRow, error) {
-			came := map[int32]FilterPanelsRow{}
-			for _, f := range r.ahead {
-				if f.Part == "days" {
-					came[f.Day] = f
-				}
-			}
-			days, err := q.PanelChart(ctx, paramsOf[PanelChartParams](l))
-			return convert(days, func(d PanelChartRow) PanelChartWhereRow {
-				f := came[d.FirstDay]
-				if d.Visitors, d.NewVisitors, d.Pv = f.Visitors, f.NewVisitors, f.Pv; len(l.Where) > 0 {
-					d.Hot = Unknown
-				}
-				return PanelChartWhereRow(d)
-			}), err
+// viewsOfApp returns the page views of all sites of an app, and the first day of the range on which one of them was counted.
+func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64, err error) {
+	l.Period, l.In.To = string(monthly), min(l.In.To, visit.DayOf(r.db.Now().AddDate(0, 0, 1), time.UTC))
+	months, err := ask(ctx, r, "page views", (*Queries).PanelChart, l)
+	if hot = Unknown; len(months) == 0 {
+		return 0, hot, err
+	}
+	for _, m := range months {
+		if m.Hot != Unknown {
+			hot = max(hot, 0) + m.Hot
 		}
 	}
-	some, err := panelOf(ctx, r, "chart under a filter", PanelChartWhere, query, l)
-	return Panel[Period]{convert(some.Rows, func(p PanelChartWhereRow) Period { return Period(p) }), some.SQL}, err
+	return months[0].FirstDay, hot, err
+}
+
+// chartWhere is Chart under a filter: its periods, with the visitors of those in which somebody came.
+func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err error) {
+	days, err := r.filtered(ctx, l, "days")
+	if err != nil {
+		return p, err
+	}
+	came := map[int32]FilterPanelsRow{}
+	for _, f := range days {
+		came[f.Day] = f
+	}
+	p, err = panelOf(ctx, r, "chart under a filter", PanelChart, (*Queries).PanelChart, l)
+	p.SQL = l.call("days_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), l.Period)
+	for i := range p.Rows {
+		row := &p.Rows[i]
+		if row.Hot != Unknown {
+			f := came[row.FirstDay]
+			row.Visitors, row.NewVisitors, row.Pv = f.Visitors, f.NewVisitors, f.Pv
+		}
+		if len(l.Where) > 0 {
+			row.Hot = Unknown
+		}
+	}
+	return p, err
 }
 
 // pagesWhere is TopPages under a filter.
 func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
-	some, err := under(ctx, r, "pages", PanelPagesWhere, (*Queries).PanelPagesWhere, l, func(f FilterPanelsRow) PanelPagesWhereRow {
-		return PanelPagesWhereRow{Uri: f.Value, Uniques: f.Visitors, NewVisitors: f.NewVisitors, Pv: f.Pv, Hot: Unknown,
-			UniquesCompared: f.Visitors, Title: f.Name}
-	})
-	return Panel[Page]{convert(some.Rows, func(p PanelPagesWhereRow) Page { return pageOf(PanelPagesRow(p)) }), some.SQL}, err
+	rows, err := r.filtered(ctx, l, "pages")
+	return Panel[Page]{convert(rows, func(f FilterPanelsRow) Page {
+		numbers := PageBetween{f.Value, f.Pv, f.NewVisitors, f.Visitors, Unknown, visit.Shown(f.Value)}
+		return Page{PageBetween: numbers, UniquesCompared: f.Visitors, Title: f.Name}
+	}), l.call("pages_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), DeepestTop)}, err
 }
 
-// TagsWhere reads the first N values of some tags with which those visitors came for whom conditions
-// hold.
-func (r *Reader) TagsWhere(ctx context.Context, l Look) (Panel[TagUnderFilter], error) {
-	return under(ctx, r, "tags", PanelTagsWhere, (*Queries).PanelTagsWhere, l, func(f FilterPanelsRow) TagUnderFilter {
-		return TagUnderFilter{f.Name, f.Value, f.Pv, f.NewVisitors}
-	})
+// tagsWhere is Tags under a filter, or of all sites of an app as one.
+func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err error) {
+	if l.Filtered == nil {
+		l.Names = []string{l.Name}
+	}
+	rows, err := r.filtered(ctx, l, "tags")
+	for _, f := range rows {
+		if f.Name == l.Name {
+			p.Rows = append(p.Rows, TagValue{Value: f.Value, Pv: f.Pv, Newcomers: f.NewVisitors, PvCompared: f.Pv, Since: l.In.From})
+		}
+	}
+	p.SQL = l.call("tags_where", l.App, l.Target, []string{l.Name}, l.In.From, l.In.To, l.conditions(), DeepestTop)
+	return p, err
 }
 
 // uniquesWhere is UniquesOf for a site and conditions.
 func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
-	p, err := r.Numbers(ctx, l)
+	read, err := r.Filter(ctx, l, "numbers", "since")
+	if err == nil && read.Since != 0 { // there may be sums of a tag, which include no visitors
+		read, err = r.Filter(ctx, l, "numbers")
+	}
 	if err != nil {
 		return Uniques{}, err
 	}
-	if p.Rows[0].Uniques == Unknown {
+	if read.rows[0].Visitors == Unknown {
 		return Uniques{}, visit.Errorf(visit.Invalid, "where", "of some of these days it is not kept who came: ask for later ones")
 	}
-	since, err := r.FiltersSince(ctx, l)
-	return Uniques{Uniques: p.Rows[0].Uniques, Exact: true, Erased: since.Erased}, err
+	return Uniques{Uniques: read.rows[0].Visitors, Exact: true, Erased: read.Erased}, nil
 }
 
 // CheckWhere returns an error unless all that a look asks for is known of what a filter selects.

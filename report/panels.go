@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"footfall/visit"
@@ -68,7 +69,7 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 
 // Chart reads a target by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
-	if l.byRows() && !r.blind() {
+	if l.byRows() && (l.Filtered == nil || slices.Contains(l.Filtered.parts, "days")) {
 		return r.chartWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
@@ -138,7 +139,7 @@ func paramsOf[Params any](l Look) (p Params) {
 		"App": l.App, "Target": l.Target, "Site": l.Target, "Targets": append([]string{}, l.Targets...), "Prefix": l.Prefix,
 		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
-		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "Period": l.Period, "NotesOfAll": !l.OfSite,
+		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "Period": cmp.Or(l.Period, string(daily)), "NotesOfAll": !l.OfSite,
 		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": convert(l.Where, visit.StoredCondition),
 		"Goal": visit.StoredCondition(l.Goal), "Split": l.Split, "Steps": convert(l.Steps, visit.StoredCondition),
 		"Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,

@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/counter/desk"
 	"footfall/db/dbtest"
 	"footfall/report"
@@ -313,4 +316,82 @@ func said[Row any](t *testing.T, h *history, p report.Panel[Row]) {
 		rows = []Row{}
 	}
 	require.JSONEq(t, one[string](t, h.reading, `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`), text(t, rows), p.SQL)
+}
+
+// filtersAgree compares what one statement reads about some visitors with what a statement for each panel reads, and with
+// the rows of the calls of report.*_where that panels show.
+func (h *history) filtersAgree(t *testing.T) {
+	t.Helper()
+	counting := desk.On(t, h.URL, desk.Options{Began: noon.AddDate(0, 0, 6)})
+	for i := range 30 {
+		_, err := counting.Visit(t.Context(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", i),
+			Event: []string{"buy", "signup"}[i%2]})
+		require.NoError(t, err)
+	}
+	counting.Close()
+	kinds := map[string]int{}
+	for _, conditions := range [][]string{nil, {"new"}, {"source:google|(none)", "!page:/0/00"}, {"event:buy"}, {"page:/1/*", "returning"}} {
+		for _, period := range []string{"day", "week", "month"} {
+			look := report.Look{App: "demo", Target: "s1.example", In: visit.Range{From: h.days[1], To: lastDay}, Where: conditions,
+				Period: period, Name: "source", Names: []string{"hour", "source"}, By: "pv", N: report.DeepestTop}
+			if conditions == nil {
+				look.Target = "" // all sites as one
+			}
+			read, err := h.Filter(t.Context(), look, "numbers", "days", "tags", "pages", "events", "since")
+			require.NoError(t, err)
+			require.Zero(t, read.Since)
+			page := of(look, func(l *report.Look) { l.Filtered = read })
+			kinds["numbers"] += sameCall(t, h, "visitors", "uniques", look, page, h.Numbers)
+			kinds["chart"] += sameCall(t, h, "", "", look, page, h.Chart)
+			kinds["tags"] += sameCall(t, h, "new_visitors", "newcomers", look, page, h.Tags)
+			kinds["events"] += sameCall(t, h, "", "", look, page, h.Events)
+			if conditions != nil {
+				kinds["pages"] += sameCall(t, h, "", "", look, page, h.TopPages)
+				uniques, err := h.UniquesOf(t.Context(), look)
+				require.NoError(t, err)
+				numbers, err := h.Numbers(t.Context(), look)
+				require.NoError(t, err)
+				require.Equal(t, numbers.Rows[0].Uniques, uniques.Uniques)
+			}
+		}
+	}
+	for _, kind := range []string{"numbers", "chart", "tags", "events", "pages"} {
+		require.Greater(t, kinds[kind], 12, kind)
+	}
+}
+
+// sameCall returns the number of rows of a panel's call, after comparing them with those of its own statement and of a page's
+// one, in the columns that both have. The call has a column by another name.
+func sameCall[Row any](t *testing.T, h *history, column, name string, look, page report.Look,
+	read func(context.Context, report.Look) (report.Panel[Row], error),
+) int {
+	t.Helper()
+	rows := func(text string) (rows []map[string]any) {
+		require.NoError(t, json.Unmarshal([]byte(text), &rows))
+		return slices.DeleteFunc(rows, func(row map[string]any) bool { return row["pv"] == 0.0 }) // a call leaves such periods out
+	}
+	alone, err := read(t.Context(), look)
+	require.NoError(t, err)
+	together, err := read(t.Context(), page)
+	require.NoError(t, err)
+	require.Equal(t, alone.SQL, together.SQL)
+	called := rows(one[string](t, h.reading, "SELECT coalesce(json_agg(t), '[]')::text FROM ("+strings.TrimSuffix(alone.SQL, ";")+") AS t"))
+	for _, p := range []report.Panel[Row]{alone, together} {
+		ran := rows(text(t, p.Rows))
+		require.Len(t, ran, len(called), alone.SQL)
+		for i, row := range called {
+			compared := 0
+			for key, value := range row {
+				if key == column {
+					key = name
+				}
+				if other, has := ran[i][key]; has {
+					require.Equal(t, value, other, "%s of row %d: %s", key, i, alone.SQL)
+					compared++
+				}
+			}
+			require.GreaterOrEqual(t, compared, 3, alone.SQL)
+		}
+	}
+	return len(called)
 }

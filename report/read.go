@@ -15,8 +15,7 @@ import (
 // them: with the numbers from elsewhere (offsets). It is safe for concurrent use.
 type Reader struct {
 	db      *db.DB
-	counted bool              // totals and ranks are without offsets
-	ahead   []FilterPanelsRow // what Ahead has read; nil: nothing
+	counted bool // totals and ranks are without offsets
 }
 
 // NewReader returns a Reader of a database.

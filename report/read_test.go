@@ -249,6 +249,7 @@ func TestReportsAgreeWithTheVisits(t *testing.T) {
 		h.agree(t, dbtest.LongOrShort(20, 8))
 	}
 	h.visitorsAgree(t)
+	h.filtersAgree(t)
 }
 
 // visitorsAgree compares who came, and who was which.
@@ -541,6 +542,9 @@ func TestServiceReadsReports(t *testing.T) {
 			add(from.UniquesOf(ctx, report.Look{App: "demo", Targets: h.targets[:5], In: in}))
 			add(from.UniquesOf(ctx, report.Look{App: "demo", Prefix: site[:3], In: in}))
 		}
+		filtered := report.Look{App: "demo", Target: "s1.example", In: visit.Range{From: lastDay, To: lastDay}, Where: []string{"source:google"}}
+		add(from.UniquesOf(ctx, filtered))
+		add(from.TopPages(ctx, filtered))
 		add(from.Sites(ctx, "demo", "", 10))
 		add(from.Visitors(ctx, report.Look{App: "demo", Target: site, Day: lastDay, N: 100}))
 		add(from.Ranked(ctx, report.Look{App: "demo", Target: site, Rank: 3}))

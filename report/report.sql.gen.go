@@ -67,62 +67,6 @@ func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]Day
 	return items, nil
 }
 
-const DaysWhere = `-- name: DaysWhere :many
-SELECT w.first_day::integer AS day, w.pv::bigint AS pv, w.new_visitors::bigint AS new_visitors, (-1)::bigint AS hot
-FROM report.days_where($1::text, $2::text, $3::integer, $4::integer, $5::text[]) AS w
-ORDER BY 1
-LIMIT $6
-`
-
-type DaysWhereParams struct {
-	App        string   `json:"app"`
-	Target     string   `json:"target"`
-	FromDay    int32    `json:"from_day"`
-	ToDay      int32    `json:"to_day"`
-	Conditions []string `json:"conditions"`
-	N          int32    `json:"n"`
-}
-
-type DaysWhereRow struct {
-	Day         int32 `json:"day"`
-	Pv          int64 `json:"pv"`
-	NewVisitors int64 `json:"new_visitors"`
-	Hot         int64 `json:"hot"`
-}
-
-// Some visitors of a site, day by day; -1 is not known.
-func (q *Queries) DaysWhere(ctx context.Context, arg DaysWhereParams) ([]DaysWhereRow, error) {
-	rows, err := q.db.Query(ctx, DaysWhere,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-		arg.Conditions,
-		arg.N,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DaysWhereRow
-	for rows.Next() {
-		var i DaysWhereRow
-		if err := rows.Scan(
-			&i.Day,
-			&i.Pv,
-			&i.NewVisitors,
-			&i.Hot,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const FilterPanels = `-- name: FilterPanels :many
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
@@ -157,8 +101,8 @@ type FilterPanelsRow struct {
 	Pv          int64  `json:"pv"`
 }
 
-// What a page shows of some visitors of a site, in one pass over their rows, and last from which day of
-// the range on it is known: unless it is 0, that alone. -1 is not known.
+// Reads parts of a report on the visitors of a site for whom conditions hold, in one pass over their rows.
+// The part since is the last row, unless its day is not 0: then it is the only one. -1 is not known.
 func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
 	rows, err := q.db.Query(ctx, FilterPanels,
 		arg.App,
@@ -195,37 +139,6 @@ func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]F
 		return nil, err
 	}
 	return items, nil
-}
-
-const FiltersSince = `-- name: FiltersSince :one
-SELECT s.since::integer AS since, s.erased::bigint AS erased
-FROM report.filters_since($1::text, $2::text, $3::integer, $4::integer) AS s
-`
-
-type FiltersSinceParams struct {
-	App     string `json:"app"`
-	Target  string `json:"target"`
-	FromDay int32  `json:"from_day"`
-	ToDay   int32  `json:"to_day"`
-}
-
-type FiltersSinceRow struct {
-	Since  int32 `json:"since"`
-	Erased int64 `json:"erased"`
-}
-
-// From which day of a range on visitors of a site can be asked for by conditions, and how many of
-// these days were erased.
-func (q *Queries) FiltersSince(ctx context.Context, arg FiltersSinceParams) (FiltersSinceRow, error) {
-	row := q.db.QueryRow(ctx, FiltersSince,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	var i FiltersSinceRow
-	err := row.Scan(&i.Since, &i.Erased)
-	return i, err
 }
 
 const FirstMinute = `-- name: FirstMinute :one

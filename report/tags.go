@@ -24,9 +24,7 @@ const WithoutTag = "(none)"
 // them those who brought none.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	if l.byRows() {
-		l.Names = []string{l.Name}
-		some, err := r.TagsWhere(ctx, l)
-		return Panel[TagValue]{l.TagValues(some.Rows), some.SQL}, err
+		return r.tagsWhere(ctx, l)
 	}
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
@@ -34,19 +32,6 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 // FirstMinute returns when on a day the first visitors of a site came, in minutes since midnight; -1: unknown.
 func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
 	return ask(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
-}
-
-// TagUnderFilter is how many visitors for whom conditions hold came with a value.
-type TagUnderFilter = PanelTagsWhereRow
-
-// TagValues are those of the tag that is looked at.
-func (l Look) TagValues(some []TagUnderFilter) (values []TagValue) {
-	for _, t := range some {
-		if t.Name == l.Name {
-			values = append(values, TagValue{Value: t.Value, Pv: t.Pv, Newcomers: t.Newcomers, PvCompared: t.Pv, Since: l.In.From})
-		}
-	}
-	return values
 }
 
 // ByTag is Tags for somebody who may have mistyped the name of the tag.

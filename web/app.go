@@ -56,14 +56,10 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	v.find = ""
 	one := &targetPage{IsSite: true, OfApp: true}
 	page.One = one
-	look := v.chartLook()
-	if look.N = report.DeepestTop; visits <= mostTagged {
-		look.Names = v.panelTags()
-	}
-	var reader *report.Reader
+	var read *report.Filtered
 	var tagged bool
 	page.Reason, err = d.inTime(ctx, v, func(ctx context.Context) (err error) {
-		reader, tagged, err = d.reader.AheadOfApp(ctx, look)
+		read, tagged, err = d.readApp(ctx, v, visits <= mostTagged)
 		return err
 	})
 	if err != nil {
@@ -71,22 +67,23 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	}
 	told := []report.Numbers{{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}}
 	if page.Reason == "" {
-		numbers, err := reader.Numbers(ctx, v.look())
-		if err == nil && visits <= mostTagged {
+		if visits <= mostTagged {
 			told, err = d.asOneBefore(ctx, v)
 		}
-		if err != nil {
+		v.filtered = read
+		numbers, wrong := d.reader.Numbers(ctx, v.look())
+		if err = cmp.Or(err, wrong); err != nil {
 			return err
 		}
 		told[0], one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
 	} else {
-		v.chart = charts[1]
+		v.chart, v.filtered = charts[1], &report.Filtered{} // the chart has page views, and no visitors
 	}
 	if told[0].Hot = hot; page.Cut {
 		told[0].Hot = report.Unknown
 	}
 	one.Tiles = v.tiles(told)
-	switch d = d.of(reader); {
+	switch {
 	case tagged:
 		if one.Tags, err = d.tagPanels(ctx, v); err != nil {
 			return err
@@ -105,6 +102,19 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		return err
 	}
 	return d.pages(ctx, v, one)
+}
+
+// readApp reads all sites of an app as one, with tags (tagged) where that is possible and they are recorded on all days.
+func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *report.Filtered, tagged bool, err error) {
+	look := v.filterLook()
+	if tags && len(look.Names) > 0 {
+		read, err = d.reader.Filter(ctx, look, "numbers", "days", "tags", "events", "since")
+		if err == nil && read.Since == 0 {
+			return read, true, nil
+		}
+	}
+	read, err = d.reader.Filter(ctx, look, "numbers", "days", "events")
+	return read, false, err
 }
 
 // sumsOf is how many sites there are, and their page views and visits.

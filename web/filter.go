@@ -149,40 +149,52 @@ func (v view) single() bool {
 	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
-// readKnown finds out on which days of the range it is known with what visitors came. Of earlier ones only the
-// days of a single tag are. Where all panels are asked for, they are read besides, in one pass: by the Dashboard that
-// it returns.
-func (d *Dashboard) readKnown(ctx context.Context, v *view, panels bool) (_ *Dashboard, err error) {
-	if len(v.where) == 0 || v.since == 0 || v.stretch().In == none {
-		return d, nil
+// readFiltered reads parts of the page in one statement. Days on which the tags of some visitors are not recorded leave the range,
+// unless the filter is a single tag, which has sums of them. Without parts it only finds these days.
+func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
+	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
+		look := v.filterLook()
+		if len(parts) == 0 {
+			look.Where = nil
+		}
+		read, err := d.reader.Filter(ctx, look, append(parts, "since")...)
+		if err != nil {
+			return err
+		}
+		v.erased = read.Erased
+		if read.Since == 0 {
+			if len(parts) > 0 {
+				v.filtered = read
+			}
+			return nil
+		}
+		if v.known = read.Since; v.single() {
+			v.period = periods[0]
+			if look.Period = v.period; len(parts) > 0 {
+				v.filtered, err = d.reader.Filter(ctx, look, "numbers", "days")
+			}
+			return err
+		}
+		v.since = read.Since
 	}
-	var known report.FiltersSinceRow
-	read := d.reader
-	if panels {
-		read, known, err = d.reader.Ahead(ctx, v.aheadLook())
-	} else {
-		known, err = d.reader.FiltersSince(ctx, v.look())
-	}
-	if err != nil || known.Since == 0 {
-		v.erased = known.Erased
-		return d.of(read), err
-	}
-	v.known, v.erased = known.Since, known.Erased
-	if v.single() {
-		v.period = periods[0]
-		return d, nil
-	}
-	if v.since = known.Since; panels && v.stretch().In != none {
-		read, _, err = d.reader.Ahead(ctx, v.aheadLook())
-		return d.of(read), err
-	}
-	return d, nil
+	return nil
 }
 
-// aheadLook is what the panels of a page ask for, all at once.
-func (v view) aheadLook() report.Look {
+// partsOf returns the parts of a page, or of a list of all rows of a panel.
+func (v view) partsOf() []string {
+	switch v.all {
+	case "":
+		return []string{"numbers", "days", "tags", "pages", "events"}
+	case "pages":
+		return []string{"numbers", "pages"}
+	}
+	return []string{"numbers", "tags"}
+}
+
+// filterLook is the look of all parts of a page.
+func (v view) filterLook() report.Look {
 	look := v.chartLook()
-	look.Before, look.N, look.Names = 0, report.DeepestTop, v.panelTags()
+	look.Before, look.N, look.Names, look.Filtered = 0, report.DeepestTop, v.panelTags(), nil
 	if v.byHour() {
 		look.Period, look.Names = periods[0], append(look.Names, hourly)
 	}

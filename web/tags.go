@@ -130,20 +130,12 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 	if v.onlySums() {
 		return nil, nil
 	}
-	var some report.Panel[report.TagUnderFilter]
-	if len(v.where) > 0 {
-		look := v.look()
-		look.N, look.Names = report.DeepestTop, v.panelTags()
-		if some, err = d.reader.TagsWhere(ctx, look); err != nil {
-			return nil, err
-		}
-	}
 	for _, panel := range []string{"from", "with"} {
 		if len(v.tags(panel)) == 0 || v.all != "" && v.all != panel {
 			continue
 		}
 		made := tagPanel{Panel: panel}
-		if err := d.tagPanel(ctx, v, &made, some); err != nil {
+		if err := d.tagPanel(ctx, v, &made); err != nil {
 			return nil, err
 		}
 		panels = append(panels, made)
@@ -151,7 +143,7 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 	return panels, nil
 }
 
-func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some report.Panel[report.TagUnderFilter]) (err error) {
+func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 	chosen, look := v.tag(p.Panel), v.look()
 	p.Tag, p.Title = sentenceCase(v.tagLabel(chosen)), v.titleOf(chosen)
 	first := v.with(func(o *view) { o.skip = 0 })
@@ -162,11 +154,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel, some repo
 		}
 	}
 	look.Name, look.N = chosen, report.DeepestTop
-	read := report.Panel[report.TagValue]{Rows: look.TagValues(some.Rows), SQL: some.SQL}
-	if len(v.where) == 0 {
-		if read, err = d.reader.Tags(ctx, look); err != nil {
-			return err
-		}
+	read, err := d.reader.Tags(ctx, look)
+	if err != nil {
+		return err
 	}
 	p.From = v.source(p.Panel, read.SQL)
 	if chosen == tag.Country && len(read.Rows) > 1 && v.app.CountriesBy != nil {

@@ -94,6 +94,8 @@ type view struct {
 	where  []string         // conditions: what is looked at are the visitors for whom they hold; none: all
 	known  int32            // from which day on it is known with what all came; 0: on all days
 	erased int64            // days of visitors who were erased, and are in no number of them
+
+	filtered *report.Filtered // what was read about these visitors; nil: nothing
 }
 
 // hourly is the period of a chart of one day, and the tag that it shows.
@@ -258,7 +260,8 @@ func (v view) counted() counted {
 // look is the view as reports take it.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
-	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != ""}
+	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != "",
+		Filtered: v.filtered}
 	if v.by == byChange || len(v.where) > 0 {
 		look.By = "pv"
 	}

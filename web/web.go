@@ -81,9 +81,6 @@ type Dashboard struct {
 // left out of a page, which says so.
 func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
 
-// of is a Dashboard that reads from another Reader.
-func (d *Dashboard) of(r *report.Reader) *Dashboard { return &Dashboard{r, d.within} }
-
 // pageNames are the templates that are pages.
 var pageNames = []string{
 	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
@@ -216,7 +213,7 @@ func (d *Dashboard) Asked(
 	if err != nil {
 		return kind, look, "", err
 	}
-	if _, err = d.readKnown(ctx, &v, false); err == nil && site == "" {
+	if err = d.readFiltered(ctx, &v); err == nil && site == "" {
 		_, err = d.sitesOf(ctx, &v)
 	}
 	if err != nil {
@@ -274,7 +271,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	case v.goal != "" || v.funnel:
 		return d.reached(ctx, v)
 	}
-	if d, err = d.readKnown(ctx, &v, v.all == ""); err != nil {
+	if err = d.readFiltered(ctx, &v, v.partsOf()...); err != nil {
 		return Page{}, err
 	}
 	page, err := d.targetPage(ctx, v)

@@ -444,7 +444,7 @@ COMMENT ON FUNCTION filter_rows(text) IS 'The rows of a query that begins with o
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
 RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -625,3 +625,5 @@ END
 $$;
 
 COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'What is told of the visitors whom a filter selects, by parts: numbers, days, tags, pages (their titles as names), since.';
+
+REVOKE ALL ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) FROM PUBLIC;

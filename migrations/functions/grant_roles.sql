@@ -82,12 +82,13 @@ BEGIN
     END IF;
 
     -- All that is in the schema report, and all that will be: the service answers its callers'
-    -- questions out of the same views.
+    -- questions out of the same views. filter_panels() returns several of its report.*_where at once.
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
         CONTINUE WHEN name = ANY (missing);
         EXECUTE format('GRANT USAGE ON SCHEMA report TO %I', name);
         EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA report TO %I', name);
         EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA report TO %I', name);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION filter_panels TO %I', name);
         EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA report GRANT SELECT ON TABLES TO %I', name);
         EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA report GRANT EXECUTE ON FUNCTIONS TO %I', name);
     END LOOP;

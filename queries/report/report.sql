@@ -167,22 +167,9 @@ SELECT p.uniques::bigint, p.exact::boolean, p.standard_error::double precision, 
 FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS p
 WHERE @prefix::text <> '';
 
--- name: DaysWhere :many
--- Some visitors of a site, day by day; -1 is not known.
-SELECT w.first_day::integer AS day, w.pv::bigint AS pv, w.new_visitors::bigint AS new_visitors, (-1)::bigint AS hot
-FROM report.days_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS w
-ORDER BY 1
-LIMIT @n;
-
--- name: FiltersSince :one
--- From which day of a range on visitors of a site can be asked for by conditions, and how many of
--- these days were erased.
-SELECT s.since::integer AS since, s.erased::bigint AS erased
-FROM report.filters_since(@app::text, @target::text, @from_day::integer, @to_day::integer) AS s;
-
 -- name: FilterPanels :many
--- What a page shows of some visitors of a site, in one pass over their rows, and last from which day of
--- the range on it is known: unless it is 0, that alone. -1 is not known.
+-- Reads parts of a report on the visitors of a site for whom conditions hold, in one pass over their rows.
+-- The part since is the last row, unless its day is not 0: then it is the only one. -1 is not known.
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
        coalesce(p.name, '')::text          AS name,
