@@ -14,7 +14,7 @@ const HereAdd = `-- name: HereAdd :exec
 
 WITH gone AS (
     DELETE FROM here AS h
-    WHERE h.came_at < now() - interval '5 minutes'
+    WHERE h.came_at < now() - here_lasts()
       AND (SELECT pg_try_advisory_xact_lock(hashtext('footfall.here')))
 )
 INSERT INTO here (site_id, visitors)
@@ -38,7 +38,7 @@ func (q *Queries) HereAdd(ctx context.Context, sites []int64, visitors []netip.A
 const HereGet = `-- name: HereGet :many
 SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
 FROM pages AS p
-JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - interval '5 minutes'
+JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - here_lasts()
 CROSS JOIN LATERAL unnest(h.visitors) AS v (visitor)
 WHERE p.app_id = $1
   AND p.key IN (SELECT page_key(unnest($2::text[])))

@@ -5,7 +5,7 @@
 -- that are told, unless another instance is about it. A site may have been deleted meanwhile.
 WITH gone AS (
     DELETE FROM here AS h
-    WHERE h.came_at < now() - interval '5 minutes'
+    WHERE h.came_at < now() - here_lasts()
       AND (SELECT pg_try_advisory_xact_lock(hashtext('footfall.here')))
 )
 INSERT INTO here (site_id, visitors)
@@ -22,7 +22,7 @@ GROUP BY n.site_id;
 -- left out.
 SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
 FROM pages AS p
-JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - interval '5 minutes'
+JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - here_lasts()
 CROSS JOIN LATERAL unnest(h.visitors) AS v (visitor)
 WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@sites::text[])))

@@ -139,9 +139,10 @@ func paramsOf[Params any](l Look) (p Params) {
 		"App": l.App, "Target": l.Target, "Site": l.Target, "Targets": append([]string{}, l.Targets...), "Prefix": l.Prefix,
 		"FromDay": l.In.From, "ToDay": l.In.To, "DayID": l.Day, "DaysBefore": int32(l.Before), //nolint:gosec // at most a century
 		"ComparedFrom": l.Compared.From, "ComparedTo": l.Compared.To, "BeforeFrom": before.From, "BeforeTo": before.To,
-		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "Period": cmp.Or(l.Period, string(daily)), "NotesOfAll": !l.OfSite,
-		"Name": l.Name, "Names": append([]string{}, l.Names...), "Conditions": convert(l.Where, visit.StoredCondition),
-		"Goal": visit.StoredCondition(l.Goal), "Split": l.Split, "Steps": convert(l.Steps, visit.StoredCondition),
+		"By": l.By, "Part": strings.ToLower(visit.StoredPart(l.Find)), "Find": l.Find, "NotesOfAll": !l.OfSite,
+		"Period": cmp.Or(l.Period, string(daily)), "Name": l.Name, "Names": append([]string{}, l.Names...),
+		"Conditions": convert(l.Where, visit.StoredCondition),
+		"Goal":       visit.StoredCondition(l.Goal), "Split": l.Split, "Steps": convert(l.Steps, visit.StoredCondition),
 		"Parts": append([]string{}, l.Parts...), "Value": l.Value, "Rank": l.Rank, "Stored": l.Stored, "AfterDay": l.After.Day, "After": after,
 		"N": int32(cmp.Or(l.N, DeepestTop)), "Few": int32(firstVisits), //nolint:gosec // at most mostDays
 	}

@@ -307,8 +307,8 @@ func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]Panel
 }
 
 const PanelHere = `-- name: PanelHere :many
-SELECT report.here($1::text, $2::text)::bigint AS visitors,
-       5::integer                                     AS minutes
+SELECT report.here($1::text, $2::text)::bigint          AS visitors,
+       (extract(epoch FROM here_lasts()) / 60)::integer AS minutes
 `
 
 type PanelHereParams struct {

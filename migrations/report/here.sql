@@ -9,7 +9,7 @@ AS $$
     WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = here.app)
       AND p.key = page_key(as_stored(here.site))
       AND p.site_id IS NULL
-      AND h.came_at > now() - interval '5 minutes'
+      AND h.came_at > now() - here_lasts()
 $$;
 
 COMMENT ON FUNCTION report.here(text, text) IS 'How many visitors came to a site within the last five minutes, each once, whichever instance counted them: SELECT report.here(''demo'', ''example.com'').';

@@ -169,8 +169,8 @@ LIMIT @n::integer;
 
 -- name: PanelHere :many
 -- How many visitors came to a site within the last five minutes, each once.
-SELECT report.here(@app::text, @target::text)::bigint AS visitors,
-       5::integer                                     AS minutes;
+SELECT report.here(@app::text, @target::text)::bigint          AS visitors,
+       (extract(epoch FROM here_lasts()) / 60)::integer AS minutes;
 
 -- name: PanelOnePage :many
 -- How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
