@@ -11,7 +11,7 @@ import (
 	"footfall/db"
 )
 
-// The passes over the tables. Each query that holds promises belongs to one.
+// The passes over the tables. Each promise belongs to one.
 const (
 	passTargets = "targets"
 	passSites   = "sites"
@@ -19,32 +19,13 @@ const (
 	passLines   = "lines"
 )
 
-// finding is what a query returns for a measure. All queries of verify return the same columns.
-type finding = VerifyTotalsRow
-
-// check runs a query.
-type check func(ctx context.Context, q *Queries) ([]finding, error)
-
-// findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | VerifyDaysRow | VerifyTagsRow | VerifyTagRowsRow | VerifyRowsRow | VerifySketchesRow | VerifyVisitorsRow |
-	VerifySiteVisitorsRow | VerifySiteTotalsRow | VerifySiteDaysRow | VerifySiteVisitsRow | VerifyTopsRow | VerifyPeopleRow | VerifyLinesRow |
-	VerifyLineDaysRow | VerifyAheadRow | VerifyBelongingRow](
-	rows []Row, err error,
-) ([]finding, error) {
-	found := make([]finding, len(rows))
-	for i, row := range rows {
-		found[i] = finding(row)
-	}
-	return found, err
-}
-
 // piece is what is checked in one snapshot: the one in which it was chosen.
 type piece struct {
 	pass   string
 	weight int64 // rows, roughly
 	pace   *pace // by which it was chosen
 	size   float64
-	checks []check
+	proofs ProveParams
 }
 
 // walk hands out the pieces of a pass one after the other, and nil when it has come to its end. The
@@ -117,16 +98,6 @@ func (v *verifier) overTargets() *overTargets {
 		seed: rand.Int64()} //nolint:gosec // it is no secret
 }
 
-// targets are a range of targets.
-type targets struct {
-	low, high int64
-	whole     bool // everything in the range, including rows of no page
-	listed    []int64
-	fromDay   int32 // the first day of which any app keeps its visits
-	seed      int64 // chooses the sketches that are made anew, and visitors
-	sketched  int32 // how many of both, of sampleParts
-}
-
 // next returns the targets that come next, nil at the end. Each target is in one piece.
 func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended {
@@ -144,54 +115,32 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &targets{
-		low: w.from, high: next.High, listed: next.Targets, fromDay: scope.FromDay,
-		seed: w.seed, sketched: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
-		whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0,
+	p := ProveParams{
+		Checks: []string{"targets"}, App: w.App, Low: w.from, High: next.High, Listed: next.Targets, FromDay: scope.FromDay,
+		Seed: w.seed, Sampled: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
+		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // then rows of no page are checked, too
 	}
 	if next.High == 0 {
 		w.ended = true
-		if !t.whole {
+		if !p.Whole {
 			return nil, nil
 		}
-		t.high = math.MaxInt64
+		p.High = math.MaxInt64
 	}
-	checks := []check{t.totals, t.days, t.tags, t.rows, t.siteVisitors, t.sketches}
-	if t.low == math.MinInt64 {
-		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifyAhead(ctx, manyAtMost, w.App))
-		}, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifyBelonging(ctx, manyAtMost, w.App))
-		})
+	if p.Low == math.MinInt64 {
+		p.Checks = append(p.Checks, "apps")
 	}
-	w.from, w.met = t.high+1, float64(next.Met)
+	w.from, w.met = p.High+1, float64(next.Met)
 	w.sites = append(w.sites, next.Sites...)
-	if t.whole {
-		t.listed = nil // the range says it all
+	if p.Whole {
+		p.Listed = nil // the range contains them
 	}
-	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: checks}, nil
+	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), proofs: p}, nil
 }
 
-func (t *targets) totals(ctx context.Context, q *Queries) ([]finding, error) {
-	return findings(q.VerifyTotals(ctx, VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-}
-
-func (t *targets) days(ctx context.Context, q *Queries) ([]finding, error) {
-	return findings(q.VerifyDays(ctx, VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-}
-
-// tags looks at what is not added up yet only where sums are too low.
-func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
-	found, err := findings(q.VerifyTags(ctx, VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-	if err != nil {
-		return nil, err
-	}
-	rows, err := findings(q.VerifyTagRows(ctx, VerifyTagRowsParams{
-		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay, Seed: t.seed, Sampled: t.sketched,
-	}))
-	if found = append(found, rows...); err != nil {
-		return nil, err
-	}
+// addWaiting adds the sums by tag that batches have not added up yet to the offenders that are too low without
+// them, and removes those that are right with them.
+func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	var waiting map[tagSum]int64
 	for i := range found {
 		f := &found[i]
@@ -200,7 +149,7 @@ func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
 		}
 		if waiting == nil {
 			if waiting, err = tagsWaiting(ctx, q); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		kept := f.Offenders[:0]
@@ -213,7 +162,7 @@ func (t *targets) tags(ctx context.Context, q *Queries) ([]finding, error) {
 		}
 		f.Offenders = kept
 	}
-	return found, nil
+	return nil
 }
 
 // tagSum is a sum of a target, a day and a tag: the visitors with the tag; tag 0: in all hours; day 0 and tag 0:
@@ -243,58 +192,20 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// siteVisitors looks whether sites have the visitors of their pages who came last before the days
-// that are kept.
-func (t *targets) siteVisitors(ctx context.Context, q *Queries) ([]finding, error) {
-	return findings(q.VerifySiteVisitors(ctx, VerifySiteVisitorsParams{
-		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, Seed: t.seed, Sampled: t.sketched,
-	}))
-}
-
-// rows looks at each visitor only where the sums over all of a target are wrong.
-func (t *targets) rows(ctx context.Context, q *Queries) ([]finding, error) {
-	found, err := findings(q.VerifyRows(ctx, VerifyRowsParams{
-		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
-	}))
-	at := slices.IndexFunc(found, func(f finding) bool { return f.Measure == "chains" })
-	if err != nil || at < 0 {
-		return found, err
-	}
-	var unchained []int64
-	for numbers := range slices.Chunk(found[at].Offenders, offenceNumbers) {
-		unchained = append(unchained, numbers[0])
-	}
-	each, err := findings(q.VerifyVisitors(ctx, VerifyVisitorsParams{N: manyAtMost, Targets: unchained, FromDay: t.fromDay}))
-	return append(slices.Delete(found, at, at+1), each...), err
-}
-
-// sketches makes some of them anew.
-func (t *targets) sketches(ctx context.Context, q *Queries) ([]finding, error) {
-	return findings(q.VerifySketches(ctx, VerifySketchesParams{
-		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay, Seed: t.seed, Sampled: t.sketched,
-	}))
-}
-
 // overSites walks over groups of the sites that were met among the targets, and then over the apps
 // of which all sites are checked; over each day by day.
 type overSites struct {
 	*verifier
-	groups   []group
-	pace     *pace // in days, of the first group; nil: the walk has not begun
-	afterDay int32 // up to which the first group has been handed out
-}
-
-// group is some sites, or an app.
-type group struct {
-	sites []int64
-	app   int32
+	groups   []ProveParams // each of some sites, or of an app
+	pace     *pace         // in days, of the first group; nil: the walk has not begun
+	afterDay int32         // up to which the first group has been handed out
 }
 
 const sitesAtOnce = 500
 
 func (w *overSites) begin(ctx context.Context, q *Queries) error {
 	for sites := range slices.Chunk(w.sites, sitesAtOnce) {
-		w.groups = append(w.groups, group{sites: sites})
+		w.groups = append(w.groups, ProveParams{Checks: []string{"sites", "tops"}, Listed: sites})
 	}
 	if w.Sample >= 100 {
 		apps, err := q.VerifyApps(ctx, w.App)
@@ -302,7 +213,7 @@ func (w *overSites) begin(ctx context.Context, q *Queries) error {
 			return err
 		}
 		for _, app := range apps {
-			w.groups = append(w.groups, group{app: app})
+			w.groups = append(w.groups, ProveParams{Checks: []string{"tops"}, OnlyApp: app})
 		}
 	}
 	w.pace = newPace(1)
@@ -323,35 +234,14 @@ func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &piece{pass: passSites, pace: w.pace, size: days}
-	g, after := w.groups[0], w.afterDay
-	w.afterDay = until
+	p := &piece{pass: passSites, pace: w.pace, size: days, proofs: w.groups[0]}
+	p.proofs.AfterDay, p.proofs.UntilDay, w.afterDay = w.afterDay, until, until
 	if until == 0 {
-		until = math.MaxInt32
+		p.proofs.UntilDay = math.MaxInt32
 		// The next group may be far larger: it begins with a day, too.
 		w.groups, w.pace, w.afterDay = w.groups[1:], newPace(1), 0
 	}
-	p.checks = g.checks(after, until)
 	return p, nil
-}
-
-// checks are those of a group on the days after one, up to another.
-func (g group) checks(after, until int32) (checks []check) {
-	if g.app == 0 && after == 0 {
-		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifySiteTotals(ctx, manyAtMost, g.sites))
-		})
-	}
-	if g.app == 0 {
-		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifySiteDays(ctx, VerifySiteDaysParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
-		}, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifySiteVisits(ctx, VerifySiteVisitsParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
-		})
-	}
-	return append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-		return findings(q.VerifyTops(ctx, VerifyTopsParams{N: manyAtMost, App: g.app, Sites: g.sites, AfterDay: after, UntilDay: until}))
-	})
 }
 
 // overPeople walks over the two tables of people in the order of their keys, where no sample of sites
@@ -376,8 +266,8 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 		return nil, nil
 	}
 	size := w.pace.size
-	p := VerifyPeopleParams{N: manyAtMost, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, After: w.after.ID}
-	until, err := q.VerifyNextPerson(ctx, VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After,
+	p := ProveParams{Checks: []string{"people"}, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, AfterID: w.after.ID}
+	until, err := q.VerifyNextPerson(ctx, VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.AfterID,
 		Skip: int32(size) - 1})
 	if err != nil {
 		return nil, err
@@ -386,10 +276,8 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 	if until.AppID == 0 { // those that are left
 		until.AppID, w.periods = math.MaxInt32, w.periods[1:]
 	}
-	p.UntilApp, p.Until = until.AppID, until.ID
-	return &piece{pass: passPeople, pace: w.pace, size: size, checks: []check{
-		func(ctx context.Context, q *Queries) ([]finding, error) { return findings(q.VerifyPeople(ctx, p)) },
-	}}, nil
+	p.UntilApp, p.UntilID = until.AppID, until.ID
+	return &piece{pass: passPeople, pace: w.pace, size: size, proofs: p}, nil
 }
 
 // overLines walks over the hours of access logs, in the order of their keys, unless a sample is taken.
@@ -405,21 +293,18 @@ func (w *overLines) next(ctx context.Context, q *Queries) (*piece, error) {
 		return nil, nil
 	}
 	size := w.pace.size
-	p := VerifyLinesParams{N: manyAtMost, App: w.App, AfterApp: w.after.AppID, AfterHour: w.after.Hour}
+	p := ProveParams{Checks: []string{"lines"}, App: w.App, AfterApp: w.after.AppID, AfterHour: w.after.Hour}
 	until, err := q.VerifyNextHour(ctx, VerifyNextHourParams{AfterApp: p.AfterApp, AfterHour: p.AfterHour, Skip: int32(size) - 1})
 	if err != nil {
 		return nil, err
 	}
-	checks := []check{func(ctx context.Context, q *Queries) ([]finding, error) { return findings(q.VerifyLines(ctx, p)) }}
 	if w.after.AppID == 0 {
-		checks = append(checks, func(ctx context.Context, q *Queries) ([]finding, error) {
-			return findings(q.VerifyLineDays(ctx, manyAtMost, w.App))
-		})
+		p.Checks = append(p.Checks, "line days")
 	}
 	w.after = until
 	if until.AppID == 0 { // those that are left
 		until, w.ended = VerifyNextHourRow{AppID: math.MaxInt32, Hour: math.MaxInt32}, true
 	}
 	p.UntilApp, p.UntilHour = until.AppID, until.Hour
-	return &piece{pass: passLines, pace: w.pace, size: size, checks: checks}, nil
+	return &piece{pass: passLines, pace: w.pace, size: size, proofs: p}, nil
 }

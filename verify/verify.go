@@ -177,13 +177,12 @@ func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err er
 			return err
 		}
 		more = true
-		var found []finding
-		for _, check := range p.checks {
-			some, err := check(ctx, q)
-			if err != nil {
-				return fmt.Errorf("%s: %w", p.pass, err)
-			}
-			found = append(found, some...)
+		found, err := q.Prove(ctx, p.proofs)
+		if err == nil {
+			err = addWaiting(ctx, q, found)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.pass, err)
 		}
 		v.add(p, found, time.Since(began))
 		return nil
@@ -192,7 +191,7 @@ func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err er
 }
 
 // add adds what a piece has found.
-func (v *verifier) add(p *piece, found []finding, took time.Duration) {
+func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p.pace.took(p.size, took, v.Within)
