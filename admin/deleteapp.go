@@ -39,55 +39,17 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
-	if err := a.atLength(ctx, name, func(q queries, row *db.App) error {
-		if err := inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete); err != nil {
-			return err
-		}
-		return q.AppPeopleDelete(ctx, row.ID) // again, as it says
-	}); err != nil {
+	if err := a.atLength(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
 	// The rows that are many, without locks that others wait for; then what is left.
-	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error {
-		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppRowsDelete)
-	}); err != nil {
+	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error { return q.AppRowsDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
 	return a.inErasure(ctx, name, func(q queries, row *db.App) error {
-		if err := deleteAll(ctx, q, row); err != nil {
+		if err := q.AppRestDelete(ctx, row.ID); err != nil {
 			return err
 		}
 		return q.AppDelete(ctx, row.ID)
 	})
-}
-
-// deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
-// locks of its counters from counting: a visit that was under way is counted and then deleted, or
-// does not find its pages any more.
-func deleteAll(ctx context.Context, q queries, row *db.App) error {
-	if err := q.AppDaysHold(ctx, row.ID); err != nil {
-		return err
-	}
-	// In the order in which batches that make pages take these locks.
-	if _, err := q.PagesTallyLock(ctx, row.ID, 0); err != nil {
-		return err
-	}
-	if _, err := q.AppLock(ctx, row.Name); err != nil {
-		return err
-	}
-	if err := q.TagsHold(ctx); err != nil {
-		return err
-	}
-	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.LinesHold, q.LinesDelete, q.AppCountersTake,
-		q.AppRowsDelete, q.AppTargetsDelete, q.AppOffsetsDelete, q.AppRestDelete)
-}
-
-// inTurn runs steps on an app, up to the first error.
-func inTurn(ctx context.Context, app int32, steps ...func(context.Context, int32) error) error {
-	for _, step := range steps {
-		if err := step(ctx, app); err != nil {
-			return err
-		}
-	}
-	return nil
 }

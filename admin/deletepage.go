@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"footfall/db"
@@ -76,16 +75,19 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		err := a.inErasure(ctx, app, func(q queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
 		var verr *visit.Error
 		if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
-			err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
+			err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error {
+				if row.DeletedAt != nil { // some rows are gone that prove the others
+					return nil
+				}
+				return q.HiddenPagesMerge(ctx, row.ID)
+			}), err)
 		}
 		return err
 	})
 	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
 }
 
-// hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
-// for the page. After it no batch counts for the page: later ones do not find it, and earlier ones
-// have ended when the lock on its counters is taken.
+// hidePage takes a page off its URI, and deletes its webhooks, its offset and its history.
 func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if row.DeletedAt != nil {
 		return errBeingDeleted
@@ -97,30 +99,14 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // unless it is none: then nothing of this is kept
 		return err
 	}
-	page, err := q.PageGet(ctx, row.ID, uri)
-	if errors.Is(err, db.ErrNoRows) {
-		some, err := removeByURI(ctx, q, row.ID, uri)
-		if err == nil && !some {
-			return noPage(row.Name, uri)
-		}
-		return err
-	}
+	hidden, err := q.PageHide(ctx, PageHideParams{AppID: row.ID, Site: site, Uri: uri})
 	if err != nil {
 		return err
 	}
-	if err := makeDeletedPage(ctx, q, row.ID, site); err != nil {
-		return err
+	some, err := removeByURI(ctx, q, row.ID, uri)
+	if err == nil && !hidden && !some {
+		return noPage(row.Name, uri)
 	}
-	if err := q.CountersMake(ctx, page.ID); err != nil { // waits for a first visit that is under way
-		return err
-	}
-	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
-		return err
-	}
-	if err := q.PageRename(ctx, fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID), page.ID); err != nil {
-		return err
-	}
-	_, err = removeByURI(ctx, q, row.ID, uri)
 	return err
 }
 
@@ -136,86 +122,4 @@ func removeByURI(ctx context.Context, q queries, app int32, uri string) (some bo
 		return false, err
 	}
 	return offset != nil || days > 0, q.WebhooksOfTargetDelete(ctx, app, uri)
-}
-
-// makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's
-// pages, but not one of the new pages of a day that the app's limit is about.
-func makeDeletedPage(ctx context.Context, q queries, app int32, site string) error {
-	if _, err := q.PagesTallyLock(ctx, app, 0); err != nil {
-		return err
-	}
-	uri := site + visit.DeletedPage
-	made, err := q.PagesIntern(ctx, db.PagesInternParams{AppID: app, Pages: []string{uri}, Sites: []string{site}})
-	if err != nil {
-		return err
-	}
-	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Pages: made}); err != nil {
-		return err
-	}
-	page, err := q.PageGet(ctx, app, uri)
-	if err != nil {
-		return err
-	}
-	return q.CountersMake(ctx, page.ID)
-}
-
-// mergeHidden moves what was counted for the pages that were hidden, by this command or by one that
-// was killed. No visit leads to them, nor to the page (deleted), so it takes no lock but the turn
-// of erasures.
-func mergeHidden(ctx context.Context, q queries, row *db.App) error {
-	if row.DeletedAt != nil { // of such an app some rows are gone that prove the others
-		return nil
-	}
-	if err := q.AppDaysHold(ctx, row.ID); err != nil { // late visits to the site may have lists of top pages go
-		return err
-	}
-	pages, err := q.PagesRenamed(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	kept, err := q.AppKeptFrom(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	for _, page := range pages {
-		into, err := q.PageGet(ctx, row.ID, page.Site+visit.DeletedPage)
-		if err != nil {
-			return err
-		}
-		if err := mergePage(ctx, q, page.SiteID, page.ID, into.ID, kept); err != nil {
-			return err
-		}
-	}
-	if err := q.TagsHold(ctx); err != nil {
-		return err
-	}
-	for _, page := range pages { // last, since it locks what new pages need
-		if err := q.PageDrop(ctx, page.ID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mergePage moves all that was counted for one page of a site to another. keptFrom is the first day
-// for which the app keeps its visits.
-func mergePage(ctx context.Context, q queries, site, from, into int64, keptFrom int32) error {
-	if err := q.VisitsMerge(ctx, VisitsMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom}); err != nil {
-		return err
-	}
-	days, err := q.DaysMerge(ctx, DaysMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom})
-	if err != nil {
-		return err
-	}
-	visitors, err := q.VisitorsMerge(ctx, VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
-	if err != nil {
-		return err
-	}
-	if err := q.SketchesMerge(ctx, from, into); err != nil {
-		return err
-	}
-	if err := q.TopsDelete(ctx, site); err != nil {
-		return err
-	}
-	return q.CountersMerge(ctx, CountersMergeParams{FromPage: from, IntoPage: into, Visitors: visitors, Days: days})
 }

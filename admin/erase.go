@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		if err := q.note(ctx, row.Name, "visitor", "", "erased"); err != nil {
 			return err
 		}
-		return inTurn(ctx, row.ID, q.QueuesHold, q.RefusedDelete)
+		return q.RefusedDelete(ctx, row.ID)
 	})
 	for len(sites) > 0 && err == nil {
 		var some []int64
@@ -87,7 +86,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 			some = append(some, sites[0].ID)
 		}
 		err = a.inErasure(ctx, app, func(q queries, row *db.App) error {
-			here, err := eraseAt(ctx, q, row, of.StoredAs, some)
+			here, err := q.VisitorErase(ctx, VisitorEraseParams{AppID: row.ID, Sites: some, Ips: of.StoredAs})
 			erased.Targets += here
 			return err
 		})
@@ -101,7 +100,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 			return err
 		}
 		erased.IDs = len(now)
-		return erasePeople(ctx, q, PeopleEraseParams{AppID: row.ID, Ids: of.StoredAs})
+		return q.PeopleErase(ctx, row.ID, of.StoredAs)
 	}, func(q queries, ctx context.Context) error { // before it looks whether the app moves, which waits for this once
 		row, err := appOf(ctx, q, app)
 		if err != nil {
@@ -110,146 +109,6 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		return q.PeopleLock(ctx, row.ID)
 	})
 	return linked, err
-}
-
-// erasePeople deletes the rows of some ids. A row of the period before may be copied into the present
-// one until it is deleted, so the copies come after it.
-func erasePeople(ctx context.Context, q queries, rows PeopleEraseParams) error {
-	rows.Closed = true
-	if err := q.PeopleErase(ctx, rows); err != nil {
-		return err
-	}
-	rows.Closed = false
-	return q.PeopleErase(ctx, rows)
-}
-
-// eraseAt erases a visitor at some sites.
-func eraseAt(ctx context.Context, q queries, row *db.App, ips []netip.Addr, sites []int64) (erased int64, err error) {
-	if err := q.AppDaysHold(ctx, row.ID); err != nil {
-		return 0, err
-	}
-	if err := q.HereErase(ctx, sites, ips); err != nil {
-		return 0, err
-	}
-	unseen, err := q.OldestUnseen(ctx)
-	if err != nil {
-		return 0, err
-	}
-	found, err := q.VisitorTargetsAt(ctx, ips, sites)
-	if err != nil || len(found) == 0 {
-		return 0, err
-	}
-	if err := eraseOldVisits(ctx, q, found, ips); err != nil {
-		return 0, err
-	}
-	e := erasing{q: q, ips: ips}
-	e.add(found)
-	return e.eraseHeld(ctx, unseen)
-}
-
-// eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
-// counts on these now but late visits, which wait, so it holds nothing that another visit waits
-// for, however long it takes.
-func eraseOldVisits(ctx context.Context, q queries, found []VisitorTargetsAtRow, ips []netip.Addr) error {
-	first, last := int32(math.MaxInt32), int32(0)
-	for _, f := range found {
-		first, last = min(first, f.FirstDay), max(last, f.LastDay)
-	}
-	days, err := q.VisitsDays(ctx, first, last)
-	if err != nil {
-		return err
-	}
-	for _, day := range days {
-		var pages []int64
-		for _, f := range found {
-			if f.FirstDay <= day && day <= f.LastDay && day < f.SiteDay {
-				pages = append(pages, f.ID)
-			}
-		}
-		if len(pages) == 0 {
-			continue
-		}
-		if err := q.VisitsErase(ctx, VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// erasing is the end of an erasure: what other visits wait for.
-type erasing struct {
-	q     queries
-	ips   []netip.Addr
-	sites []int64
-	days  []int32 // of each site the last one, when the visitor was looked for
-
-	pages   []int64 // the targets at which they were found
-	visited []int64 // those of them that they may have visited on that day or since
-}
-
-// add adds the targets at which the visitor was found.
-func (e *erasing) add(found []VisitorTargetsAtRow) {
-	seen := map[int64]bool{}
-	for _, f := range found {
-		e.pages = append(e.pages, f.ID)
-		if f.LastDay >= f.SiteDay || f.ID == f.SiteID { // a site whose page they visited since is visited itself
-			e.visited = append(e.visited, f.ID)
-		}
-		if !seen[f.SiteID] {
-			seen[f.SiteID] = true
-			e.sites, e.days = append(e.sites, f.SiteID), append(e.days, f.SiteDay)
-		}
-	}
-}
-
-// eraseHeld locks the sites, so that no visit of the visitor's to these is under way, and erases
-// what is left there, with what was counted by transactions that were unseen when the targets were
-// found. Visits wait meanwhile, so nothing is read but by its key, and as much as can be is read
-// before: what came while the targets were found, which may have taken long, and the rows that will
-// go.
-func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, err error) {
-	if err := e.q.EraseByKey(ctx); err != nil {
-		return 0, err
-	}
-	stillUnseen, err := e.q.OldestUnseen(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := e.look(ctx, unseen); err != nil {
-		return 0, err
-	}
-	if err := e.q.VisitorKeep(ctx, e.pages, e.ips); err != nil {
-		return 0, err
-	}
-	if err := e.q.VisitsKeep(ctx, VisitsKeepParams{Days: e.days, Pages: e.visited, Ips: e.ips}); err != nil {
-		return 0, err
-	}
-	if err := e.q.CountersHold(ctx, e.sites); err != nil {
-		return 0, err
-	}
-	if err := e.look(ctx, stillUnseen); err != nil {
-		return 0, err
-	}
-	if erased, err = e.q.VisitorErase(ctx, e.pages, e.ips); err != nil {
-		return 0, err
-	}
-	days, err := e.q.SitesDaysSince(ctx, e.sites, e.days)
-	if err != nil {
-		return 0, err
-	}
-	for _, day := range days {
-		if err := e.q.VisitsErase(ctx, VisitsEraseParams{Day: day, Pages: e.visited, Ips: e.ips}); err != nil {
-			return 0, err
-		}
-	}
-	return erased, nil
-}
-
-// look adds the targets at which the visitor was counted by transactions that were unseen.
-func (e *erasing) look(ctx context.Context, unseen int64) error {
-	since, err := e.q.VisitorPagesSince(ctx, VisitorPagesSinceParams{Sites: e.sites, FromDays: e.days, OldestUnseen: unseen, Ips: e.ips})
-	e.pages, e.visited = append(e.pages, since...), append(e.visited, since...)
-	return err
 }
 
 // withVisitor runs f on a visitor of an app, of whom it has not looked for targets yet. It lets others

@@ -23,19 +23,10 @@ func (q *Queries) AppClose(ctx context.Context, id int32) error {
 }
 
 const AppCountersTake = `-- name: AppCountersTake :exec
-INSERT INTO counters AS c (page_id)
-SELECT id
-FROM pages
-WHERE app_id = $1
-ORDER BY id
-ON CONFLICT (page_id) DO UPDATE
-    SET hot = c.hot
+SELECT take_counters($1)
 `
 
-// Locks the counters of all targets of an app, and makes those that are missing, or waits for the
-// batch that is making them. Target by target, in the order in which every batch does: who made all
-// first and locked them then would keep a batch from a late one, and wait for an early one that it
-// holds.
+// Locks the counters of all targets of an app.
 func (q *Queries) AppCountersTake(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppCountersTake, appID)
 	return err
@@ -63,123 +54,30 @@ func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	return err
 }
 
-const AppKeptFrom = `-- name: AppKeptFrom :one
-
-SELECT coalesce(max(from_day), 0)::integer AS from_day
-FROM visits_kept
-WHERE app_id = $1
-`
-
-// Those who were erased cannot be told apart, so how many of them came to both of two pages is not
-// known: as many as can be are taken for somebody else each. All came to the site, which bounds
-// them: by its erased visitors of each day, and in all. And each came on some day, so that there
-// are no more visitors than (visitor, day) pairs.
-// From which day on the visits of an app are all there. In the turn of a command that
-// erases it stays so until that is done.
-func (q *Queries) AppKeptFrom(ctx context.Context, appID int32) (int32, error) {
-	row := q.db.QueryRow(ctx, AppKeptFrom, appID)
-	var from_day int32
-	err := row.Scan(&from_day)
-	return from_day, err
-}
-
-const AppOffsetsDelete = `-- name: AppOffsetsDelete :exec
-DELETE FROM offsets
-WHERE app_id = $1
-`
-
-// Deletes the offsets of an app. A statement of its own, which comes before AppDelete: all who change
-// offsets raise their epoch first, and then that of apps.
-func (q *Queries) AppOffsetsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppOffsetsDelete, appID)
-	return err
-}
-
 const AppPeopleDelete = `-- name: AppPeopleDelete :exec
-DELETE FROM people
-WHERE app_id = $1
+SELECT delete_app_people($1)
 `
 
-// Deletes an app's people; twice, since an instance that has not heard of it may copy rows of the
-// period before at this moment.
 func (q *Queries) AppPeopleDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPeopleDelete, appID)
 	return err
 }
 
-const AppPositionsDelete = `-- name: AppPositionsDelete :exec
-WITH imported AS (
-    DELETE FROM logs AS l
-    WHERE l.app_id = $1
-)
-DELETE FROM positions AS p
-WHERE p.app_id = $1
-`
-
-// Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
-// a position may want them. Refused messages go behind it: no batch writes any more of them then.
-func (q *Queries) AppPositionsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppPositionsDelete, appID)
-	return err
-}
-
 const AppRestDelete = `-- name: AppRestDelete :exec
-WITH named AS (
-    DELETE FROM tags WHERE app_id = $1
-), listed AS (
-    DELETE FROM tops WHERE app_id = $1
-), kept AS (
-    DELETE FROM visits_kept WHERE app_id = $1
-), paused AS (
-    DELETE FROM retention_pauses WHERE app_id = $1
-), tallied AS (
-    DELETE FROM page_tallies WHERE app_id = $1
-), opened AS (
-    DELETE FROM keys WHERE app_id = $1
-), linked AS (
-    DELETE FROM shares WHERE app_id = $1
-), called AS (
-    DELETE FROM webhooks WHERE app_id = $1
-)
-DELETE FROM notes AS n
-WHERE n.app_id = $1
+SELECT delete_app_rest($1)
 `
 
-// Deletes what is known of an app of which nothing is counted any more: its tags, lists of top pages,
-// from when on its visits are kept and whether that is paused, how many pages it got today, keys, links,
-// webhooks and notes, revoked ones included.
-func (q *Queries) AppRestDelete(ctx context.Context, id int32) error {
-	_, err := q.db.Exec(ctx, AppRestDelete, id)
+// Deletes the other rows of an app, except its own.
+func (q *Queries) AppRestDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppRestDelete, appID)
 	return err
 }
 
 const AppRowsDelete = `-- name: AppRowsDelete :exec
-WITH targets AS (
-    SELECT p.id
-    FROM pages AS p
-    WHERE p.app_id = $1
-), ids AS (
-    DELETE FROM visit_ids AS v
-    WHERE v.app_id = $1
-), visited AS (
-    DELETE FROM visits
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), sketched AS (
-    DELETE FROM sketches
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), present AS (
-    DELETE FROM here
-    WHERE site_id IN (SELECT t.id FROM targets AS t)
-), imported AS (
-    DELETE FROM history_imports AS i
-    WHERE i.app_id = $1
-)
-DELETE FROM visitors
-WHERE page_id IN (SELECT t.id FROM targets AS t)
+SELECT delete_app_rows($1)
 `
 
-// Deletes what an app has most rows of: visits and their ids, visitors, sketches, history. For good once its
-// counters are locked: then no batch writes any more of them.
+// Deletes what an app has most rows of.
 func (q *Queries) AppRowsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRowsDelete, appID)
 	return err
@@ -219,103 +117,6 @@ func (q *Queries) AppSites(ctx context.Context, appID int32) ([]AppSitesRow, err
 	return items, nil
 }
 
-const AppTargetsDelete = `-- name: AppTargetsDelete :exec
-WITH targets AS (
-    SELECT p.id
-    FROM pages AS p
-    WHERE p.app_id = $1
-), erased AS (
-    DELETE FROM erased_visitors
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), erased_days AS (
-    DELETE FROM erased_visits
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), dated AS (
-    DELETE FROM days
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), returned AS (
-    DELETE FROM open_returns
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), packed AS (
-    DELETE FROM packed_returns
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), tagged AS (
-    DELETE FROM tag_days
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-), counted AS (
-    DELETE FROM counters
-    WHERE page_id IN (SELECT t.id FROM targets AS t)
-)
-DELETE FROM pages AS p
-WHERE p.app_id = $1
-`
-
-// Deletes the targets of an app, whose counters AppCountersTake has locked, and all that is left of
-// them. In one statement, since pages and sites refer to each other.
-func (q *Queries) AppTargetsDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppTargetsDelete, appID)
-	return err
-}
-
-const CountersHold = `-- name: CountersHold :exec
-SELECT page_id
-FROM counters
-WHERE page_id = ANY ($1::bigint[])
-ORDER BY page_id
-FOR UPDATE
-`
-
-// Locks the counters of some targets, in the order in which every batch does.
-func (q *Queries) CountersHold(ctx context.Context, pages []int64) error {
-	_, err := q.db.Exec(ctx, CountersHold, pages)
-	return err
-}
-
-const CountersMake = `-- name: CountersMake :exec
-INSERT INTO counters (page_id)
-VALUES ($1)
-ON CONFLICT (page_id) DO NOTHING
-`
-
-// Makes the counters of a target that has none.
-func (q *Queries) CountersMake(ctx context.Context, pageID int64) error {
-	_, err := q.db.Exec(ctx, CountersMake, pageID)
-	return err
-}
-
-const CountersMerge = `-- name: CountersMerge :exec
-WITH gone AS (
-    DELETE FROM counters AS c
-    WHERE c.page_id = $4
-    RETURNING c.hot
-)
-UPDATE counters AS c
-SET hot = c.hot + g.hot,
-    pv  = c.pv + $1,
-    uv  = c.uv + $2
-FROM gone AS g
-WHERE c.page_id = $3
-`
-
-type CountersMergeParams struct {
-	Days     int64
-	Visitors int64
-	IntoPage int64
-	FromPage int64
-}
-
-// Moves the sums, after the rows that prove them: a batch that still knows the page by its old name
-// may want its counters, and must not wait for those.
-func (q *Queries) CountersMerge(ctx context.Context, arg CountersMergeParams) error {
-	_, err := q.db.Exec(ctx, CountersMerge,
-		arg.Days,
-		arg.Visitors,
-		arg.IntoPage,
-		arg.FromPage,
-	)
-	return err
-}
-
 const DayKeysList = `-- name: DayKeysList :many
 SELECT day_id, key
 FROM day_keys
@@ -343,77 +144,6 @@ func (q *Queries) DayKeysList(ctx context.Context) ([]DayKey, error) {
 	return items, nil
 }
 
-const DaysMerge = `-- name: DaysMerge :one
-WITH gone AS (
-    DELETE FROM days AS d
-    WHERE d.page_id = $1
-    RETURNING d.site_id, d.day_id, d.hot, d.pv
-), gone_returns AS (
-    DELETE FROM open_returns AS r
-    WHERE r.page_id IN ($1, $2)
-), gone_packed AS (
-    DELETE FROM packed_returns AS r
-    WHERE r.page_id IN ($1, $2)
-), were AS MATERIALIZED (
-    SELECT g.site_id, g.day_id, g.hot,
-           coalesce(i.pv, 0) AS before,
-           CASE
-               WHEN g.day_id >= $3::integer
-               THEN (SELECT count(*) FROM visits AS v WHERE v.page_id = $2 AND v.day_id = g.day_id)
-                        + coalesce((SELECT sum(e.visitors) FROM erased_visits AS e WHERE e.page_id = $2 AND e.day_id = g.day_id), 0)
-               ELSE least(coalesce(i.pv, 0) + g.pv, s.pv)
-           END AS pv
-    FROM gone AS g
-    JOIN days AS s      ON s.page_id = $4 AND s.day_id = g.day_id
-    LEFT JOIN days AS i ON i.page_id = $2 AND i.day_id = g.day_id
-), moved AS (
-    INSERT INTO days AS i (page_id, site_id, day_id, hot, pv, new_visitors)
-    SELECT $2, w.site_id, w.day_id, w.hot + w.before, w.pv, 0
-    FROM were AS w
-    ON CONFLICT (page_id, day_id) DO UPDATE
-        SET hot = i.hot + excluded.hot - (SELECT w.before FROM were AS w WHERE w.day_id = excluded.day_id),
-            pv  = excluded.pv
-)
-SELECT coalesce(sum(w.pv - w.before), 0)::bigint AS days
-FROM were AS w
-`
-
-type DaysMergeParams struct {
-	FromPage int64
-	IntoPage int64
-	KeptFrom int32
-	Site     int64
-}
-
-// Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where
-// the rows of a day are kept its visitors are counted by them. Where they are gone nobody can tell
-// who came to both pages: each is taken for somebody else, as long as the site had so many. Who
-// among them was new, or returned, is not told of sums any more.
-func (q *Queries) DaysMerge(ctx context.Context, arg DaysMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, DaysMerge,
-		arg.FromPage,
-		arg.IntoPage,
-		arg.KeptFrom,
-		arg.Site,
-	)
-	var days int64
-	err := row.Scan(&days)
-	return days, err
-}
-
-const EraseByKey = `-- name: EraseByKey :exec
-SELECT set_config('enable_seqscan', 'off', true),
-       set_config('enable_hashjoin', 'off', true),
-       set_config('enable_mergejoin', 'off', true)
-`
-
-// Lets the rest of the transaction find rows by keys alone, however much cheaper the planner takes
-// reading a table for: visits wait meanwhile.
-func (q *Queries) EraseByKey(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, EraseByKey)
-	return err
-}
-
 const EraseTurn = `-- name: EraseTurn :exec
 
 SELECT value
@@ -424,10 +154,6 @@ FOR UPDATE
 
 // Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
 // for each other.
-//
-// Each visit locks the counters of its site, so that a transaction which holds those has the site
-// to itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a
-// new basis, and forget what was erased.
 // Waits until nobody else erases; the transaction's end lets go. The row is the one that every
 // erasure raises, which would else be waited for while sites are held. A statement of its own,
 // after EraseBegin, whose time begins with it.
@@ -436,143 +162,41 @@ func (q *Queries) EraseTurn(ctx context.Context) error {
 	return err
 }
 
-const HereErase = `-- name: HereErase :exec
-DELETE FROM here AS h
-WHERE h.site_id = ANY ($1::bigint[])
-  AND h.visitors && $2::inet[]
+const HiddenPagesMerge = `-- name: HiddenPagesMerge :exec
+SELECT merge_hidden_pages($1)
 `
 
-// Forgets who came of late with a visitor to some sites.
-func (q *Queries) HereErase(ctx context.Context, sites []int64, ips []netip.Addr) error {
-	_, err := q.db.Exec(ctx, HereErase, sites, ips)
+// Moves the numbers of hidden pages to the pages (deleted) of their sites.
+func (q *Queries) HiddenPagesMerge(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, HiddenPagesMerge, appID)
 	return err
 }
 
-const OldestUnseen = `-- name: OldestUnseen :one
-SELECT coalesce(min(x.id), max(s.next))::bigint AS transaction
-FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS s
-LEFT JOIN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::bigint AS id) AS x ON x.id <> pg_current_xact_id()::text::bigint
+const PageHide = `-- name: PageHide :one
+SELECT hide_page($1, $2, $3)::boolean AS hidden
 `
 
-// The oldest transaction, by its number, of which a statement asked from now on may see what no
-// statement before could: the oldest one under way beside this one, or the next that will begin.
-func (q *Queries) OldestUnseen(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, OldestUnseen)
-	var transaction int64
-	err := row.Scan(&transaction)
-	return transaction, err
+type PageHideParams struct {
+	AppID int32
+	Site  string
+	Uri   string
 }
 
-const PageDrop = `-- name: PageDrop :exec
-WITH untagged AS (
-    DELETE FROM tag_days AS t
-    WHERE t.page_id = $1
-)
-DELETE FROM pages
-WHERE id = $1
-`
-
-// Removes a page of which nothing is counted any more, and its tags: nobody can tell which of its
-// visitors are counted for another page already.
-func (q *Queries) PageDrop(ctx context.Context, id int64) error {
-	_, err := q.db.Exec(ctx, PageDrop, id)
-	return err
-}
-
-const PageGet = `-- name: PageGet :one
-SELECT id, site_id
-FROM pages
-WHERE app_id = $1
-  AND key = page_key($2)
-`
-
-type PageGetRow struct {
-	ID     int64
-	SiteID *int64
-}
-
-// A target of an app by its uri.
-func (q *Queries) PageGet(ctx context.Context, appID int32, uri string) (PageGetRow, error) {
-	row := q.db.QueryRow(ctx, PageGet, appID, uri)
-	var i PageGetRow
-	err := row.Scan(&i.ID, &i.SiteID)
-	return i, err
-}
-
-const PageRename = `-- name: PageRename :exec
-UPDATE pages
-SET uri = $1
-WHERE id = $2
-`
-
-// Gives a page another uri. Running instances forget what they remember (trigger pages_erased).
-func (q *Queries) PageRename(ctx context.Context, uri string, iD int64) error {
-	_, err := q.db.Exec(ctx, PageRename, uri, iD)
-	return err
-}
-
-const PagesRenamed = `-- name: PagesRenamed :many
-SELECT p.id, s.id AS site_id, s.uri AS site
-FROM pages AS p
-JOIN pages AS s ON s.id = p.site_id
-WHERE p.app_id = $1
-  AND p.uri = s.uri || '/(deleted) ' || p.id
-`
-
-type PagesRenamedRow struct {
-	ID     int64
-	SiteID int64
-	Site   string
-}
-
-// The pages of an app that were taken off their uri to be deleted, and still are there.
-func (q *Queries) PagesRenamed(ctx context.Context, appID int32) ([]PagesRenamedRow, error) {
-	rows, err := q.db.Query(ctx, PagesRenamed, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PagesRenamedRow
-	for rows.Next() {
-		var i PagesRenamedRow
-		if err := rows.Scan(&i.ID, &i.SiteID, &i.Site); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Takes a page off its uri; false if there is none.
+func (q *Queries) PageHide(ctx context.Context, arg PageHideParams) (bool, error) {
+	row := q.db.QueryRow(ctx, PageHide, arg.AppID, arg.Site, arg.Uri)
+	var hidden bool
+	err := row.Scan(&hidden)
+	return hidden, err
 }
 
 const PeopleErase = `-- name: PeopleErase :exec
-WITH going AS MATERIALIZED (
-    SELECT p.period, p.id
-    FROM people AS p
-    WHERE p.period = CASE WHEN $2::boolean THEN 1 - people_period() ELSE people_period() END
-      AND p.app_id = $1
-      AND (p.id = ANY ($3::inet[]) OR p.person = ANY ($3))
-    ORDER BY p.id
-    FOR UPDATE
-)
-DELETE FROM people AS p
-USING going AS g
-WHERE p.period = g.period
-  AND p.app_id = $1
-  AND p.id = g.id
+SELECT erase_people($1, $2::inet[])
 `
 
-type PeopleEraseParams struct {
-	AppID  int32
-	Closed bool
-	Ids    []netip.Addr
-}
-
-// Deletes the rows of some ids in the present period, or in the one before, with those that led to
-// them before others took their place. They are locked in the order in which PeopleRenew does so.
-func (q *Queries) PeopleErase(ctx context.Context, arg PeopleEraseParams) error {
-	_, err := q.db.Exec(ctx, PeopleErase, arg.AppID, arg.Closed, arg.Ids)
+// Deletes the rows of some ids.
+func (q *Queries) PeopleErase(ctx context.Context, appID int32, ids []netip.Addr) error {
+	_, err := q.db.Exec(ctx, PeopleErase, appID, ids)
 	return err
 }
 
@@ -678,55 +302,6 @@ func (q *Queries) SiteDays(ctx context.Context, appID int32) ([]SiteDaysRow, err
 	return items, nil
 }
 
-const SitesDaysSince = `-- name: SitesDaysSince :many
-SELECT DISTINCT d.day_id
-FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
-JOIN days AS d ON d.page_id = s.site_id AND d.day_id >= s.from_day
-ORDER BY d.day_id
-`
-
-// The days on which any of some sites was counted, for each from a day on. Both arrays are one
-// table.
-func (q *Queries) SitesDaysSince(ctx context.Context, sites []int64, fromDays []int32) ([]int32, error) {
-	rows, err := q.db.Query(ctx, SitesDaysSince, sites, fromDays)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int32
-	for rows.Next() {
-		var day_id int32
-		if err := rows.Scan(&day_id); err != nil {
-			return nil, err
-		}
-		items = append(items, day_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const SketchesMerge = `-- name: SketchesMerge :exec
-SELECT merge_sketches($1, $2)
-`
-
-// Moves its sketches.
-func (q *Queries) SketchesMerge(ctx context.Context, fromPage int64, intoPage int64) error {
-	_, err := q.db.Exec(ctx, SketchesMerge, fromPage, intoPage)
-	return err
-}
-
-const TagsHold = `-- name: TagsHold :exec
-SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'))
-`
-
-// Keeps tag_days as it is until the transaction ends, for whoever deletes from it.
-func (q *Queries) TagsHold(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, TagsHold)
-	return err
-}
-
 const TitlesDelete = `-- name: TitlesDelete :exec
 DELETE FROM titles AS t
 USING pages AS p
@@ -737,21 +312,6 @@ WHERE p.id = t.page_id
 // Deletes the titles of an app's pages.
 func (q *Queries) TitlesDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, TitlesDelete, appID)
-	return err
-}
-
-const TopsDelete = `-- name: TopsDelete :exec
-DELETE FROM tops AS t
-USING pages AS s
-WHERE s.id = $1
-  AND t.app_id = s.app_id
-  AND t.site_id IN (0, s.id)
-`
-
-// Forgets which pages of a site, and of all of its app, were first; that is found again from its
-// days.
-func (q *Queries) TopsDelete(ctx context.Context, site int64) error {
-	_, err := q.db.Exec(ctx, TopsDelete, site)
 	return err
 }
 
@@ -786,90 +346,21 @@ func (q *Queries) VisitTagsEmpty(ctx context.Context, arg VisitTagsEmptyParams) 
 }
 
 const VisitorErase = `-- name: VisitorErase :one
-WITH gone AS (
-    DELETE FROM visitors AS v
-    WHERE v.page_id = ANY ($1::bigint[])
-      AND v.ip = ANY ($2::inet[])
-    RETURNING v.page_id, v.rank
-)
-SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank))::bigint AS erased
-FROM gone AS g
+SELECT erase_visitor($1, $2::bigint[], $3::inet[])::bigint AS targets
 `
 
-// Takes the addresses of a visitor out of some targets; their ranks stay taken. Returns how many.
-func (q *Queries) VisitorErase(ctx context.Context, pages []int64, ips []netip.Addr) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitorErase, pages, ips)
-	var erased int64
-	err := row.Scan(&erased)
-	return erased, err
+type VisitorEraseParams struct {
+	AppID int32
+	Sites []int64
+	Ips   []netip.Addr
 }
 
-const VisitorKeep = `-- name: VisitorKeep :exec
-SELECT
-FROM visitors AS v
-WHERE v.page_id = ANY ($1::bigint[])
-  AND v.ip = ANY ($2::inet[])
-FOR KEY SHARE
-`
-
-// Locks what VisitorErase will delete, with the lock of somebody who wants rows to stay: no visit
-// waits for that. After it their blocks are in memory, and in the WAL.
-func (q *Queries) VisitorKeep(ctx context.Context, pages []int64, ips []netip.Addr) error {
-	_, err := q.db.Exec(ctx, VisitorKeep, pages, ips)
-	return err
-}
-
-const VisitorPagesSince = `-- name: VisitorPagesSince :many
-SELECT counted.page_id
-FROM (
-    SELECT DISTINCT d.page_id
-    FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
-    JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
-    WHERE age(d.xmin) <= (SELECT pg_current_xact_id()::text::bigint + age(pg_current_xact_id()::xid) - $3::bigint)
-) AS counted
-CROSS JOIN LATERAL (
-    SELECT
-    FROM visitors AS w
-    WHERE w.page_id = counted.page_id
-      AND w.ip = ANY ($4::inet[])
-    LIMIT 1
-) AS v
-`
-
-type VisitorPagesSinceParams struct {
-	Sites        []int64
-	FromDays     []int32
-	OldestUnseen int64
-	Ips          []netip.Addr
-}
-
-// The pages of some sites at which a visitor is known, of those that were counted on a day of their
-// site or later, and by no transaction older than one. Every batch writes the day's row of its
-// pages, and a row tells who wrote it last: age() is how many transactions ago that was. The first
-// two arrays are one table.
-func (q *Queries) VisitorPagesSince(ctx context.Context, arg VisitorPagesSinceParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, VisitorPagesSince,
-		arg.Sites,
-		arg.FromDays,
-		arg.OldestUnseen,
-		arg.Ips,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var page_id int64
-		if err := rows.Scan(&page_id); err != nil {
-			return nil, err
-		}
-		items = append(items, page_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Takes the addresses of a visitor out of some sites. Returns of how many targets.
+func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitorErase, arg.AppID, arg.Sites, arg.Ips)
+	var targets int64
+	err := row.Scan(&targets)
+	return targets, err
 }
 
 const VisitorTargets = `-- name: VisitorTargets :many
@@ -920,237 +411,4 @@ func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID in
 		return nil, err
 	}
 	return items, nil
-}
-
-const VisitorTargetsAt = `-- name: VisitorTargetsAt :many
-SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, v.first_day, v.last_day,
-       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
-FROM pages AS p
-CROSS JOIN LATERAL (
-    SELECT w.first_day, w.last_day
-    FROM visitors AS w
-    WHERE w.page_id = p.id
-      AND w.ip = ANY ($1::inet[])
-    OFFSET 0
-) AS v
-WHERE p.id = ANY ($2::bigint[])
-   OR p.site_id = ANY ($2)
-`
-
-type VisitorTargetsAtRow struct {
-	ID       int64
-	SiteID   int64
-	FirstDay int32
-	LastDay  int32
-	SiteDay  int32
-}
-
-// Those that are of some sites, and the last day on which each one's site was counted.
-func (q *Queries) VisitorTargetsAt(ctx context.Context, ips []netip.Addr, sites []int64) ([]VisitorTargetsAtRow, error) {
-	rows, err := q.db.Query(ctx, VisitorTargetsAt, ips, sites)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []VisitorTargetsAtRow
-	for rows.Next() {
-		var i VisitorTargetsAtRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.SiteID,
-			&i.FirstDay,
-			&i.LastDay,
-			&i.SiteDay,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const VisitorsMerge = `-- name: VisitorsMerge :one
-WITH gone_erased AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id IN ($2, $1)
-    RETURNING e.page_id, e.part, e.place, e.places
-), erased AS MATERIALIZED (
-    SELECT g.page_id, r.rank
-    FROM gone_erased AS g
-    CROSS JOIN LATERAL unpack_ranks(g.part, g.place, g.places) AS r (rank)
-), page AS MATERIALIZED (
-    SELECT c.page_id, c.uv, c.pv - c.uv + $3::bigint AS room,
-           (SELECT count(*) FROM erased AS e WHERE e.page_id = $1) AS erased,
-           (SELECT count(*) FROM erased_ranks AS e WHERE e.page_id = $4) AS erased_at_site
-    FROM counters AS c
-    WHERE c.page_id = $1
-), gone AS (
-    DELETE FROM visitors AS v
-    WHERE v.page_id = $2
-    RETURNING v.ip, v.rank, v.first_day, v.last_day
-), fresh AS MATERIALIZED (
-    SELECT g.ip, g.first_day, g.last_day, row_number() OVER (ORDER BY g.rank) AS place
-    FROM gone AS g
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = $1 AND v.ip = g.ip)
-), freed AS MATERIALIZED (
-    SELECT s.rank, row_number() OVER (ORDER BY s.rank) AS place
-    FROM (
-        SELECT e.rank
-        FROM erased AS e
-        WHERE e.page_id = $1
-        ORDER BY e.rank DESC
-        LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page))
-    ) AS s
-), newcomers AS (
-    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT page.page_id, n.ip,
-           coalesce((SELECT f.rank FROM freed AS f WHERE f.place = n.place), page.uv + n.place - (SELECT count(*) FROM freed)),
-           n.first_day, n.last_day
-    FROM fresh AS n
-    CROSS JOIN page
-), known AS (
-    UPDATE visitors AS v
-    SET first_day = least(v.first_day, g.first_day),
-        last_day  = greatest(v.last_day, g.last_day)
-    FROM gone AS g
-    WHERE v.page_id = $1
-      AND v.ip = g.ip
-), added AS MATERIALIZED (
-    SELECT (SELECT count(*) FROM fresh) - (SELECT count(*) FROM freed) AS visitors
-), still_erased AS (
-    SELECT e.rank
-    FROM erased AS e
-    WHERE e.page_id = $1
-      AND e.rank NOT IN (SELECT f.rank FROM freed AS f)
-    UNION ALL
-    SELECT page.uv + added.visitors + g.place
-    FROM (SELECT row_number() OVER () AS place FROM erased AS e WHERE e.page_id = $2) AS g
-    CROSS JOIN page
-    CROSS JOIN added
-    WHERE g.place <= least(page.erased_at_site - page.erased, page.room - added.visitors)
-)
-SELECT ((SELECT count(*) FROM fresh) - (SELECT page.erased FROM page)
-            + erase_ranks(array_agg($1::bigint), array_agg(s.rank)))::bigint AS visitors
-FROM still_erased AS s
-`
-
-type VisitorsMergeParams struct {
-	IntoPage int64
-	FromPage int64
-	Days     int64
-	Site     int64
-}
-
-// Moves its visitors, after the days, and returns how many are new there. A visitor who came to
-// both stays one; one who is new gets the next rank, in the order of the ranks before. There are
-// never more visitors than (visitor, day) pairs: where erased ones were taken for more than they
-// can have been, newcomers take their places.
-func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitorsMerge,
-		arg.IntoPage,
-		arg.FromPage,
-		arg.Days,
-		arg.Site,
-	)
-	var visitors int64
-	err := row.Scan(&visitors)
-	return visitors, err
-}
-
-const VisitsErase = `-- name: VisitsErase :exec
-WITH gone AS (
-    DELETE FROM visits AS v
-    WHERE v.day_id = $1
-      AND v.page_id = ANY ($2::bigint[])
-      AND v.ip = ANY ($3::inet[])
-    RETURNING v.page_id, v.day_id, v.previous_day
-)
-INSERT INTO erased_visits AS e (page_id, day_id, previous_day, visitors)
-SELECT g.page_id, g.day_id, g.previous_day, count(*)
-FROM gone AS g
-GROUP BY g.page_id, g.day_id, g.previous_day
-ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
-    SET visitors = e.visitors + excluded.visitors
-`
-
-type VisitsEraseParams struct {
-	Day   int32
-	Pages []int64
-	Ips   []netip.Addr
-}
-
-// Takes them out of the visits of one day, which stays counted. A day at a time: so each row is
-// found by the whole key.
-func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error {
-	_, err := q.db.Exec(ctx, VisitsErase, arg.Day, arg.Pages, arg.Ips)
-	return err
-}
-
-const VisitsKeep = `-- name: VisitsKeep :exec
-SELECT
-FROM visits AS v
-WHERE v.day_id = ANY ($1::integer[])
-  AND v.page_id = ANY ($2::bigint[])
-  AND v.ip = ANY ($3::inet[])
-FOR KEY SHARE
-`
-
-type VisitsKeepParams struct {
-	Days  []int32
-	Pages []int64
-	Ips   []netip.Addr
-}
-
-// Locks likewise what VisitsErase will.
-func (q *Queries) VisitsKeep(ctx context.Context, arg VisitsKeepParams) error {
-	_, err := q.db.Exec(ctx, VisitsKeep, arg.Days, arg.Pages, arg.Ips)
-	return err
-}
-
-const VisitsMerge = `-- name: VisitsMerge :exec
-WITH gone AS (
-    DELETE FROM visits AS v
-    WHERE v.page_id = $3
-    RETURNING v.day_id, v.ip
-), moved AS (
-    INSERT INTO visits (page_id, day_id, previous_day, ip)
-    SELECT $1, g.day_id, 0, g.ip
-    FROM gone AS g
-    WHERE g.day_id >= $4::integer
-    ON CONFLICT DO NOTHING
-), gone_erased AS (
-    DELETE FROM erased_visits AS e
-    WHERE e.page_id = $3
-    RETURNING e.day_id, e.visitors
-)
-INSERT INTO erased_visits AS i (page_id, day_id, previous_day, visitors)
-SELECT $1, g.day_id, 0, sum(g.visitors)
-FROM gone_erased AS g
-GROUP BY g.day_id
-ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
-    SET visitors = least(i.visitors + excluded.visitors,
-                         (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = $2 AND s.day_id = i.day_id))
-`
-
-type VisitsMergeParams struct {
-	IntoPage int64
-	Site     int64
-	FromPage int64
-	KeptFrom int32
-}
-
-// Moves the visits of one page of a site to another one, where nobody counts. When their visitors
-// came before is not told of sums any more. What is kept no longer goes: the command that deletes
-// it may have passed the other page.
-func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) error {
-	_, err := q.db.Exec(ctx, VisitsMerge,
-		arg.IntoPage,
-		arg.Site,
-		arg.FromPage,
-		arg.KeptFrom,
-	)
-	return err
 }

@@ -10,25 +10,6 @@ import (
 	"time"
 )
 
-const LinesDelete = `-- name: LinesDelete :exec
-WITH hours AS (
-    DELETE FROM log_hours AS h
-    WHERE h.app_id = $1
-), files AS (
-    DELETE FROM read_logs AS r
-    WHERE r.app_id = $1
-)
-DELETE FROM counted_lines AS l
-WHERE l.app_id = $1
-`
-
-// Deletes which lines and files of an app were counted, after its positions: without one, no batch
-// counts a line.
-func (q *Queries) LinesDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, LinesDelete, appID)
-	return err
-}
-
 const LinesForget = `-- name: LinesForget :one
 SELECT forget_lines($1, $2, $3, $4)::bigint AS forgotten
 `
@@ -51,20 +32,6 @@ func (q *Queries) LinesForget(ctx context.Context, arg LinesForgetParams) (int64
 	var forgotten int64
 	err := row.Scan(&forgotten)
 	return forgotten, err
-}
-
-const LinesHold = `-- name: LinesHold :exec
-SELECT
-FROM log_hours
-WHERE app_id = $1
-ORDER BY hour
-FOR UPDATE
-`
-
-// Waits for `import forget` and for retention, in the order in which they take these rows.
-func (q *Queries) LinesHold(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, LinesHold, appID)
-	return err
 }
 
 const LinesList = `-- name: LinesList :many

@@ -252,7 +252,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // another command has copied it meanwhile
 			return err
 		}
-		if err := inTurn(ctx, row.ID, locked.QueuesHold, locked.AppCountersTake); err != nil {
+		if err := errors.Join(locked.QueuesHold(ctx, row.ID), locked.AppCountersTake(ctx, row.ID)); err != nil {
 			return err
 		}
 		return snapshots.Take(ctx, func(tx db.Tx) error {
@@ -333,14 +333,14 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 			return f(q)
 		})
 	}
-	err := ofApp(func(q queries) error { return inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete) })
+	err := ofApp(func(q queries) error { return q.AppPeopleDelete(ctx, row.ID) })
 	if err == nil {
-		err = ofApp(func(q queries) error { return inTurn(ctx, row.ID, q.AppDaysHold, q.AppRowsDelete) })
+		err = ofApp(func(q queries) error { return q.AppRowsDelete(ctx, row.ID) })
 	}
 	if err != nil {
 		return err
 	}
-	return ofApp(func(q queries) error { return deleteAll(ctx, q, row) })
+	return ofApp(func(q queries) error { return q.AppRestDelete(ctx, row.ID) })
 }
 
 // forget lets go of what was noted of the move.

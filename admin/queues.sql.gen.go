@@ -11,18 +11,10 @@ import (
 )
 
 const QueuesHold = `-- name: QueuesHold :exec
-SELECT next
-FROM positions
-WHERE app_id = $1
-  AND content IS NULL
-  AND source <> 'logs'
-ORDER BY source COLLATE "C", part COLLATE "C"
-FOR UPDATE
+SELECT hold_queues($1)
 `
 
-// Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which
-// they move positions. Before RefusedDelete: a batch lets go of refused messages of one part after
-// the other, and each might have what the other waits for.
+// Waits for the batches of an app's queues, and keeps later ones waiting.
 func (q *Queries) QueuesHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, QueuesHold, appID)
 	return err
@@ -82,8 +74,7 @@ func (q *Queries) QueuesList(ctx context.Context, appID int32) ([]QueuesListRow,
 }
 
 const RefusedDelete = `-- name: RefusedDelete :exec
-DELETE FROM refused
-WHERE app_id = $1
+SELECT delete_refused($1)
 `
 
 // Deletes the refused messages of an app.

@@ -348,7 +348,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 	require.Eventually(t, func() bool {
 		return len(in.Table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-			AND query LIKE '%AppCountersTake%'`)) == 1
+			AND query LIKE '%AppRestDelete%'`)) == 1
 	}, dbtest.Patience, dbtest.Tick)
 	require.NoError(t, tx.Rollback(t.Context()))
 	assertGone(t, <-first, <-known, <-unknown)

@@ -30,18 +30,12 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	exec(t, conn, `INSERT INTO days VALUES (4, 1, $1, 1, 1, 1)`, today) // younger, and done
 
 	erasing := begin(t, url, `SELECT FROM epochs WHERE name = 'erasures' FOR UPDATE`)
-	q := admin.New(erasing)
-	ips := []netip.Addr{netip.MustParseAddr(ip)}
-	unseen, err := q.OldestUnseen(t.Context())
-	require.NoError(t, err)
-	found, err := q.VisitorTargets(t.Context(), ips, 1)
+	unseen := query[int64](t, erasing.Conn(), `SELECT oldest_unseen()`)
+	found, err := admin.New(erasing).VisitorTargets(t.Context(), []netip.Addr{netip.MustParseAddr(ip)}, 1)
 	require.NoError(t, err)
 	require.Len(t, found, 2, "the site and the first page")
 	since := func() []int64 {
-		pages, err := q.VisitorPagesSince(t.Context(), admin.VisitorPagesSinceParams{Sites: []int64{1}, FromDays: []int32{today},
-			OldestUnseen: unseen, Ips: ips})
-		require.NoError(t, err)
-		return pages
+		return query[[]int64](t, erasing.Conn(), `SELECT visitor_pages_since('{1}', ARRAY[$1::integer], $2, ARRAY[$3::inet])`, today, unseen, ip)
 	}
 	// A transaction of another database that is older lets more pages be looked at: never fewer.
 	assert.Subset(t, []int64{2}, since())

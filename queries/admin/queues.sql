@@ -17,18 +17,9 @@ WHERE p.app_id = @app_id
 ORDER BY p.source, length(p.part), p.part;
 
 -- name: QueuesHold :exec
--- Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which
--- they move positions. Before RefusedDelete: a batch lets go of refused messages of one part after
--- the other, and each might have what the other waits for.
-SELECT next
-FROM positions
-WHERE app_id = @app_id
-  AND content IS NULL
-  AND source <> 'logs'
-ORDER BY source COLLATE "C", part COLLATE "C"
-FOR UPDATE;
+-- Waits for the batches of an app's queues, and keeps later ones waiting.
+SELECT hold_queues(@app_id);
 
 -- name: RefusedDelete :exec
 -- Deletes the refused messages of an app.
-DELETE FROM refused
-WHERE app_id = @app_id;
+SELECT delete_refused(@app_id);

@@ -1,0 +1,123 @@
+-- An app is deleted, or what is left of it where it was moved from, in several transactions: first its people, then the
+-- rows that are many, without locks that others wait for, and then the rest.
+
+CREATE FUNCTION hold_new_pages(app integer) RETURNS void
+LANGUAGE sql
+AS $$
+    INSERT INTO page_tallies AS t (app_id, day_id, today)
+    VALUES (app, 0, 0)
+    ON CONFLICT (app_id) DO UPDATE
+        SET today = t.today
+$$;
+
+COMMENT ON FUNCTION hold_new_pages(integer) IS 'Keeps others from making pages and tags of an app until the end of the transaction.';
+
+CREATE FUNCTION hold_queues(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM FROM positions AS p
+    WHERE p.app_id = app
+      AND p.content IS NULL
+      AND p.source <> 'logs'
+    ORDER BY p.source COLLATE "C", p.part COLLATE "C"
+    FOR UPDATE;
+END
+$$;
+
+COMMENT ON FUNCTION hold_queues(integer) IS 'Waits for the batches of an app''s queues, and keeps later ones waiting, in the order in which they move positions.';
+
+-- A batch deletes refused messages of one part after the other, and each might have what the other waits for.
+CREATE FUNCTION delete_refused(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM hold_queues(app);
+    DELETE FROM refused AS r WHERE r.app_id = app;
+END
+$$;
+
+COMMENT ON FUNCTION delete_refused(integer) IS 'Deletes the refused messages of an app.';
+
+-- Target by target, in the order in which every batch does: a transaction that made all counters first and locked them
+-- then would keep a batch from a late one, and wait for an early one that the batch holds.
+CREATE FUNCTION take_counters(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    INSERT INTO counters AS c (page_id)
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = app
+    ORDER BY p.id
+    ON CONFLICT (page_id) DO UPDATE
+        SET hot = c.hot;
+END
+$$;
+
+COMMENT ON FUNCTION take_counters(integer) IS 'Locks the counters of all targets of an app, and makes missing ones, or waits for the batch that is making them.';
+
+-- Twice: an instance that does not know yet that the app is deleted may be copying rows of the period before.
+CREATE FUNCTION delete_app_people(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM lock_people(app);
+    DELETE FROM people AS p WHERE p.app_id = app;
+    DELETE FROM people AS p WHERE p.app_id = app;
+END
+$$;
+
+COMMENT ON FUNCTION delete_app_people(integer) IS 'Deletes the people of an app.';
+
+CREATE FUNCTION delete_app_rows(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM hold_app_days(app);
+    DELETE FROM visit_ids AS v WHERE v.app_id = app;
+    DELETE FROM visits AS v WHERE v.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = app);
+    DELETE FROM sketches AS s WHERE s.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = app);
+    DELETE FROM here AS h WHERE h.site_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = app);
+    DELETE FROM history_imports AS i WHERE i.app_id = app;
+    DELETE FROM visitors AS v WHERE v.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = app);
+END
+$$;
+
+COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows that an app has most of: visits and their ids, visitors, sketches, history. Once its counters are locked, no batch writes more of them.';
+
+-- The lock of the app keeps others from making pages of it, and the locks of its counters from counting: a visit that is
+-- being counted is counted and then deleted, or does not find its pages any more. The locks are taken in the order of
+-- batches that make pages.
+CREATE FUNCTION delete_app_rest(app integer) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    rows_of name;
+BEGIN
+    PERFORM hold_app_days(app);
+    PERFORM hold_new_pages(app);
+    PERFORM FROM apps AS a WHERE a.id = app FOR UPDATE;
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
+    PERFORM hold_queues(app);
+    DELETE FROM logs AS l WHERE l.app_id = app;
+    DELETE FROM positions AS p WHERE p.app_id = app; -- before the counters, which a batch that holds a position may want
+    DELETE FROM refused AS r WHERE r.app_id = app;   -- no batch writes more of them now
+    PERFORM FROM log_hours AS h WHERE h.app_id = app ORDER BY h.hour FOR UPDATE; -- as `import forget` and retention do
+    DELETE FROM log_hours AS h WHERE h.app_id = app;
+    DELETE FROM read_logs AS r WHERE r.app_id = app;
+    DELETE FROM counted_lines AS l WHERE l.app_id = app;
+    PERFORM take_counters(app);
+    PERFORM delete_app_rows(app);
+    FOREACH rows_of IN ARRAY ARRAY['erased_visitors', 'erased_visits', 'days', 'open_returns', 'packed_returns', 'tag_days', 'counters'] LOOP
+        EXECUTE format('DELETE FROM %I WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)', rows_of) USING app;
+    END LOOP;
+    -- Transactions that change offsets raise their epoch first, and then that of apps.
+    FOREACH rows_of IN ARRAY ARRAY['pages', 'offsets', 'tags', 'tops', 'visits_kept', 'retention_pauses', 'page_tallies', 'keys', 'shares',
+                                   'webhooks', 'notes'] LOOP
+        EXECUTE format('DELETE FROM %I WHERE app_id = $1', rows_of) USING app;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION delete_app_rest(integer) IS 'Deletes all rows of an app but its own.';

@@ -1,0 +1,192 @@
+-- A visitor is erased at some sites at a time. Each visit locks the counters of its site, so that a transaction which
+-- holds those has the site to itself: no batch is between its look-up and its insert. Batches that wait for the lock
+-- meet a new basis, and forget the erased visitor.
+
+CREATE FUNCTION oldest_unseen() RETURNS bigint
+LANGUAGE sql
+AS $$
+    SELECT coalesce(min(x.id), max(s.next))
+    FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS s
+    LEFT JOIN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::bigint AS id) AS x ON x.id <> pg_current_xact_id()::text::bigint
+$$;
+
+COMMENT ON FUNCTION oldest_unseen() IS 'The oldest transaction that a later statement may see, and no earlier one could: the oldest one that runs, or the next one.';
+
+-- Every batch writes the rows of its pages and their day, and a row records which transaction wrote it last: age() is how
+-- many transactions ago that was.
+CREATE FUNCTION visitor_pages_since(sites bigint[], from_days integer[], unseen bigint, addresses inet[]) RETURNS bigint[]
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT counted.page_id
+        FROM (
+            SELECT DISTINCT d.page_id
+            FROM unnest(sites, from_days) AS s (site_id, from_day)
+            JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
+            WHERE age(d.xmin) <= (SELECT pg_current_xact_id()::text::bigint + age(pg_current_xact_id()::xid) - unseen)
+        ) AS counted
+        CROSS JOIN LATERAL (
+            SELECT
+            FROM visitors AS w
+            WHERE w.page_id = counted.page_id
+              AND w.ip = ANY (addresses)
+            LIMIT 1
+        ) AS v);
+END
+$$;
+
+COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of sites with rows of a visitor that were counted from a day of their site on, and by no transaction older than unseen. The first two arrays are one table.';
+
+-- A day at a time: so each row is found by the whole key.
+CREATE FUNCTION erase_visits(of_day integer, pages bigint[], addresses inet[]) RETURNS void
+LANGUAGE plpgsql
+SET plan_cache_mode = force_custom_plan -- which opens the one partition
+AS $$
+BEGIN
+    WITH gone AS (
+        DELETE FROM visits AS v
+        WHERE v.day_id = of_day
+          AND v.page_id = ANY (pages)
+          AND v.ip = ANY (addresses)
+        RETURNING v.page_id, v.day_id, v.previous_day
+    )
+    INSERT INTO erased_visits AS e (page_id, day_id, previous_day, visitors)
+    SELECT g.page_id, g.day_id, g.previous_day, count(*)
+    FROM gone AS g
+    GROUP BY g.page_id, g.day_id, g.previous_day
+    ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
+        SET visitors = e.visitors + excluded.visitors;
+END
+$$;
+
+COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, which stays counted.';
+
+-- Rows are found by keys only, even if the planner would rather read a table: other visits wait in the end. As much as
+-- can be is read before that: what was counted while the targets were found, which may have taken long, and the rows
+-- that will go.
+CREATE FUNCTION erase_visitor(app integer, of_sites bigint[], addresses inet[]) RETURNS bigint
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    unseen  bigint;
+    again   bigint;
+    pages   bigint[];  -- the targets with the visitor
+    homes   bigint[];  -- the site of each
+    firsts  integer[]; -- the first day of the visitor there
+    lasts   integer[]; -- and the last one
+    ends    integer[]; -- the last day that was counted at the site
+    visited bigint[];  -- the targets with visits on that day or later
+    sites   bigint[];
+    days    integer[]; -- the last day of each site
+    since   bigint[];
+    erased  bigint;
+    day     integer;
+    old     bigint[];
+BEGIN
+    PERFORM hold_app_days(app);
+    DELETE FROM here AS h WHERE h.site_id = ANY (of_sites) AND h.visitors && addresses;
+    unseen := oldest_unseen();
+    SELECT array_agg(f.id), array_agg(f.site_id), array_agg(f.first_day), array_agg(f.last_day), array_agg(f.site_day),
+           array_agg(f.id) FILTER (WHERE f.last_day >= f.site_day OR f.id = f.site_id) -- a visit to a page is one to its site
+    INTO pages, homes, firsts, lasts, ends, visited
+    FROM (
+        SELECT p.id, coalesce(p.site_id, p.id) AS site_id, v.first_day, v.last_day,
+               coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0) AS site_day
+        FROM pages AS p
+        CROSS JOIN LATERAL (
+            SELECT w.first_day, w.last_day
+            FROM visitors AS w
+            WHERE w.page_id = p.id
+              AND w.ip = ANY (addresses)
+            OFFSET 0
+        ) AS v
+        WHERE p.id = ANY (of_sites)
+           OR p.site_id = ANY (of_sites)
+    ) AS f;
+    IF pages IS NULL THEN
+        RETURN 0;
+    END IF;
+
+    -- Only late visits count on days before the last one of their site, and those wait: so nothing is held that another
+    -- visit waits for, however long this takes.
+    FOR day, old IN
+        SELECT d.day, array_agg(f.id)
+        FROM visits_partitions() AS d
+        JOIN unnest(pages, firsts, lasts, ends) AS f (id, first_day, last_day, site_day)
+          ON d.day BETWEEN f.first_day AND f.last_day AND d.day < f.site_day
+        GROUP BY d.day
+        ORDER BY d.day
+    LOOP
+        PERFORM erase_visits(day, old, addresses);
+    END LOOP;
+
+    SELECT array_agg(s.id), array_agg(s.day)
+    INTO sites, days
+    FROM (SELECT DISTINCT f.id, f.day FROM unnest(homes, ends) AS f (id, day)) AS s;
+    again   := oldest_unseen();
+    since   := visitor_pages_since(sites, days, unseen, addresses);
+    pages   := pages || since;
+    visited := visited || since;
+    -- Rows that will be deleted, with the lock of a transaction that wants them to stay: no visit waits for that. After
+    -- it their blocks are in memory, and in the WAL.
+    PERFORM FROM visitors AS v WHERE v.page_id = ANY (pages) AND v.ip = ANY (addresses) FOR KEY SHARE;
+    PERFORM FROM visits AS v WHERE v.day_id = ANY (days) AND v.page_id = ANY (visited) AND v.ip = ANY (addresses) FOR KEY SHARE;
+
+    PERFORM FROM counters AS c WHERE c.page_id = ANY (sites) ORDER BY c.page_id FOR UPDATE; -- from here on visits wait
+    since   := visitor_pages_since(sites, days, again, addresses);
+    pages   := pages || since;
+    visited := visited || since;
+    WITH gone AS (
+        DELETE FROM visitors AS v
+        WHERE v.page_id = ANY (pages)
+          AND v.ip = ANY (addresses)
+        RETURNING v.page_id, v.rank
+    )
+    SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank)) INTO erased FROM gone AS g;
+    FOR day IN
+        SELECT DISTINCT d.day_id
+        FROM unnest(sites, days) AS s (id, day)
+        JOIN days AS d ON d.page_id = s.id AND d.day_id >= s.day
+        ORDER BY d.day_id
+    LOOP
+        PERFORM erase_visits(day, visited, addresses);
+    END LOOP;
+    RETURN erased;
+END
+$$;
+
+COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Takes the addresses of a visitor out of some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
+
+-- A row of the period before may be copied into the present one until it is deleted, so the copies are deleted after it. Rows
+-- are locked in the order in which an instance renews them.
+CREATE FUNCTION erase_people(app integer, ids inet[]) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    open      smallint := people_period();
+    of_period smallint;
+BEGIN
+    FOREACH of_period IN ARRAY ARRAY[1 - open, open] LOOP
+        WITH going AS MATERIALIZED (
+            SELECT p.id
+            FROM people AS p
+            WHERE p.period = of_period
+              AND p.app_id = app
+              AND (p.id = ANY (ids) OR p.person = ANY (ids))
+            ORDER BY p.id
+            FOR UPDATE
+        )
+        DELETE FROM people AS p
+        USING going AS g
+        WHERE p.period = of_period
+          AND p.app_id = app
+          AND p.id = g.id;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION erase_people(integer, inet[]) IS 'Deletes the rows of some ids, and those that lead to them.';
