@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,10 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -309,4 +312,96 @@ func TestSettings(t *testing.T) {
 		require.True(t, errors.As(err, &verr) && verr.Kind == visit.Invalid, "what was counted by stays: %v", err)
 		require.ErrorContains(t, err, field+": app demo has ")
 	}
+}
+
+// Who is on a site now is told once, whichever instances counted them, for some minutes; not of visits
+// whose time a caller gave, and not of those who were erased.
+func TestHere(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	other := plain.startOn(t, in.URL, counter.Options{})
+	const home, about = "http://a.example/", "http://a.example/about"
+	here := func(site string) int64 { return in.One(t, `SELECT report.here('demo', $1)`, site) }
+	come := func() {
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2", "2001:db8::1"} {
+			in.Count(t, ip, home)
+			in.Count(t, ip, about)
+			other.Count(t, ip, home)
+		}
+		other.Count(t, "192.0.2.1", "http://b.example/")
+		in.later(t, counter.Request{IP: "192.0.2.3", URI: home})
+		in.CountAs(t, counter.Request{App: "demo", IP: "192.0.2.4", URI: home, At: in.Clock.Now().Format("2006-01-02T15:04:05Z07:00")})
+	}
+	told := func(site string, visitors int64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return here(site) == visitors }, dbtest.Patience, dbtest.Tick)
+	}
+	come()
+	in.Drained(t)
+	told("b.example", 1)
+	told("a.example", 4)
+	require.Zero(t, here("c.example"))
+
+	_, err := in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	require.NoError(t, err)
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.1' = ANY (visitors)`))
+	assert.Zero(t, here("b.example"))
+
+	come() // who was counted today already
+	told("b.example", 1)
+	told("a.example", 4)
+	in.Exec(t, `UPDATE here SET came_at = came_at - interval '5 minutes'`)
+	assert.Zero(t, here("a.example"))
+	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM here`) == 0 }, dbtest.Patience, dbtest.Tick,
+		"also where nobody comes")
+	come()
+	told("b.example", 1)
+	told("a.example", 4)
+	require.NoError(t, in.Admin.DeleteApp(t.Context(), "demo"))
+	assert.Zero(t, in.One(t, `SELECT count(*) FROM here`))
+}
+
+// Hundreds of clients on few targets, two instances on one database, midnight in the middle: every
+// promise is checked on the answers alone.
+func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
+
+func testConcurrentAnswers(t *testing.T, w way) {
+	const clients = 200
+	each := dbtest.LongOrShort(25, 10)
+	a := w.newInstance(t, counter.Options{})
+	b := w.startOn(t, a.URL, counter.Options{Options: record.Options{Clock: a.Clock.Now}})
+	instances := []*instance{a, b}
+
+	epoch := time.Now()
+	var model desk.Model
+	for day := range 2 { // nobody is under way at midnight, so that each visit's day is known
+		var wg sync.WaitGroup
+		for c := range clients {
+			rng := rand.New(rand.NewPCG(uint64(c), uint64(day)))
+			wg.Go(func() {
+				for range each {
+					s := desk.Seen{
+						Visitor: fmt.Sprintf("10.0.0.%d", rng.IntN(60)),
+						Page:    fmt.Sprintf("site%d.example/%d", rng.IntN(2), rng.IntN(3)),
+						Day:     int32(day), //nolint:gosec // 0 or 1
+						Began:   int64(time.Since(epoch)),
+					}
+					var err error
+					s.Answer, err = instances[rng.IntN(2)].Visit(t.Context(), counter.Request{App: "demo", IP: s.Visitor, URI: "http://" + s.Page})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					s.Got = int64(time.Since(epoch))
+					model.Counted(s)
+				}
+			})
+		}
+		wg.Wait()
+		a.Clock.Set(a.Clock.Now().Add(24 * time.Hour))
+	}
+
+	model.Answers(t)
+	a.Check(t)
+	require.Equal(t, model.Totals(), a.TotalsOf(t))
 }

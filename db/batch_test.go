@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -210,4 +212,251 @@ func TestProbeNeedsRoom(t *testing.T) {
 	require.ErrorContains(t, err, "temp_file_limit")
 	assertNothingCounted(t, conn)
 	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))
+}
+
+// Of a turn of so many seconds the first and last stay are those in which nothing is emptied.
+const (
+	turn = 180
+	stay = int(db.BatchIDsStay / 1e9)
+)
+
+// batchesAt lets the tables of batches take their turns by a clock that the test sets.
+func batchesAt(t *testing.T, conn *pgx.Conn) (set func(second int)) {
+	t.Helper()
+	exec(t, conn, `CREATE TABLE clock (seconds bigint)`)
+	exec(t, conn, `INSERT INTO clock VALUES (0)`)
+	exec(t, conn, `CREATE OR REPLACE FUNCTION batches_clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT seconds FROM footfall.clock'`)
+	return func(second int) { exec(t, conn, `UPDATE clock SET seconds = $1`, second) }
+}
+
+// Each id is kept for a minute at least, and not for much longer, whenever in its turn it was
+// written and however often the tables are emptied.
+func TestIDsOfBatchesGo(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	set := batchesAt(t, conn)
+	d := dbtest.Open(t, url, db.Options{})
+	for at := 0; at < turn; at += dbtest.LongOrShort(7, 28) {
+		set(4*turn + at)
+		b := visitBatch("192.0.2.1", 1)
+		require.Equal(t, db.FaultNone, write(t, d, b))
+		age := 0
+		for ; query[bool](t, conn, `SELECT EXISTS (SELECT FROM batches WHERE id = $1)`, b.ID); age++ {
+			require.Less(t, age, 3*turn, "an id of second %d stays", at)
+			set(4*turn + at + age)
+			_, err := d.EmptyBatches(t.Context())
+			require.NoError(t, err)
+		}
+		assert.Greater(t, age, stay, "seconds that an id of second %d was kept", at)
+		assert.LessOrEqual(t, age, 2*turn)
+	}
+	assert.Zero(t, query[int64](t, conn, `SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname IN ('batches_0', 'batches_1')`),
+		"bytes on disk")
+}
+
+// A batch that commits when the next turn has begun is found, and its id is not lost while it runs.
+func TestBatchAcrossTheTurn(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	set := batchesAt(t, conn)
+	d := dbtest.Open(t, url, db.Options{})
+	set(turn - 1)
+	id := batchID()
+	running := begin(t, url, db.BatchBegin, id)
+	set(turn + stay + 1)
+	emptied, err := d.EmptyBatches(t.Context())
+	require.NoError(t, err)
+	require.False(t, emptied, "it waits for nobody")
+	claim := async(t, func() bool {
+		committed, err := d.DidCommit(context.Background(), id)
+		assert.NoError(t, err)
+		return committed
+	})
+	dbtest.AwaitWaiting(t, conn, 1)
+	require.NoError(t, running.Commit(t.Context()))
+	require.True(t, receive(t, claim, "the answer"))
+	committed, err := d.DidCommit(t.Context(), id)
+	require.NoError(t, err)
+	require.True(t, committed, "however often it is asked")
+}
+
+// A batch that was abandoned is refused for as long as promised, whenever it was abandoned, in
+// whose turn ever it comes, and however often the tables are emptied meanwhile.
+func TestAbandonedBatchComesLate(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	set := batchesAt(t, conn)
+	d := dbtest.Open(t, url, db.Options{})
+	for at := 0; at < turn; at += dbtest.LongOrShort(7, 28) {
+		for _, late := range []int{1, stay / 2, stay - 1} {
+			set(4*turn + at)
+			b := visitBatch("192.0.2.1", 1)
+			committed, err := d.DidCommit(t.Context(), b.ID)
+			require.NoError(t, err)
+			require.False(t, committed)
+			for s := range late {
+				set(4*turn + at + s)
+				_, err := d.EmptyBatches(t.Context())
+				require.NoError(t, err)
+			}
+			set(4*turn + at + late)
+			require.NotEqual(t, db.FaultNone, write(t, d, b), "abandoned in second %d of a turn, it came %d seconds later", at, late)
+			committed, err = d.DidCommit(t.Context(), b.ID)
+			require.NoError(t, err)
+			require.False(t, committed)
+		}
+	}
+}
+
+// Which changes of the tables change the basis, so that instances drop their caches. A basis that
+// changed with every visit would be exact, and useless.
+func TestBasis(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, sql string
+		changes   bool
+	}{
+		{"a visitor is erased", `DELETE FROM visitors WHERE ip = '192.0.2.1'`, true},
+		{"a visitor is made another", `UPDATE visitors SET ip = '192.0.2.77'`, true},
+		{"a rank is changed", `UPDATE visitors SET rank = rank + 1`, true},
+		{"all visitors are erased", `TRUNCATE visitors`, true},
+		{"a page is deleted", `DELETE FROM pages WHERE id = 3`, true},
+		{"a page is renamed", `UPDATE pages SET uri = 'example.com/c' WHERE id = 3`, true},
+		{"visitors are made anew, as by a restore",
+			`CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
+		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`,
+			true},
+		{"visitors were imported", `SELECT read_anew()`, true},
+		{"a day's visits are dropped", `DROP TABLE visits_20190629`, false},
+		{"a page is added", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/c')`, false},
+		{"an app is changed", `UPDATE apps SET access = 'open'`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			url, conn := fixture(t)
+			d := dbtest.Open(t, url, db.Options{Writers: 1})
+			remembered, err := d.Basis(t.Context())
+			require.NoError(t, err)
+			batch := func(ip string, targets ...int64) *db.Batch {
+				b := visitBatch(ip, targets...)
+				b.Basis = remembered
+				return b
+			}
+			tomorrow := onDay(batch("192.0.2.1", 2), today+1)
+			_, err = d.Queries().VisitsDayMake(t.Context(), today+1)
+			require.NoError(t, err)
+			require.Equal(t, db.FaultNone, write(t, d, batch("192.0.2.1", 1, 2)))
+			require.Equal(t, db.FaultNone, write(t, d, tomorrow), "which updates last_day")
+			hot := func() int64 { return query[int64](t, conn, `SELECT hot FROM counters WHERE page_id = 1`) }
+			before := hot()
+
+			exec(t, conn, c.sql)
+			// all that a repeat needs
+			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1},
+				Newcomers: []int64{0}}}, today)
+			if !c.changes {
+				assert.Equal(t, db.FaultNone, write(t, d, next))
+				return
+			}
+			assert.Equal(t, db.FaultStale, write(t, d, next))
+			assert.Equal(t, before, hot(), "nothing was counted")
+			renewed, err := d.Basis(t.Context())
+			require.NoError(t, err)
+			next.Basis = renewed
+			assert.Equal(t, db.FaultNone, write(t, d, next), "the same on the new basis")
+		})
+	}
+}
+
+// Another database is another basis, whatever it holds.
+func TestBasisOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	one, err := dbtest.Open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
+	require.NoError(t, err)
+	other, err := dbtest.Open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
+	require.NoError(t, err)
+	assert.NotEqual(t, one, other)
+}
+
+// An erasure holds the locks of the counters until it commits. A batch that waits for them must not
+// go by what was before.
+func TestBasisIsReadUnderTheLocks(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
+	remembered, err := d.Basis(t.Context())
+	require.NoError(t, err)
+	erasure := begin(t, url, lockCounters, 2)
+	_, err = erasure.Exec(t.Context(), `DELETE FROM visitors`)
+	require.NoError(t, err)
+	late := visitBatch("192.0.2.1", 2)
+	late.Basis = remembered
+	fault := async(t, func() db.Fault { return write(t, d, late) })
+	dbtest.AwaitWaiting(t, conn, 1)
+	require.NoError(t, erasure.Commit(t.Context()))
+	assert.Equal(t, db.FaultStale, receive(t, fault, "the batch's end"))
+}
+
+// Late visits to two sites of an app delete the same lists, without a lock that both take before.
+// They do so in one order, or each would wait for the other.
+func TestListsGoInOneOrder(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers)
+		SELECT 1, s, to_char(date '2019-01-01' + d, 'YYYYMMDD')::integer, 'hot', '{2}', '{1}'
+		FROM generate_series(0, 1) AS s, generate_series(0, 99) AS d`)
+	const held = 20190220
+	tx, err := dbtest.Connect(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM tops WHERE site_id = 0 AND day_id = $1 FOR UPDATE`, held)
+	require.NoError(t, err)
+	late := dbtest.Connect(t, url)
+	done := async(t, func() error {
+		_, err := late.Exec(context.Background(),
+			`SELECT drop_tops(array_agg(1::bigint), array_agg(d ORDER BY hashint4(d))) FROM (SELECT DISTINCT day_id FROM tops) AS t (d)`)
+		return err
+	})
+	dbtest.AwaitWaiting(t, conn, 1)
+	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops WHERE site_id = 0 AND day_id < $1 FOR UPDATE SKIP LOCKED`, held),
+		"taken already")
+	assert.Len(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops WHERE site_id = 1 OR day_id > $1 FOR UPDATE SKIP LOCKED`, held), 149,
+		"not taken yet")
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, receive(t, done, "the deletion"))
+	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops`))
+}
+
+// Two who count what is in the inbox, since one of them has lost its lock and does not know, have read
+// the same rows: who comes second takes nothing, and no row is taken that is not as it was read.
+func TestInboxIsTakenAsItWasRead(t *testing.T) {
+	t.Parallel()
+	conn := dbtest.Connect(t, dbtest.New(t))
+	for range 3 {
+		exec(t, conn, `INSERT INTO inbox (app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
+			VALUES (1, 10, 'UTC', 'address', 64, '{a.example/}', array_fill(1, '{10}'), array_fill(20260629, '{10}'), array_fill(0, '{10}'),
+			array_fill('::'::inet, '{10}'))`)
+	}
+	waiting := func() []string {
+		return dbtest.Column[string](t, conn, `SELECT format('%s %s', number, counted) FROM inbox ORDER BY number`)
+	}
+	exec(t, conn, `SELECT take_from_inbox('{1,2}', '{0,0}', '{10,3}')`)
+	require.Equal(t, []string{"2 3", "3 0"}, waiting())
+	for _, take := range []string{
+		`'{1}', '{0}', '{10}'`, `'{1}', '{0}', '{5}'`, `'{1,2}', '{0,0}', '{10,3}'`, `'{2}', '{0}', '{10}'`, `'{2}', '{0}', '{5}'`,
+		`'{2}', '{2}', '{5}'`, `'{2}', '{4}', '{5}'`,
+		`'{2}', '{3}', '{3}'`, `'{2}', '{3}', '{2}'`, `'{2}', '{3}', '{11}'`, `'{3,4}', '{0,0}', '{10,1}'`, `'{2,3}', '{2,0}', '{10,10}'`,
+		`'{4}', '{0}', '{1}'`,
+	} {
+		_, err := conn.Exec(t.Context(), `SELECT take_from_inbox(`+take+`)`)
+		var refused *pgconn.PgError
+		require.ErrorAs(t, err, &refused, take)
+		require.Equal(t, "FF004", refused.Code, take)
+		require.Equal(t, []string{"2 3", "3 0"}, waiting(), take)
+	}
+	require.Equal(t, int64(17), query[int64](t, conn, `SELECT inbox_behind(1)`))
+	require.Equal(t, int64(10), query[int64](t, conn, `SELECT inbox_behind(1, 2)`))
+	exec(t, conn, `SELECT take_from_inbox('{2,3}', '{3,0}', '{10,10}')`)
+	require.Empty(t, waiting())
+	require.Zero(t, query[int64](t, conn, `SELECT inbox_behind(1)`))
 }

@@ -1,17 +1,24 @@
 package db_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"fmt"
 	neturl "net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/retention"
+	"footfall/visit"
 )
 
 // oneOfMany has many do at once what one of them does.
@@ -122,4 +129,356 @@ func TestWhatIsNoDay(t *testing.T) {
 		require.NoError(t, err, off)
 		require.Equal(t, []int32{today}, days, off)
 	}
+}
+
+// Batches of late visits last longer than anybody else may wait for a lock: a day waits for those
+// that are under way, and later ones wait behind it.
+func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	patient := strings.ReplaceAll(query[string](t, conn, `SELECT pg_get_functiondef('drop_visits_day'::regproc)`), "'1s'", "'10min'")
+	exec(t, conn, patient)
+	counting, err := dbtest.Connect(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = counting.Exec(t.Context(), `SELECT require_past_days('{1}', '{20190630}', true)`)
+	require.NoError(t, err)
+	dropped := async(t, func() error { _, err := retention.New(d.Tx()).DayDrop(t.Context(), today); return err })
+	require.Eventually(t, func() bool {
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+			AND clock_timestamp() - waitstart > interval '200 ms')`)
+	}, dbtest.Patience, dbtest.Tick)
+	require.NoError(t, counting.Commit(t.Context()))
+	require.NoError(t, receive(t, dropped, "the drop"))
+}
+
+// However many snapshots follow one another, a day goes between two of them, and visits go on.
+func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today+1))
+	patient := strings.ReplaceAll(query[string](t, conn, `SELECT pg_get_functiondef('drop_visits_day'::regproc)`), "'3s'", "'10min'")
+	require.Contains(t, patient, "'10min'")
+	exec(t, conn, patient)
+	days := func(q *db.Queries) (days []int32) {
+		days, err := q.VisitsDays(t.Context(), 0, today+1)
+		assert.NoError(t, err)
+		return days
+	}
+	take := func(f func(q *db.Queries)) <-chan error {
+		s, err := d.OpenSnapshots(t.Context(), "1MB")
+		require.NoError(t, err)
+		t.Cleanup(s.Close)
+		return async(t, func() error {
+			return s.Take(t.Context(), func(tx db.Tx) error { f(db.New(tx)); return nil })
+		})
+	}
+	began, end := make(chan bool), make(chan bool)
+	first := take(func(q *db.Queries) {
+		began <- true
+		<-end
+		assert.Equal(t, []int32{today, today + 1}, days(q))
+	})
+	receive(t, began, "the first snapshot")
+	dropped := async(t, func() error { _, err := retention.New(d.Tx()).DayDrop(t.Context(), today); return err })
+	dbtest.AwaitWaiting(t, conn, 1)
+	var seen []int32
+	second := take(func(q *db.Queries) { seen = days(q) })
+	dbtest.AwaitWaiting(t, conn, 2)
+	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), today+1), &db.Outcome{}), "nobody waits for a visit's locks")
+	close(end)
+	require.NoError(t, receive(t, first, "the end of the first snapshot"))
+	require.NoError(t, receive(t, dropped, "the drop"))
+	require.NoError(t, receive(t, second, "the second snapshot"))
+	assert.Equal(t, []int32{today + 1}, seen)
+}
+
+func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190701), (20190702), (20190703), (20190704)`)
+	exec(t, conn, `CREATE TABLE visits_20190701 (page_id bigint)`)
+	exec(t, conn, `CREATE TABLE other (day_id integer) PARTITION BY LIST (day_id)`)
+	exec(t, conn, `CREATE TABLE visits_20190702 PARTITION OF other FOR VALUES IN (20190702)`)
+	// Somebody has made a partition by hand, and called it after another day.
+	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
+	for _, day := range []int32{20190701, 20190702, 20190703} {
+		dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
+		require.NoError(t, err)
+		assert.False(t, dropped, day)
+	}
+	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
+	dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), 20190704)
+	require.NoError(t, err)
+	assert.True(t, dropped, "the day that it holds counts, not its name")
+
+	for _, day := range []int32{20190230, 0, -20190629} {
+		_, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
+		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
+	}
+}
+
+// A function that runs as the owner must not take the names of a caller's own objects for the
+// owner's.
+func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	user := newLogin(t, conn, "footfall_app")
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629), (20190702)`)
+	exec(t, conn, `CREATE SCHEMA trap AUTHORIZATION `+user)
+	exec(t, conn, `CREATE TABLE trap.caught (what text)`)
+	exec(t, conn, `GRANT INSERT ON trap.caught TO PUBLIC`)
+	exec(t, conn, `GRANT USAGE ON SCHEMA trap TO PUBLIC`)
+
+	caller := dbtest.Connect(t, withLogin(t, url, user))
+	exec(t, caller, `SET search_path = pg_temp, trap, pg_catalog, footfall`)
+	for _, decoy := range []string{
+		`FUNCTION trap.format(text, text) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, regclass) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.to_regclass(text) RETURNS regclass AS 'INSERT INTO trap.caught VALUES (''to_regclass''); SELECT NULL::regclass'`,
+		`FUNCTION trap.make_date(integer, integer, integer) RETURNS date AS 'INSERT INTO trap.caught VALUES (''make_date''); SELECT NULL::date'`,
+		`FUNCTION trap.hashtext(text) RETURNS integer AS 'INSERT INTO trap.caught VALUES (''hashtext''); SELECT 1'`,
+		`FUNCTION trap.pg_advisory_xact_lock(integer) RETURNS void AS 'INSERT INTO trap.caught VALUES (''lock'')'`,
+		`FUNCTION trap.pg_get_expr(pg_node_tree, oid) RETURNS text AS 'INSERT INTO trap.caught VALUES (''pg_get_expr''); SELECT ''x''::text'`,
+		`FUNCTION trap.joined(text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''||''); SELECT ''visits''::text'`,
+		`FUNCTION trap.divided(integer, integer) RETURNS integer AS 'INSERT INTO trap.caught VALUES (''/''); SELECT 1'`,
+		`OPERATOR trap.|| (FUNCTION = trap.joined, LEFTARG = text, RIGHTARG = integer)`,
+		`OPERATOR trap./ (FUNCTION = trap.divided, LEFTARG = integer, RIGHTARG = integer)`,
+		`OPERATOR trap.% (FUNCTION = trap.divided, LEFTARG = integer, RIGHTARG = integer)`,
+		`TEMP TABLE visits (page_id bigint, day_id integer, ip inet) PARTITION BY LIST (day_id)`,
+		`TEMP TABLE visits_20190629 PARTITION OF visits FOR VALUES IN (20190629)`,
+		`TABLE trap.visits (page_id bigint, day_id integer, ip inet) PARTITION BY LIST (day_id)`,
+		`TABLE trap.visits_20190702 PARTITION OF trap.visits FOR VALUES IN (20190702)`,
+		`TEMP TABLE pg_inherits AS SELECT 'pg_temp.visits_20190629'::regclass::oid AS inhrelid, 'footfall.visits'::regclass::oid AS inhparent`,
+		`TEMP TABLE pg_class AS SELECT * FROM pg_catalog.pg_class WHERE relname LIKE 'visits%'`,
+	} {
+		language := ""
+		if decoy[0] == 'F' {
+			language = " LANGUAGE sql"
+		}
+		exec(t, caller, `CREATE `+decoy+language)
+	}
+
+	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190701)`))
+	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190702)`), "the caller's own table of that name is another one")
+	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190629)`))
+	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
+	require.False(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
+
+	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
+	assert.Equal(t, []string{"footfall.visits_20190701"}, dbtest.Column[string](t, conn, `
+		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
+		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class
+		WHERE oid = 'footfall.visits'::regclass)`))
+	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2,
+		"the caller's own tables stay")
+	_, err := caller.Exec(t.Context(), `DELETE FROM footfall.visits`)
+	assert.Equal(t, insufficientPrivilege, code(err))
+}
+
+// Services that start beside each other: one makes partitions while another grants.
+func TestGrantsBesideNewDays(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, dbtest.New(t), db.Options{})
+	granted := async(t, func() error {
+		for range 40 {
+			if _, err := d.Queries().RolesGrant(context.Background()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for day := range 28 {
+		for _, month := range []int32{100, 200, 300} {
+			_, err := d.Queries().VisitsDayMake(t.Context(), 20200000+month+int32(day)+1)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, receive(t, granted, "the grants"))
+}
+
+// A session that is just reading which partitions there are, as it does first of all, would know
+// nothing of one that is attached meanwhile, for good: PostgreSQL has told it already.
+func TestEverySessionKnowsANewDay(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	d := dbtest.Open(t, m.url, db.Options{})
+	for range dbtest.LongOrShort(40, 10) {
+		day, sessions := m.take(t, func(day int32) {
+			_, err := d.MakeDays(t.Context(), day)
+			require.NoError(t, err)
+		})
+		for _, session := range sessions {
+			assert.True(t, knows(t, session, day))
+		}
+	}
+}
+
+// A session that does know nothing of a day finds its visitors' visits there all the same.
+func TestLateVisitsOfADayThatTheSessionMissed(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t)
+	for range 20 {
+		day, sessions := m.take(t, func(day int32) { exec(t, m.conn, `SELECT make_visits_day($1)`, day) })
+		for _, session := range sessions {
+			if !knows(t, session, day) {
+				found := query[[]int32](t, session, `SELECT next_days FROM days_after('{1}', '{2}', '{192.0.2.1}', ARRAY[$1::integer],
+					ARRAY[$1::integer])`, day)
+				assert.Equal(t, []int32{day}, found)
+				assert.True(t, knows(t, session, day))
+				return
+			}
+		}
+	}
+	t.Skip("no session has missed a day")
+}
+
+// knows reports whether a session finds the visit of a day.
+func knows(t *testing.T, session *pgx.Conn, day int32) bool {
+	t.Helper()
+	return query[int64](t, session, `SELECT count(*) FROM visits WHERE day_id = $1`, day) == 1
+}
+
+// meeting is a database in which sessions begin to read while a day is made.
+type meeting struct {
+	url  string
+	conn *pgx.Conn
+	next time.Time
+}
+
+func newMeeting(t *testing.T) *meeting {
+	t.Helper()
+	url, conn := fixture(t)
+	// The more days there are, the longer reading takes.
+	exec(t, conn, `SELECT make_visits_day(to_char(date '2019-01-01' + n, 'YYYYMMDD')::integer) FROM generate_series(0, 59) AS n`)
+	return &meeting{url, conn, time.Date(2019, 3, 2, 0, 0, 0, 0, time.UTC)}
+}
+
+// take makes the next day, with a visit. It returns the sessions that have read meanwhile, but for
+// those that read so long on a slow machine that they would not be waited for.
+func (m *meeting) take(t *testing.T, makeDay func(day int32)) (day int32, read []*pgx.Conn) {
+	t.Helper()
+	day, m.next = visit.DayOf(m.next, time.UTC), m.next.AddDate(0, 0, 1)
+	var sessions [6]*pgx.Conn
+	var took [6]time.Duration
+	var reading sync.WaitGroup
+	for i := range sessions {
+		sessions[i] = dbtest.Connect(t, m.url)
+		reading.Go(func() {
+			<-time.After(time.Duration(i) * time.Millisecond) // one of them meets it, mostly
+			began := time.Now()
+			_, err := sessions[i].Exec(t.Context(), `SELECT FROM visits`)
+			assert.NoError(t, err)
+			took[i] = time.Since(began)
+		})
+	}
+	makeDay(day)
+	exec(t, m.conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, day)
+	reading.Wait()
+	for i, session := range sessions {
+		if took[i] < time.Second/2 {
+			read = append(read, session)
+		}
+	}
+	return day, read
+}
+
+// dayBefore is the day in UTC so many days before a time, like 20190629, and its key.
+func dayBefore(now time.Time, ago int) (day int32, key []byte) {
+	at := now.UTC().AddDate(0, 0, -ago)
+	day = int32(at.Year()*10000 + int(at.Month())*100 + at.Day()) //nolint:gosec // eight digits
+	sum := sha256.Sum256([]byte(fmt.Sprint("key of ", day)))
+	return day, sum[:]
+}
+
+// inFile reports whether the file of a table has some bytes, wherever they are in it.
+func inFile(t *testing.T, conn *pgx.Conn, path string, bytes []byte) bool {
+	t.Helper()
+	exec(t, conn, `CHECKPOINT`) // which writes what is in memory alone
+	return query[bool](t, conn, `SELECT coalesce(position($2::bytea IN pg_read_binary_file($1, 0, 1 << 20, true)), 0) > 0`, path, bytes)
+}
+
+// A key that was deleted is nowhere in the table any more, nor in what the planner remembers of it;
+// those that are still needed stay as they were.
+func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
+	const days = 60
+	now := time.Now() // though midnight may pass
+	path := func() string { return query[string](t, conn, `SELECT pg_relation_filepath('day_keys')`) }
+	for ago := days; ago >= 0; ago-- {
+		day, key := dayBefore(now, ago)
+		require.NoError(t, d.KeepDayKey(t.Context(), day, key))
+	}
+	exec(t, conn, `ANALYZE day_keys`)
+	_, oldest := dayBefore(now, days)
+	before := path()
+	require.True(t, inFile(t, conn, before, oldest), "this test can see a key")
+
+	from, _ := dayBefore(now, 1)
+	require.NoError(t, d.Queries().DayKeysForget(t.Context(), from))
+	for ago := days; ago >= 0; ago-- {
+		day, key := dayBefore(now, ago)
+		needed := ago <= 1
+		assert.Equal(t, needed, inFile(t, conn, path(), key), "the key of %d days ago", ago)
+		if needed {
+			kept, err := d.Queries().DayKeyGet(t.Context(), day)
+			require.NoError(t, err)
+			assert.Equal(t, key, kept)
+			continue
+		}
+		assert.False(t, inFile(t, conn, before, key), "the key of %d days ago, in the old file", ago)
+	}
+	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM pg_stats WHERE tablename = 'day_keys' AND attname = 'key'`), "samples of keys")
+
+	rewritten := path()
+	require.NoError(t, d.Queries().DayKeysForget(t.Context(), from))
+	assert.Equal(t, rewritten, path(), "nothing is written where nothing is to be deleted")
+}
+
+// Whoever needs a key while others are deleted gets it, and instances that delete at the same time
+// are not in each other's way.
+func TestDayKeysBesideTheirDeletion(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
+	now := time.Now()
+	today, key := dayBefore(now, 0)
+	past, _ := dayBefore(now, 7)
+	require.NoError(t, d.KeepDayKey(t.Context(), today, key))
+	disperse := dbtest.Crowd(t, 2, func(int, int) {
+		kept, err := d.Queries().DayKeyGet(context.Background(), today)
+		assert.NoError(t, err)
+		assert.Equal(t, key, kept)
+	})
+	for range 30 {
+		exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES ($1, $2)`, past, key)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				err := d.Queries().DayKeysForget(t.Context(), today)
+				for db.FaultOf(err) == db.FaultBusy { // on a slow machine one waits for the others for too long
+					err = d.Queries().DayKeysForget(t.Context(), today)
+				}
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, []int32{today}, dbtest.Column[int32](t, conn, `SELECT day_id FROM day_keys`))
+	}
+	disperse()
+
+	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES ($1, $2)`, past, key)
+	reading := begin(t, url, `SELECT FROM day_keys`)
+	err := d.Queries().DayKeysForget(t.Context(), today)
+	require.Equal(t, db.FaultBusy, db.FaultOf(err), "it waits for nobody for long: %v", err)
+	require.NoError(t, reading.Commit(t.Context()))
+	require.NoError(t, d.Queries().DayKeysForget(t.Context(), today))
 }

@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Calls take turns, and who waits too long for one is refused.
@@ -103,4 +108,174 @@ func TestShare(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, shareOf(c.left, c.best), "%d left, %d are best", c.left, c.best)
 	}
+}
+
+func TestReadItems(t *testing.T) {
+	t.Parallel()
+	a := counter.Item{URI: "http://a/", IP: "192.0.2.1"}
+	for name, c := range map[string]struct {
+		text  string
+		lines bool
+		want  []counter.Item
+	}{
+		"none":              {`[]`, false, nil},
+		"none, with spaces": {" [ \n ]\r\n", false, nil},
+		"one":               {`[{"uri":"http://a/","ip":"192.0.2.1"}]`, false, []counter.Item{a}},
+		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
+		"all fields": {`[{"visitor":"v","agent":"a","uri":"u","id":"1","country":"DE","referrer":"http://b/","language":"de"}]`, false,
+			[]counter.Item{{Visitor: "v", Agent: "a", URI: "u", ID: "1", Referrer: "http://b/", Language: "de", Country: "DE"}}},
+		"tags": {`[{"tags":{"plan":"pr\u006f","age":""}},{"tags":{}}]`, false,
+			[]counter.Item{{Tags: tag.Set{{Name: "plan", Value: "pro"}, {Name: "age"}}}, {}}},
+		"empty ones": {`[{"agent":"","referrer":"","language":"","country":""}]`, false, []counter.Item{{}}},
+		"a time": {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false,
+			[]counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
+		"escapes":  {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
+		"no lines": {"", true, nil},
+		"lines":    {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := readItems(&ofVisits, c.text, c.lines)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got.list)
+			assert.Empty(t, got.wrong)
+		})
+	}
+}
+
+// What is wrong with one visit is told beside it, and the others are read.
+func TestWrongItems(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`7`:                          "it is not an object",
+		`null`:                       "it is not an object",
+		`[{"uri":"x"}]`:              "it is not an object",
+		`"x\"]"`:                     "it is not an object",
+		`{"uri":7}`:                  "uri: it is not a string",
+		`{"ip":null,"uri":"x"}`:      "ip: it is not a string",
+		`{"referrer":null}`:          "referrer: it is not a string",
+		`{"language":["de"]}`:        "language: it is not a string",
+		`{"country":49}`:             "country: it is not a string",
+		`{"tags":"pro"}`:             "tags: they are not an object",
+		`{"tags":{"plan":[{}]}}`:     `tags: "plan" is not a string`,
+		`{"tags":{"a":"","a":""}}`:   `tags: "a" is given twice`,
+		`{"tags":{},"tags":{}}`:      "tags: it is given twice",
+		`{"uri":{"a":[1,{}]}}`:       "uri: it is not a string",
+		`{"uri":""}`:                 "uri: it is empty",
+		`{"uri":"x","uri":"y"}`:      "uri: it is given twice",
+		`{"uri":1,"uri":"y"}`:        "uri: it is not a string",
+		`{"URI":"x"}`:                `"URI" is not a field`,
+		`{"at":1561809600}`:          "at: it is not a string",
+		`{"at":"2019-06-29 12:00"}`:  "at: \"2019-06-29 12:00\" is not a time",
+		`{"at":""}`:                  "at: it is empty",
+		`{"url":["a","b"],"ip":"x"}`: `"url" is not a field`,
+	} {
+		for _, lines := range []bool{false, true} {
+			whole := "[{}, " + text + " ,{\"uri\":\"z\"}]"
+			if lines {
+				whole = "{}\n" + text + "\n{\"uri\":\"z\"}\n"
+			}
+			got, err := readItems(&ofVisits, whole, lines)
+			require.NoError(t, err, text)
+			require.Len(t, got.list, 3, text)
+			assert.Contains(t, got.wrong[1], want, text)
+			assert.Len(t, got.wrong, 1, text)
+			assert.Equal(t, "z", got.list[2].URI, text)
+		}
+	}
+}
+
+// A body that cannot be read is told where.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text  string
+		lines bool
+		want  string
+	}{
+		{"", false, "line 1, column 1: a list of visits should begin here with ["},
+		{"{}", false, "line 1, column 1: a list of visits"},
+		{"[", false, "line 1, column 2: it ends in the middle"},
+		{"[{}", false, "line 1, column 4: a comma or ] should follow the visit"},
+		{"[{},]", false, "line 1, column 5: this is not JSON"},
+		{"[{} {}]", false, "line 1, column 5: a comma or ]"},
+		{"[{}]\n\n x", false, "line 3, column 2: nothing should follow the list of visits"},
+		{"[]]", false, "line 1, column 3: nothing should follow"},
+		{"[\n{\"uri\":\"é\" \"ip\":\"x\"}]", false, "line 2, column 12: a comma or } should follow the value"},
+		{"[{\"uri\"}]", false, "line 1, column 8: a colon should follow"},
+		{"[{uri:1}]", false, "line 1, column 3: the name of a field should begin here"},
+		{"[{\"uri\":\"a", false, "line 1, column 9: this string does not end"},
+		{"[{\"uri\":\"a\\", false, "line 1, column 9: this string does not end"},
+		{"[{\"uri\":\"a\\x\"}]", false, "line 1, column 9: this string has a \\"},
+		{"[{\"uri\":\"a\nb\"}]", false, "line 1, column 11: a string has a control character here: write it as \\u000a"},
+		{"[{\"uri\":\"a\x00\"}]", false, "column 11: a string has a control character here: write it as \\u0000"},
+		{"[{\"uri\":01}]", false, "line 1, column 10"},
+		{"[{\"uri\":tru}]", false, "line 1, column 12: this is not JSON"},
+		{"[{\"uri\":[1,}]", false, "line 1, column 12: this is not JSON"},
+		{"[{\"uri\":[1,", false, "line 1, column 12: it ends in the middle"},
+		{"[{\"uri\":\"\xff\"}]", false, "line 1, column 10: it is not valid UTF-8"},
+		{"{}\n{\"uri\":\n\"x\"}", true, "line 2, column 8: it ends in the middle"},
+		{"{} {}", true, "line 1, column 4: nothing should follow the visit on its line"},
+		{"[{}]\n", true, ""},
+		{"{},\n{}", true, "line 1, column 3: nothing should follow"},
+		{"{}\n\n{\"uri\":\"x}", true, "line 3, column 8: this string does not end"},
+	} {
+		_, err := readItems(&ofVisits, c.text, c.lines)
+		if c.want == "" {
+			assert.NoError(t, err, c.text)
+			continue
+		}
+		if assert.Error(t, err, c.text) {
+			assert.Contains(t, err.Error(), c.want, c.text)
+			var verr *visit.Error
+			require.ErrorAs(t, err, &verr)
+			assert.Equal(t, visit.Invalid, verr.Kind)
+		}
+	}
+	_, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems)+"{}]", false)
+	require.ErrorContains(t, err, fmt.Sprintf("more than %d visits", MostItems))
+	all, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems-1)+"{}]", false)
+	require.NoError(t, err)
+	require.Len(t, all.list, MostItems)
+}
+
+// What is read is JSON, and what encoding/json reads of it is the same.
+func FuzzReadItems(f *testing.F) {
+	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`,
+		"[{}\n]", `[{"uri":"`, `[{"tags":{"plan":"pro","\u0061":""}}]`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := readItems(&ofVisits, text, false)
+		if err != nil {
+			require.Regexp(t, `line \d+, column \d+: |more than`, err.Error())
+			return
+		}
+		require.True(t, utf8.ValidString(text))
+		var want []json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(text), &want))
+		require.Len(t, got.list, len(want))
+		for i, item := range want {
+			if got.wrong[i] != "" {
+				continue
+			}
+			var fields map[string]string
+			var object struct{ Tags map[string]string }
+			var members map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(item, &members))
+			delete(members, "tags")
+			without, _ := json.Marshal(members)
+			require.NoError(t, json.Unmarshal(without, &fields))
+			require.NoError(t, json.Unmarshal(item, &object))
+			for _, given := range got.list[i].Tags {
+				require.Equal(t, object.Tags[given.Name], given.Value)
+			}
+			require.Len(t, got.list[i].Tags, len(object.Tags))
+			got.list[i].Tags = nil
+			at, _ := time.Parse(time.RFC3339, fields["at"])
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"],
+				At:       at,
+				Referrer: fields["referrer"], Language: fields["language"], Country: fields["country"]}, got.list[i])
+		}
+	})
 }

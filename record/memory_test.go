@@ -1,11 +1,27 @@
 package record
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
 	"net/netip"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/pause"
+	"footfall/visit"
 )
 
 // The memory takes no more bytes than it may, however much is put into it, and drops first what
@@ -74,4 +90,337 @@ func TestHintPolicy(t *testing.T) {
 	p.wrong()
 	p.committed()
 	require.True(t, p.allowed(), "only the batch with the wrong hint is sent without hints")
+}
+
+// onMessage is a log that calls a function when a message is logged.
+type onMessage struct {
+	slog.Handler
+	message string
+	call    func()
+}
+
+func (h onMessage) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h onMessage) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		h.call()
+	}
+	return nil
+}
+
+// A filter whose reading was interrupted goes on where it was: nothing is read again, and pairs
+// that were added meanwhile stay.
+func TestFilterGoesOnAfterAnError(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	_, err := dbtest.Connect(t, url).Exec(t.Context(), `
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+		SELECT 1 + n % 3, inet '10.0.0.0' + n / 3, 1 + n / 3, 20260101, 20260101 FROM generate_series(0, 89999) AS n;
+		INSERT INTO counters (page_id, hot, pv, uv) SELECT n, 30000, 30000, 30000 FROM generate_series(1, 3) AS n`)
+	require.NoError(t, err)
+	d := dbtest.Open(t, url, db.Options{})
+
+	interrupted, interrupt := context.WithCancel(t.Context())
+	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
+	f := &filter{memory: 1 << 20, log: log, warned: new(sync.Once)}
+	var w warming
+	require.Error(t, f.warm(interrupted, d, &w))
+	require.False(t, f.ready.Load())
+	begun := f.bloom.Load()
+	require.NotNil(t, begun)
+
+	w.after.Rows = 1000 // fewer than a step that ends the reading: this one is not interrupted by the end
+	some, err := readVisitors(t.Context(), d, w.after)
+	require.NoError(t, err)
+	require.Len(t, some, 1000)
+	w.after.Rows = warmRows
+	last := some[len(some)-1]
+	w.after.PageID, w.after.Ip = last.PageID, last.Ip
+	for _, v := range some {
+		f.add(v.PageID, v.Ip)
+	}
+	require.NoError(t, f.warm(t.Context(), d, &w))
+	require.True(t, f.ready.Load())
+	require.Same(t, begun, f.bloom.Load())
+	require.EqualValues(t, 89_000, w.read, "the rest")
+	require.InDelta(t, 90_000, f.stats().Keys, 10)
+}
+
+// A filter whose connection is lost while it reads tries again. Visits count meanwhile.
+func TestFilterTriesAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := dbtest.Open(t, w.url, db.Options{})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, d, Options{}), 1, "a.example/"))
+	holder, release := w.hold(t, "a.example")
+	_, err := holder.Exec(t.Context(), `LOCK TABLE visitors IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	var warnings warnings
+	r := recorder(t, d, Options{Filter: true, Log: slog.New(&warnings)})
+	reading := w.blocked(t, 1)
+	_, err = w.conn.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, reading[0])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(warnings.all()) > 0 }, dbtest.Patience, dbtest.Tick)
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "a.example/"))
+	require.Eventually(t, func() bool { return r.caches.current.Load().filter.ready.Load() }, dbtest.Patience, dbtest.Tick)
+	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
+}
+
+// A filter is kept when rows only went, and reads the visitors anew when some may have come in that
+// it has not seen.
+func TestFilterIsKeptOverAnErasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, Memory: 1 << 20})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	ready := func(visitor int, answer string) (*generation, *filter) {
+		require.Equal(t, answer, w.count(t, r, visitor, "a.example/"))
+		now := r.caches.current.Load()
+		require.Eventually(t, now.filter.ready.Load, dbtest.Patience, dbtest.Tick)
+		return now, now.filter
+	}
+	before, first := ready(2, "2 2 2 2 | 2 2 2 2")
+	_, err := w.conn.Exec(t.Context(), `BEGIN;
+		UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+		UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+		COMMIT`) // as an erasure does
+	require.NoError(t, err)
+	after, second := ready(1, "3 3 3 3 | 3 3 3 3")
+	require.NotSame(t, before, after, "nothing else is remembered")
+	require.Same(t, first, second)
+
+	_, err = w.conn.Exec(t.Context(), `SELECT read_anew()`)
+	require.NoError(t, err)
+	_, third := ready(3, "4 4 4 4 | 4 4 4 4")
+	require.NotSame(t, second, third)
+	require.GreaterOrEqual(t, third.stats().Keys, uint64(6), "it has read the tables")
+	w.prove(t)
+}
+
+// A filter whose memory is used up says so once, however many visits meet it at once, and however
+// often it is followed by another one, as after each import.
+func TestFullFilterWarnsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var warnings warnings
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, FilterMemory: 8, Log: slog.New(&warnings)})
+	for generation := range 2 {
+		require.Eventually(t, func() bool {
+			now := r.caches.current.Load()
+			return now != nil && now.filter.ready.Load()
+		}, dbtest.Patience, dbtest.Tick)
+		var all sync.WaitGroup
+		for visitor := range 50 {
+			told := w.start(r, visitor, fmt.Sprintf("site%d.example/%d", visitor%4, generation))
+			all.Go(func() { assert.Contains(t, <-told, " | ") })
+		}
+		all.Wait()
+		require.True(t, r.caches.current.Load().filter.stats().Saturated)
+		_, err := w.conn.Exec(t.Context(), `SELECT read_anew()`) // as an import does
+		require.NoError(t, err)
+		w.count(t, r, 2, "site2.example/0")
+	}
+	require.Len(t, warnings.all(), 1)
+	require.Contains(t, warnings.all()[0], "give it more with --memory")
+}
+
+// warnings is a log of what is a warning or worse, but for the batches that are sent again.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler               { return w }
+func (w *warnings) WithGroup(string) slog.Handler                    { return w }
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !strings.HasPrefix(r.Message, "a batch did not commit at once") {
+		w.said = append(w.said, r.Message)
+	}
+	return nil
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.said)
+}
+
+// The oldest snapshot is measured; after five minutes a warning names its holder, once an hour.
+func TestOldestSnapshot(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
+	untold := time.Unix(0, 0)
+	told := func(name string, after time.Duration) db.SnapshotHoldersRow {
+		return db.SnapshotHoldersRow{Holder: name, Keeps: "7", Since: began.Add(after)}
+	}
+	slot := db.SnapshotHoldersRow{Holder: "slot", Keeps: "1", Since: untold}
+	moved := db.SnapshotHoldersRow{Holder: "slot", Keeps: "2", Since: untold}
+	s := snapshots{warned: pause.Seldom[string]{Every: snapshotWarnEvery}}
+	for _, step := range []struct {
+		name    string
+		at      time.Duration
+		holders []db.SnapshotHoldersRow
+		oldest  string
+		age     time.Duration
+		warns   bool
+	}{
+		{"nobody", 0, nil, "", 0, false},
+		{"one for as long as it may", 5 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 5 * time.Minute, false},
+		{"for longer, and a newer one", 6 * time.Minute, []db.SnapshotHoldersRow{told("dump", 5*time.Minute), told("psql", 0)}, "psql",
+			6 * time.Minute, true},
+		{"within the hour", 65 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 65 * time.Minute, false},
+		{"after an hour", 66 * time.Minute, []db.SnapshotHoldersRow{told("psql", 0)}, "psql", 66 * time.Minute, true},
+		{"somebody else", 67 * time.Minute, []db.SnapshotHoldersRow{told("dump", 5*time.Minute)}, "dump", 62 * time.Minute, true},
+		{"nobody any more", 68 * time.Minute, nil, "", 0, false},
+		{"one that tells nothing", 70 * time.Minute, []db.SnapshotHoldersRow{slot}, "", 0, false},
+		{"the same", 76 * time.Minute, []db.SnapshotHoldersRow{slot}, "slot", 6 * time.Minute, true},
+		{"it has moved on", 77 * time.Minute, []db.SnapshotHoldersRow{moved}, "", 0, false},
+		{"the server's clock is ahead", 78 * time.Minute, []db.SnapshotHoldersRow{told("psql", 80*time.Minute)}, "", 0, false},
+	} {
+		now := began.Add(step.at)
+		oldest, since := s.oldest(step.holders, now)
+		assert.Equal(t, step.oldest, oldest.Holder, step.name)
+		assert.Equal(t, step.age, now.Sub(since), step.name)
+		assert.Equal(t, step.warns, s.due(oldest.Holder, since, now), step.name)
+	}
+}
+
+// An instance tells of whoever holds a snapshot when it starts.
+func TestOldSnapshotIsToldOf(t *testing.T) {
+	t.Parallel()
+	conn, d, _ := openDemo(t)
+	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	require.NoError(t, err)
+
+	var log bytes.Buffer
+	later := func() time.Time { return d.Now().Add(10 * time.Minute) }
+	metrics := prometheus.NewRegistry()
+	r, err := Open(t.Context(), d, Options{Clock: later, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	defer r.Close()
+	require.Eventually(t, func() bool {
+		families, err := metrics.Gather()
+		require.NoError(t, err)
+		for _, f := range families {
+			if f.GetName() == "footfall_oldest_snapshot_seconds" {
+				return f.GetMetric()[0].GetGauge().GetValue() >= 600
+			}
+		}
+		return false
+	}, dbtest.Patience, dbtest.Tick, "it was not measured")
+	r.Close()
+	require.Contains(t, log.String(), fmt.Sprintf("process %d", conn.PgConn().PID()))
+	require.Contains(t, log.String(), fmt.Sprintf("SELECT pg_terminate_backend(%d)", conn.PgConn().PID()))
+}
+
+// openDemo makes a database with an app, and a visit to it.
+func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
+	t.Helper()
+	url := dbtest.New(t)
+	conn := dbtest.Connect(t, url)
+	_, err := conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('demo')`)
+	require.NoError(t, err)
+	d := dbtest.Open(t, url, db.Options{})
+	apps, err := d.Apps(t.Context())
+	require.NoError(t, err)
+	return conn, d, Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Target: visit.Target{Site: "a.example", Page: "a.example/"},
+		Visitor: netip.MustParseAddr("2001:db8::"), Day: 20260629}
+}
+
+// Nothing is counted any more for an app that is deleted or being deleted, whether its targets are
+// still there or not.
+func TestVisitToADeletedAppIsNotFound(t *testing.T) {
+	t.Parallel()
+	conn, d, now := openDemo(t)
+	one := recorder(t, d, Options{})
+	_, err := one.Record(now)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `UPDATE footfall.apps SET deleted_at = now()`)
+	require.NoError(t, err)
+	another := recorder(t, d, Options{})
+	fresh, gone := now, now
+	fresh.Target.Page = "a.example/new"
+	gone.App++
+	for _, v := range []Visit{now, fresh, gone} {
+		var verr *visit.Error
+		_, err = another.Record(v)
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.NotFound, verr.Kind)
+	}
+}
+
+// A visit that was admitted under settings that its app had before it counted anything is refused,
+// also where its targets are in the cache by now: the app would call its visitor something else.
+func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
+	t.Parallel()
+	_, d, now := openDemo(t)
+	former := now
+	former.CountsBy.Ipv6Prefix = 48
+
+	one := recorder(t, d, Options{})
+	another := recorder(t, d, Options{})
+	_, err := one.Record(now)
+	require.NoError(t, err)
+	for _, r := range []*Recorder{one, another} { // which have the targets in memory, or not
+		var verr *visit.Error
+		_, err = r.Record(former)
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.Unavailable, verr.Kind)
+		_, err = r.Record(now)
+		require.NoError(t, err)
+	}
+}
+
+// A title is that which most of the last five visitors have seen, each once, and two at least; another one
+// comes after an hour. A caller who vouches for it needs nobody.
+func TestTitlesAreVotedOn(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1561766400, 0)
+	told := &titles{clock: func() time.Time { return now }, told: map[int64]string{}}
+	g := &generation{ballots: newBallots()}
+	sees := func(page int64, visitor int, title string, vouched bool) string {
+		e := &entry{Visit: Visit{Title: title, Vouched: vouched, SeenFrom: netip.AddrFrom4([4]byte{192, 0, 2, byte(visitor)})}}
+		e.page.id = page
+		told.saw(e, g)
+		return told.told[page]
+	}
+	for i, c := range []struct {
+		visitor int
+		title   string
+		later   time.Duration
+		told    string
+	}{
+		{1, "a", 0, ""}, {1, "a", 0, ""}, {1, "b", 0, ""}, {1, "b", 2 * time.Hour, ""}, // one visitor, whatever they do
+		{2, "a", 0, ""}, {3, "a", 0, "a"}, // two of three
+		{4, "b", 2 * time.Hour, "a"}, {5, "c", 0, "a"}, {6, "b", 0, "a"}, // 2 of 5
+		{7, "b", 0, "b"},                                                        // 3 of 5
+		{8, "a", 0, "b"}, {9, "a", 0, "b"}, {8, "a", 0, "b"}, {10, "a", 0, "b"}, // within the hour
+		{10, "a", 59 * time.Minute, "b"}, {10, "a", time.Minute, "a"},
+	} {
+		now = now.Add(c.later)
+		assert.Equal(t, c.told, sees(1, c.visitor, c.title, false), "%d: %v", i, c)
+	}
+	assert.Equal(t, "x", sees(2, 1, "x", true))
+	assert.Equal(t, "x", sees(2, 1, "y", true), "within the hour")
+	for name, e := range map[string]*entry{
+		"no title": {}, "no page": {Visit: Visit{Title: "x", Vouched: true}}, "long ago": {Visit: Visit{Title: "x", Vouched: true, When: Past}},
+		"(other)": {Visit: Visit{Title: "x", Vouched: true}, other: visit.Target{Page: "a/(other)"}},
+	} {
+		if e.page.id = 3; name == "no page" {
+			e.page.id = 0
+		}
+		told.saw(e, g)
+		assert.Len(t, told.told, 2, name)
+	}
+	for page := range int64(2 * titlesMost) {
+		sees(page+10, 1, fmt.Sprint(page), true)
+	}
+	assert.Len(t, told.told, titlesMost, "what waits is bounded")
+	assert.Less(t, g.ballots.pages.Count(), 2*titleBytes/titleEntry)
 }

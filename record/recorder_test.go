@@ -1,10 +1,19 @@
 package record
 
 import (
+	"context"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/pause"
 )
 
 // idleLane is a lane without a writer, whose clock stands still.
@@ -52,4 +61,215 @@ func TestWaitingIsBoundedByTime(t *testing.T) {
 			require.InDelta(t, c.accepted, acceptedAtOnce(l, 2*waitingAtMost), 2)
 		})
 	}
+}
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A lane from which a visit has gone to another place rests, whatever waits in it meanwhile. One
+// without another place takes what it can.
+func TestLaneRests(t *testing.T) {
+	t.Parallel()
+	for _, overflow := range []bool{true, false} {
+		now := time.Unix(0, 0)
+		l := &lane{maxWait: 20 * time.Millisecond, overflow: overflow, now: func() time.Time { return now }, metrics: newMetrics(nil)}
+		l.wake.L = &l.mu
+		accepts := func() error { _, err := l.accept(&entry{}); return err }
+		l.pace.add(waitingAlways, waitingAlways*time.Millisecond) // one each
+		l.pending = 1.1 * waitingAlways
+		require.ErrorIs(t, accepts(), ErrOverloaded)
+		l.pending = 0
+		now = now.Add(overflowPause - 1)
+		if overflow {
+			assert.ErrorIs(t, accepts(), ErrOverloaded)
+			now = now.Add(1)
+		}
+		assert.NoError(t, accepts())
+	}
+}
+
+// After a large batch the next one waits until half as many visits have come, a moment has passed, or
+// the lane closes. A lone visit, which comes later or after a small batch, does not wait.
+func TestLaneGathers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before int           // visits of the batch before
+		took   time.Duration // that batch
+		since  time.Duration // its end
+		come   int           // visits then
+		waits  time.Duration
+	}{
+		"few":           {before: 100, took: time.Second, come: 49, waits: gatherAtMost},
+		"few, fast":     {before: 100, took: 6 * time.Millisecond, come: 49, waits: 3 * time.Millisecond},
+		"a while after": {before: 100, took: time.Second, since: 4 * time.Millisecond, come: 1, waits: gatherAtMost - 4*time.Millisecond},
+		"half":          {before: 100, took: time.Second, come: 50},
+		"lone, later":   {before: 100, took: time.Second, since: gatherAtMost, come: 1},
+		"lone":          {before: gatherFrom - 1, took: time.Second, come: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &lane{maxWait: time.Hour, now: time.Now, metrics: newMetrics(nil)}
+				l.wake.L = &l.mu
+				l.finish(c.before, c.took, true)
+				time.Sleep(c.since) //nolint:forbidigo // of the bubble's own clock
+				for range c.come {
+					_, err := l.accept(&entry{})
+					require.NoError(t, err)
+				}
+				began := time.Now()
+				assert.Len(t, l.take().entries, c.come)
+				assert.Equal(t, c.waits, time.Since(began))
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, end := range []func(*lane){
+			func(l *lane) { _, _ = l.accept(&entry{}) },
+			(*lane).close,
+		} {
+			l := &lane{maxWait: time.Hour, now: time.Now, metrics: newMetrics(nil)}
+			l.wake.L = &l.mu
+			l.finish(100, time.Second, true)
+			for range 49 {
+				_, err := l.accept(&entry{})
+				require.NoError(t, err)
+			}
+			began := time.Now()
+			time.AfterFunc(time.Millisecond, func() { end(l) })
+			l.take()
+			assert.Equal(t, time.Millisecond, time.Since(began), "one more makes half, and nobody waits at the end")
+		}
+	})
+}
+
+// Chunks are long while nobody else counts for their sites, and short from the first who does.
+func TestChunksAreShortBesideOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tables := dbtest.Open(t, w.url, db.Options{})
+	r, other := recorder(t, tables, Options{}), recorder(t, tables, Options{})
+	now := time.Now()
+	r.chunks.now = func() time.Time { return now }
+	visitor := 0
+	at := func(site string) Visit {
+		visitor++
+		return w.visit(visitor, site+"/")
+	}
+	chunk := func(sites ...string) (size int64) {
+		t.Helper()
+		var c []Step
+		for _, site := range sites {
+			v := at(site)
+			c = append(c, Step{Visit: &v, Position: &Position{}, Next: 1})
+		}
+		for _, result := range r.RecordChunk(c) {
+			require.NoError(t, result.Err)
+		}
+		r.chunks.pace = pace{visits: 1000, took: float64(50 * time.Millisecond)}
+		return r.chunks.size()
+	}
+	single := func(r *Recorder, site string) {
+		t.Helper()
+		_, err := r.Record(at(site))
+		require.NoError(t, err)
+	}
+	const short, long = int64(500), int64(2000)
+
+	assert.Equal(t, chunkFirst, r.ChunkVisits())
+	assert.Equal(t, long, chunk("a.example", "a.example", "b.example"))
+	single(r, "c.example")
+	single(other, "c.example")
+	assert.Equal(t, long, chunk("a.example"), "beside visits to another site")
+	assert.Equal(t, long, chunk("c.example"), "nothing is known of a site of which there was no chunk")
+	single(r, "a.example")
+	assert.Equal(t, long, chunk("b.example"))
+	assert.Equal(t, short, chunk("a.example", "b.example"), "after a visit that came alone")
+	now = now.Add(longChunksAfter - 1)
+	assert.Equal(t, short, chunk("a.example"))
+	now = now.Add(1)
+	assert.Equal(t, long, chunk("a.example"))
+	single(other, "b.example")
+	assert.Equal(t, short, chunk("b.example"), "after a visit of another instance")
+}
+
+// Whoever sends a chunk again of which a part was counted, since they could not look where its
+// position is, hears that it has moved: counted from there on, that part would count twice.
+func TestNothingOfAChunkCountsTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tables := dbtest.Open(t, w.url, db.Options{})
+	r := recorder(t, tables, Options{})
+	at := &Position{Position: db.Position{App: w.demo.App, Source: "test", Part: "0"}}
+	_, err := tables.OpenQueue(t.Context(), at.Position, 0)
+	require.NoError(t, err)
+	var c []Step
+	for n := range 4 {
+		v := w.visit(n, "a.example/")
+		c = append(c, Step{Visit: &v, Position: at, Next: int64(n + 1)})
+	}
+	for _, result := range r.RecordChunk(c[:2]) {
+		require.NoError(t, result.Err)
+	}
+	for _, result := range r.RecordChunk(c) {
+		require.ErrorIs(t, result.Err, ErrMoved)
+	}
+	results := r.RecordChunk(c[2:])
+	require.NoError(t, results[1].Err)
+	assert.Equal(t, int64(4), results[1].Answer.Site.Hot)
+}
+
+// A clock that is more than a second wrong is warned of, once an hour unless it changes.
+func TestClockWarning(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
+	u := upkeep{warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}}
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		ahead time.Duration
+		due   bool
+	}{
+		{"as exact as need be", 0, time.Second, false},
+		{"behind by more than a second", time.Minute, -2 * time.Second, true},
+		{"the same again", time.Minute, -2500 * time.Millisecond, false},
+		{"more than a second further", time.Minute, -5 * time.Second, true},
+		{"within the hour", 59 * time.Minute, -5 * time.Second, false},
+		{"after an hour", time.Minute, -5 * time.Second, true},
+		{"ahead now", time.Minute, 10 * 365 * 24 * time.Hour, true},
+		{"set right", time.Minute, 0, false},
+		{"wrong once more", time.Minute, 10 * 365 * 24 * time.Hour, false},
+		{"an hour later", time.Hour, 10 * 365 * 24 * time.Hour, true},
+	} {
+		now = now.Add(step.after)
+		assert.Equal(t, step.due, u.mayWarn(step.ahead, now), step.name)
+	}
+}
+
+// What cannot be measured of the server any more is not shown as it was.
+func TestServerIsNotMeasured(t *testing.T) {
+	t.Parallel()
+	shown := prometheus.NewRegistry()
+	u := upkeep{db: dbtest.Open(t, dbtest.New(t), db.Options{}), server: newServerMetrics(newMetrics(shown))}
+	values := func() (size, away float64) {
+		all, err := shown.Gather()
+		require.NoError(t, err)
+		for _, f := range all {
+			switch f.GetName() {
+			case "footfall_database_bytes":
+				size = f.GetMetric()[0].GetGauge().GetValue()
+			case "footfall_standby_away":
+				away = f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return size, away
+	}
+	require.NoError(t, u.measureServer(t.Context()))
+	size, away := values()
+	assert.Positive(t, size)
+	assert.Zero(t, away)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.Error(t, u.measureServer(ended))
+	size, away = values()
+	assert.True(t, math.IsNaN(size) && math.IsNaN(away), "%v, %v", size, away)
 }

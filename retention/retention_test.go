@@ -609,3 +609,5 @@ func TestDaily(t *testing.T) {
 	}}).Daily(t.Context())
 	assert.Equal(t, []time.Duration{10 * time.Second, 10 * time.Minute, 10 * time.Minute, 10 * time.Minute, 10 * time.Minute}, waits)
 }
+
+func TestMain(m *testing.M) { dbtest.Main(m) }

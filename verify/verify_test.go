@@ -810,3 +810,5 @@ func TestVerifyProgress(t *testing.T) {
 		assert.Equal(t, u.Checked, told[u.Name], u.Name)
 	}
 }
+
+func TestMain(m *testing.M) { dbtest.Main(m) }

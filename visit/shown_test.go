@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -88,4 +89,129 @@ func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 		assert.Equal(t, stored, StoredCondition(typed))
 		assert.Equal(t, stored, StoredCondition(stored))
 	}
+}
+
+// A page or site is found by each way of writing it, on a terminal and over REST.
+func TestParseTarget(t *testing.T) {
+	t.Parallel()
+	for typed, target := range map[string]string{
+		"http://hhui.top/home":           "hhui.top/home",
+		"HTTPS://HHUI.top:443/./home#up": "hhui.top/home",
+		"http://hhui.top":                "hhui.top/",
+		"hhui.top":                       "hhui.top",
+		"HHUI.top":                       "hhui.top",
+		"hhui.top/":                      "hhui.top/",
+		"hhui.top/Hom%7e":                "hhui.top/Hom~",
+		"localhost:3000/x":               "localhost:3000/x",
+		"hhui.top:80/x":                  "hhui.top:80/x",
+		"hhui.top:443/x":                 "hhui.top:443/x",
+		"hhui.top/x?a=1&b=2":             "hhui.top/x?b=2",
+		"(other)":                        "(other)",
+		"(other)/(other)":                "(other)/(other)",
+		"(events)":                       "(events)",
+		"(events)/sign.up":               "(events)/sign.up",
+		"(events)/(other)":               "(events)/(other)",
+		"(events)/404/Hom~/%C3%A4":       "(events)/404/Hom~/%C3%A4",
+		"hhui.top/(deleted)":             "hhui.top/(deleted)",
+		"http://hhui.top/(deleted)":      "hhui.top/%28deleted%29",
+		"hhui.top/(other)/x":             "hhui.top/(other)/x",
+	} {
+		read, err := ParseTarget(typed, []string{"b"})
+		assert.NoError(t, err, typed)
+		assert.Equal(t, target, read, typed)
+	}
+	for _, typed := range []string{"", " ", "ftp://hhui.top/", "me@hhui.top", "a b/(other)", "(events)/", "(events)/A", "(events)/a/b?q",
+		"(events)/a/%7e", "http://(events)/a", "/home", "hhui.top\x00", "?q", "a..\x01"} {
+		_, err := ParseTarget(typed, nil)
+		assert.ErrorContains(t, err, "uri: ", "%q", typed)
+	}
+}
+
+func TestParseSite(t *testing.T) {
+	t.Parallel()
+	for typed, site := range map[string]string{
+		"hhui.top": "hhui.top", "HHUI.top:80": "hhui.top:80", "http://hhui.top:80": "hhui.top", "https://hhui.top/": "hhui.top",
+		"localhost:3000": "localhost:3000", "[2001:DB8::1]": "[2001:db8::1]", "(other)": "(other)", "(events)": "(events)",
+	} {
+		read, err := ParseSite(typed)
+		assert.NoError(t, err, typed)
+		assert.Equal(t, site, read, typed)
+	}
+	for _, typed := range []string{"", "hhui.top/home", "http://hhui.top/home", "http://hhui.top/?q", "me@hhui.top", "a b",
+		"http://(events)/"} {
+		_, err := ParseSite(typed)
+		assert.ErrorContains(t, err, "site: ", "%q", typed)
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	for pair, overlaps := range map[[2]string]bool{
+		{"a.example", "a.example"}: true, {"a.example", "b.example"}: false, {"a.example", "a.example:81"}: false,
+		{"*.a.example", "a.example"}: false, {"*.a.example", "x.a.example"}: true, {"*.a.example", "x.y.a.example"}: true,
+		{"*.a.example", "xa.example"}: false, {"*.a.example", "*.a.example"}: true, {"*.a.example", "*.b.a.example"}: true,
+		{"*.a.example", "*.b.example"}: false, {"*.a.example:81", "x.a.example:81"}: true, {"*.a.example:81", "x.a.example"}: false,
+		{"[2001:db8::1]", "[2001:db8::1]"}: true,
+	} {
+		assert.Equal(t, overlaps, Overlap(pair[0], pair[1]), pair)
+		assert.Equal(t, overlaps, Overlap(pair[1], pair[0]), pair)
+	}
+}
+
+func TestIsListable(t *testing.T) {
+	t.Parallel()
+	for _, site := range []string{"example.com", "localhost:3000", "my_host", "a-b.c--d.example", "xn--bcher-kva.example:8443", "127.0.0.1:80",
+		"[2001:db8::1]:8080", "[::1]", "example.com.", "1.example"} {
+		assert.True(t, IsListable(site), site)
+	}
+	for _, site := range []string{"'self'", "x.example;sandbox", "a,b.example", `"x"`, "a..b", ".a", "..", "(x)", "$x", "(other)", "(events)",
+		"*", "a.*.b", "", "<x>", "a.example:", "a.example:x", "a/b", "a\x1b.example"} {
+		assert.False(t, IsListable(site), site)
+	}
+}
+
+// What counting stores is checked with each target of the tests of Normalize.
+func TestCheckStored(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"(other)", "(events)", "(events)/signup", "(events)/404/a%20b", "a.example/(other)", "a.example/(deleted)",
+		"a.example/(deleted) 17"} {
+		assert.NoError(t, CheckStored(target), target)
+	}
+	for _, target := range []string{"", "A.example/", "a.example/\x1b[2J", "<xss>", "<xss>/", "http://a.example/", "a.example/a b",
+		"a.example/ä",
+		"a.example/%zz", "a.example/%61", "a.example/../b", "a.example/?a", "a.example/(deleted) x", "(events)/A", "/a",
+		"a.example:080/"} {
+		assert.Error(t, CheckStored(target), target)
+	}
+}
+
+func TestTitle(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, told, kept string }{
+		{"as it is", "Prices – 例え & <b>co</b>", "Prices – 例え & <b>co</b>"},
+		{"none", "", ""},
+		{"of nothing that is seen", " \t\u3000\x00\u202e\u200d\ufe0f\u3164\u2800", ""},
+		{"one line", "\n\tPrices\r\n \u2028of\u00a0\u3000all  ", "Prices of all"},
+		{"controls", "a\x00b\x1b[2Jc\u0085d\x7f", "ab[2Jc d"},
+		{"marks of direction", "\u202eevil\u202c \u2066x\u2069\u200f\u061c", "evil x"},
+		{"what cannot be seen", "\ufefff\u200bo\u00ado\U000e0041\ue000", "foo"},
+		{"emoji that are joined, Persian", "👩\u200d👧 ❤\ufe0f می\u200cخواهم", "👩\u200d👧 ❤\ufe0f می\u200cخواهم"},
+		{"not UTF-8", "caf\xe9", ""},
+		{"half a surrogate", "a\xed\xa0\x80", ""},
+		{"long", strings.Repeat("a", 250), strings.Repeat("a", 200)},
+		{"long, up to a character", strings.Repeat("a", 199) + "é", strings.Repeat("a", 199)},
+		{"long, up to a word", strings.Repeat("a", 199) + " b", strings.Repeat("a", 199)},
+		{"a megabyte", strings.Repeat("例え ", 100_000), strings.TrimSuffix(strings.Repeat("例え ", 28), " ") + " 例"},
+	} {
+		assert.Equal(t, c.kept, Title(c.told), c.rule)
+		assert.Equal(t, c.kept, Title(c.kept), c.rule)
+	}
+}
+
+func FuzzTitle(f *testing.F) {
+	f.Add("a \u202e\x00é")
+	f.Fuzz(func(t *testing.T, told string) {
+		kept := Title(told)
+		assert.True(t, utf8.ValidString(kept) && len(kept) <= mostTitle && kept == Title(kept) && kept == strings.TrimSpace(kept), "%q", kept)
+	})
 }

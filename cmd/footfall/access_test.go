@@ -1,16 +1,24 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/account"
+	"footfall/counter/desk"
+	"footfall/db"
 	"footfall/db/dbtest"
 )
 
@@ -221,4 +229,148 @@ func TestServeWithFewRights(t *testing.T) {
 	old := footfall(t, "serve", "--no-migrate", "--database-url", owner, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, 1, old.code)
 	assert.Contains(t, old.stderr, "footfall migrate up")
+}
+
+// The shell says who may do what, and never makes the first account.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	_, at, _ := strings.Cut(database, "=")
+	all := account.Open(dbtest.Open(t, at, db.Options{}))
+	first := footfall(t, "account", "add", "Ann", database)
+	assert.Equal(t, exitUsage, first.code)
+	assert.Contains(t, first.stderr, "the first one is made in a browser: `footfall start-link` prints the address")
+	const public = "--public-url=https://count.example"
+	links := regexp.MustCompile(`^https://count\.example/start/([A-Za-z0-9_-]{43})\n$`)
+	follow := func(printed, name, password string) {
+		t.Helper()
+		link := links.FindStringSubmatch(printed)
+		require.NotNil(t, link, printed)
+		_, err := all.Follow(t.Context(), link[1], name, password, "a test")
+		require.NoError(t, err)
+	}
+	container := footfallWith(t, []string{published + "=127.0.0.1:9090"}, "", "start-link", database)
+	assert.Regexp(t, `^http://127\.0\.0\.1:9090/start/`, container.stdout, "where the compose file publishes its port")
+	assert.Empty(t, container.stderr)
+	follow(well(t, "start-link", public, database), "Olga", desk.Password)
+	again := footfall(t, "start-link", public, database)
+	assert.Equal(t, exitUsage, again.code)
+	assert.Contains(t, again.stderr, "sign in at https://count.example/enter")
+
+	link := well(t, "account", "add", "Ann Smith", "--look=demo", public, database)
+	list := func() string { return well(t, "account", "list", database) }
+	assert.Regexp(t, `(?m)^1 +Olga +everything +everything +password +\d{4}-.* UTC +-$`, list())
+	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +- +- +- +\d{4}-.* UTC$`, list())
+	follow(link, "", desk.Password)
+	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +- +password +\d{4}-.* UTC +-$`, list())
+	well(t, "account", "set", "ann smith", "--change", "demo", database)
+	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
+	for range 10 { // in whichever order they are given
+		well(t, "account", "set", "2", "--change", "demo", "--look", "demo", database)
+		require.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
+	}
+	well(t, "account", "set", "2", "--hide", "demo", database)
+	assert.Regexp(t, `(?m)^2 +Ann Smith +- +- +password `, list())
+	follow(well(t, "account", "link", "Ann Smith", public, database), "", "eight trombones")
+	_, err := all.SignIn(t.Context(), "Ann Smith", desk.Password, "a test")
+	assert.Error(t, err)
+
+	for says, args := range map[string][]string{
+		"there is none that is called \"Bob\"":  {"link", "Bob"},
+		"it is the only owner":                  {"remove", "Olga"},
+		"it is the only owner, without":         {"set", "OLGA", "--no-owner"},
+		"there is no app \"none\"":              {"set", "Ann Smith", "--look", "none"},
+		"\"olga\" is another account's already": {"add", "olga"},
+		"its letters are of several scripts":    {"add", "Оlga"},
+	} {
+		r := footfall(t, append(append([]string{"account"}, args...), database)...)
+		assert.NotZero(t, r.code, says)
+		assert.Contains(t, r.stderr, says)
+	}
+	well(t, "account", "set", "Ann Smith", "--owner", database)
+	well(t, "account", "remove", "Olga", database)
+	assert.NotContains(t, list(), "Olga")
+	_, err = all.SignIn(t.Context(), "Olga", desk.Password, "a test")
+	assert.Error(t, err)
+}
+
+type call struct{ id, body, timestamp, signature string }
+
+func (c call) check(t *testing.T, key string) {
+	t.Helper()
+	bytes, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whsec_"))
+	require.NoError(t, err)
+	mac := hmac.New(sha256.New, bytes)
+	mac.Write([]byte(c.id + "." + c.timestamp + "." + c.body))
+	assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), c.signature)
+}
+
+// A call that is under way as the service is killed is made again by the next one that has the
+// secret, signed with the key that was printed. One without it lets calls wait, of which the status
+// tells.
+func TestWebhookOutlivesTheService(t *testing.T) {
+	t.Parallel()
+	calls := make(chan call, 100)
+	takes := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- call{r.Header.Get("webhook-id"), string(body), r.Header.Get("webhook-timestamp"), r.Header.Get("webhook-signature")}
+		select {
+		case <-takes:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	database := withDemo(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("s", 32)), 0o600))
+	secret := "--secret-file=" + file
+	add := []string{"app", "webhook", "add", "demo", receiver.URL + "/token", "--private", "--site=a.example", database}
+
+	r := footfall(t, add...)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: --secret-file: it is missing")
+	r = footfall(t, "app", "webhook", "add", "demo", receiver.URL, database, secret)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: url: 127.0.0.1 is no public address")
+	r = footfall(t, "app", "webhook", "add", "demo", "https://hook.example", database, secret)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: --site: name a site, or else a page with --uri")
+	r = footfall(t, append(add, secret)...)
+	require.Zero(t, r.code, r.stderr)
+	assert.Contains(t, r.stderr, "Added webhook 1 of a.example.")
+	key := strings.TrimSuffix(r.stdout, "\n")
+
+	s := serve(t, database, secret)
+	status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+	require.Equal(t, http.StatusOK, status)
+	first := <-calls
+	first.check(t, key)
+	require.NoError(t, s.cmd.Process.Kill())
+	s.wait()
+	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`,
+		well(t, "app", "webhook", "list", "demo", database))
+
+	waiting := func() string {
+		return well(t, "psql", database, "--", "-Atc", "SELECT cardinality(waiting) FROM webhooks")
+	}
+	s = serve(t, database) // with nothing to sign with
+	status, _ = get(s.url + "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/")
+	require.Equal(t, http.StatusOK, status)
+	eventually(t, "calls wait", func() bool { return strings.Contains(waiting(), "2") })
+	assert.Zero(t, s.stop())
+	assert.Empty(t, calls)
+
+	well(t, "psql", database, "--", "-c", "UPDATE webhooks SET try_at = now()") // rather than wait until it must have ended
+	s = serve(t, database, secret)
+	again := <-calls
+	again.check(t, key)
+	assert.Equal(t, [2]string{first.id, first.body}, [2]string{again.id, again.body})
+	close(takes)
+	eventually(t, "they are taken", func() bool { return strings.Contains(waiting(), "0") })
+	assert.NotContains(t, s.said(), "token")
+	assert.Zero(t, s.stop())
+	assert.Len(t, calls, 1)
+	assert.Equal(t, "removed webhook 1 of a.example\n", well(t, "app", "webhook", "remove", "demo", "1", database))
+	assert.NotContains(t, well(t, "app", "webhook", "list", "demo", database), "a.example")
 }

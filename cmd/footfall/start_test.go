@@ -3,15 +3,19 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -267,4 +271,125 @@ func TestImportWaitsForTheFailover(t *testing.T) {
 	pair.WaitFor("")
 	require.NoError(t, <-ended, said)
 	assert.Regexp(t, `visits counted +1\n`, said.String())
+}
+
+// The unit of systemd is one that systemd reads without complaint, and lets the service end by
+// itself: a SIGTERM to all of its processes would cut off visits under way.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/footfall.service")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "\nKillMode=mixed\n")
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	const program = "/usr/local/bin/footfall"
+	require.Equal(t, 1, strings.Count(string(text), program))
+	unit := filepath.Join(t.TempDir(), "footfall.service")
+	require.NoError(t, os.WriteFile(unit, []byte(strings.Replace(string(text), program, os.Args[0], 1)), 0o600))
+	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput()
+	require.NoError(t, err, string(said))
+	assert.NotContains(t, string(said), unit, "it complains of the unit")
+}
+
+// systemd is told when visits are counted, that the service is alive, and when it ends: each by the
+// service alone, though PostgreSQL would tell, too.
+func TestSystemdIsTold(t *testing.T) {
+	t.Parallel()
+	folder := newData(t)
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(folder, "notify"), Net: "unixgram"})
+	require.NoError(t, err)
+	defer socket.Close()
+	require.NoError(t, os.Chmod(socket.LocalAddr().String(), 0o777))
+	program := filepath.Join(folder, "footfall")
+	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\nexport NOTIFY_SOCKET='%s' WATCHDOG_USEC=400000\nexec '%s' \"$@\"\n",
+		socket.LocalAddr(), os.Args[0]), 0o755))
+	told := func() string {
+		require.NoError(t, socket.SetReadDeadline(time.Now().Add(patience)))
+		message := make([]byte, 256)
+		n, err := socket.Read(message)
+		require.NoError(t, err)
+		return string(message[:n])
+	}
+	r := startOf(t, program, "--data", usedData(t))
+	require.Equal(t, "READY=1", told())
+	r.awaitReady()
+	require.Equal(t, "WATCHDOG=1", told())
+	require.Equal(t, "WATCHDOG=1", told())
+	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
+	last := told()
+	for last == "WATCHDOG=1" {
+		last = told()
+	}
+	require.Equal(t, "STOPPING=1", last)
+	require.Zero(t, r.wait())
+	require.NoError(t, socket.SetReadDeadline(time.Now()))
+	_, err = socket.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "nothing else is told")
+}
+
+// What the file of settings names is a setting of serve.
+func TestFileOfSettings(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../packaging/footfall.env")
+	require.NoError(t, err)
+	settings := regexp.MustCompile(`(?m)^#?(\w+)=`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, settings)
+	help := well(t, "serve", "--help")
+	for _, setting := range settings {
+		assert.Contains(t, help, "$"+setting[1], setting[0])
+	}
+}
+
+// The machine's zone is the one that it names in some way; none that the tables could not have.
+func TestMachineZone(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "localtime")
+	for _, c := range []struct{ tz, link, want string }{
+		{"", "/usr/share/zoneinfo/Europe/Berlin", "UTC"}, // an empty TZ says UTC
+		{"Asia/Shanghai", "/usr/share/zoneinfo/Europe/Berlin", "Asia/Shanghai"},
+		{":America/New_York", "", "America/New_York"},
+		{"/usr/share/zoneinfo/Asia/Tokyo", "", "Asia/Tokyo"},
+		{"CET-1CEST,M3.5.0,M10.5.0/3", "", "UTC"}, {"Local", "", "UTC"}, {"../../etc/passwd", "", "UTC"},
+		{"-", "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"}, // -: it is not set
+		{"-", "../usr/share/zoneinfo/posix/Europe/Paris", "Europe/Paris"},
+		{"-", "/var/db/timezone/zoneinfo/America/Argentina/Salta", "America/Argentina/Salta"},
+		{"-", "/etc/zoneinfo/Etc/UTC", "UTC"}, {"-", "/nowhere/else", "UTC"}, {"-", "", "UTC"},
+	} {
+		t.Setenv("TZ", c.tz)
+		if c.tz == "-" {
+			require.NoError(t, os.Unsetenv("TZ"))
+		}
+		_ = os.Remove(link)
+		if c.link != "" {
+			require.NoError(t, os.Symlink(c.link, link))
+		}
+		assert.Equal(t, c.want, machineZone(link), c)
+	}
+}
+
+// An app has the machine's days unless it is told others, says so at once, and takes others until
+// something is counted.
+func TestZoneIsTold(t *testing.T) {
+	t.Parallel()
+	url := withDemo(t)
+	add := func(name string, tz ...string) string {
+		r := footfallWith(t, append([]string{"TZ=Asia/Shanghai"}, tz...), "", "app", "add", name, "--access=open", "--visitor=address", url)
+		require.Zero(t, r.code, r.stderr)
+		return r.stdout
+	}
+	assert.Regexp(t, `^added app shop, which counts days of Asia/Shanghai, the time zone of this machine\. `+
+		`The first visit fixes that; until then this changes it:\n\n  \S+ app set shop --tz ZONE\n`, add("shop"))
+	assert.Regexp(t, `^added app bare, which counts days of UTC, since this machine tells no other time zone\. `, add("bare", "TZ="))
+	assert.Contains(t, well(t, "app", "add", "told", "--access=open", "--visitor=address", "--tz=Asia/Tokyo", url),
+		"added app told, which counts days of Asia/Tokyo. The first visit fixes that")
+
+	well(t, "app", "set", "shop", "--tz=Europe/Berlin", url)
+	s := serve(t, url)
+	status, body := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
+	require.Equal(t, 200, status, body)
+	refused := footfall(t, "app", "set", "shop", "--tz=Asia/Shanghai", url)
+	assert.Equal(t, exitUsage, refused.code)
+	assert.Contains(t, refused.stderr, "has counted days of Europe/Berlin, which stay what they are")
+	assert.Zero(t, s.stop())
+	assert.Contains(t, well(t, "app", "list", url), "shop  open    address  Europe/Berlin ")
 }

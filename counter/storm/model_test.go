@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/db/dbtest"
 	"footfall/visit"
 )
 
@@ -228,4 +231,258 @@ func (s *storm) compare() {
 			m.compareHot(name, m.tables(of, uri).hot, o)
 		}
 	}
+}
+
+// numbers are all that is counted for a target. Days are those of the storm.
+type numbers struct {
+	hot, pv, uv int64
+	hots        map[int64]int64
+	days        map[int64]string // pv and new visitors
+	links       map[link]int64
+	ranks       map[string]int64 // of visitors who are there
+	erased      []int64          // ranks of those who were
+	tags        map[string]int64 // pv by day and tag, and newcomers by tag
+}
+
+// link is a day, and the previous one of visitors who came on it.
+type link struct{ day, previous int64 }
+
+// tables reads what is counted for a target.
+func (m *model) tables(app, uri string) *numbers {
+	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{},
+		tags: map[string]int64{}}
+	ctx := context.Background()
+	var id int64
+	require.NoError(m, m.own.QueryRow(ctx, `
+		SELECT p.id, c.hot, c.pv, c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id JOIN apps AS a ON a.id = p.app_id
+		WHERE a.name = $1 AND p.uri = $2`, app, uri).Scan(&id, &n.hot, &n.pv, &n.uv), uri)
+	var day, previous, one, two, three int64
+	var ip, tag, value string
+	each := func(sql string, into []any, do func()) {
+		rows, err := m.own.Query(ctx, sql, id, firstDay)
+		require.NoError(m, err)
+		_, err = pgx.ForEachRow(rows, into, func() error { do(); return nil })
+		require.NoError(m, err)
+	}
+	each(`SELECT day_date(day_id) - $2::date, hot, pv, new_visitors FROM days WHERE page_id = $1`, []any{&day, &one, &two, &three}, func() {
+		n.hots[day], n.days[day] = one, fmt.Sprint(two, " visitors, ", three, " new")
+	})
+	each(`SELECT day_date(day_id) - $2::date, day_date(previous_day) - $2::date, visitors FROM returns WHERE page_id = $1`,
+		[]any{&day, &previous, &one}, func() {
+			n.links[link{day, previous}] += one
+		})
+	each(`SELECT host(ip), rank FROM visitors WHERE page_id = $1 AND $2::date IS NOT NULL`, []any{&ip, &one}, func() { n.ranks[ip] = one })
+	each(`SELECT day_date(d.day_id) - $2::date, t.name, t.value, d.pv, d.newcomers FROM tag_days AS d JOIN tags AS t ON t.id = d.tag_id
+		WHERE d.page_id = $1 AND t.name IN ('source', 'campaign', 'hour')`,
+		[]any{&day, &tag, &value, &one, &two}, func() {
+			if tag == "hour" && app == live.name {
+				value = "" // of which clock, nobody knows
+			}
+			n.tags[fmt.Sprint(day, " ", tag, " ", value)] += one
+			if tag != "campaign" { // which differs by day, and the first visit that came need not be of the first day
+				n.tags[fmt.Sprint("new ", tag, " ", value)] += two
+			}
+		})
+	n.erased = dbtest.Column[int64](m, m.own, `SELECT rank FROM erased_ranks WHERE page_id = $1`, id)
+	return n
+}
+
+// compareHot holds the number of visits against those that were answered or accepted: none is lost,
+// and none is counted twice.
+func (m *model) compareHot(name string, hot int64, o *target) {
+	assert.GreaterOrEqual(m, hot, o.hot, "%s: visits were lost that had been answered", name)
+	assert.LessOrEqual(m, hot, o.hot+o.perhaps, "%s: visits were counted twice, or though they were refused", name)
+	for answered := range o.hots {
+		assert.LessOrEqual(m, answered, hot, name)
+	}
+}
+
+// compareTarget holds everything that is counted for a target against the sets of its visitors.
+func (m *model) compareTarget(of tenant, uri string, o *target) {
+	name := of.name + " " + uri
+	is := m.tables(of.name, uri)
+	m.compareHot(name, is.hot, o)
+	came := map[who][]int64{}
+	for w := range o.came {
+		came[w] = m.daysOf(of, name, o, w)
+	}
+	for w := range o.mayBe {
+		if o.came[w] == nil && len(m.daysOf(of, name, o, w)) > 0 {
+			came[w] = m.daysOf(of, name, o, w)
+		}
+	}
+	for w := range o.rows {
+		assert.NotEmpty(m, came[w], "%s: %v never came", name, w)
+	}
+
+	pv, days, fresh, links, tags := int64(0), map[int64]int64{}, map[int64]int64{}, map[link]int64{}, map[string]int64{}
+	for w, all := range came {
+		pv += int64(len(all))
+		fresh[all[0]]++
+		for i, day := range all {
+			if days[day]++; i > 0 {
+				links[link{day, all[i-1]}]++
+			}
+			of.brings(tags, uri, w.ip, day, i == 0)
+		}
+	}
+	should := map[int64]string{}
+	for day := range days {
+		should[day] = fmt.Sprint(days[day], " visitors, ", fresh[day], " new")
+	}
+	assert.Equal(m, int64(len(came)), is.uv, "%s: uv", name)
+	assert.Equal(m, pv, is.pv, "%s: pv", name)
+	assert.Equal(m, should, is.days, "%s: days", name)
+	assert.Equal(m, links, is.links, "%s: returns", name)
+	maps.DeleteFunc(is.tags, func(_ string, n int64) bool { return n == 0 }) // those of which nobody is new
+	assert.Equal(m, tags, is.tags, "%s: tags", name)
+	m.compareHots(name, is, o)
+	m.compareRanks(name, is, o, came)
+	m.compareUniques(of, uri, came)
+}
+
+// brings adds what a visitor brings to a target on a day.
+func (t tenant) brings(tags map[string]int64, uri, ip string, day int64, isNew bool) {
+	add := func(tag string) {
+		tags[fmt.Sprint(day, " ", tag)]++
+		if isNew && !strings.HasPrefix(tag, "campaign") {
+			tags["new "+tag]++
+		}
+	}
+	if source := sourceOf(ip); source != "" {
+		add("source " + source)
+	}
+	if campaign := t.campaignOf(ip, day); campaign != "" {
+		add("campaign " + campaign)
+	}
+	switch {
+	case strings.Contains(uri, "/"): // pages have no hours
+	case t.told:
+		add("hour " + timeOf(day).Format("15"))
+	default:
+		add("hour ")
+	}
+}
+
+// daysOf are the days on which a visitor came to a target: those that their visits told; where some
+// told none, those of which there was a row, if each is the day of a visit and each visit has one.
+func (m *model) daysOf(of tenant, name string, o *target, w who) []int64 {
+	days := map[int64]bool{}
+	if of.told {
+		for _, s := range o.came[w] {
+			days[s.from] = true
+		}
+		for _, s := range o.mayBe[w] {
+			assert.True(m, days[s.from], "%s: nobody knows whether %v came on day %d", name, w, s.from)
+		}
+		return slices.Sorted(maps.Keys(days))
+	}
+	days = o.rows[w]
+	for _, s := range o.came[w] {
+		assert.True(m, s.has(days), "%s: %v came on a day of %v, not on %v", name, w, s, days)
+	}
+	for day := range days {
+		explained := slices.ContainsFunc(slices.Concat(o.came[w], o.mayBe[w]), func(s span) bool { return s.from <= day && day <= s.to })
+		assert.True(m, explained, "%s: %v did not come on day %d", name, w, day)
+	}
+	return slices.Sorted(maps.Keys(days))
+}
+
+func (s span) has(days map[int64]bool) bool {
+	for day := s.from; day <= s.to; day++ {
+		if days[day] {
+			return true
+		}
+	}
+	return false
+}
+
+// compareHots holds the visits of each day against those that were certainly, or perhaps, on it.
+func (m *model) compareHots(name string, is *numbers, o *target) {
+	for day := range m.today.Load() + 3 {
+		least, most := int64(0), int64(0)
+		for s, n := range o.days {
+			if s == (span{day, day}) {
+				least += n
+			}
+			if s.from <= day && day <= s.to {
+				most += n
+			}
+		}
+		for s, n := range o.perhapsDays {
+			if s.from <= day && day <= s.to {
+				most += n
+			}
+		}
+		assert.True(m, least <= is.hots[day] && is.hots[day] <= most, "%s: on day %d there were %d visits, not %d to %d", name, day, is.hots[day],
+			least, most)
+	}
+}
+
+// compareRanks looks whether ranks are 1 to uv, each visitor has the one that was answered, and of
+// those who were erased nothing but the rank is left.
+func (m *model) compareRanks(name string, is *numbers, o *target, came map[who][]int64) {
+	all := append(slices.Collect(maps.Values(is.ranks)), is.erased...)
+	slices.Sort(all)
+	for i, rank := range all {
+		assert.Equal(m, int64(i+1), rank, "%s: ranks have a gap, or one is there twice", name)
+	}
+	assert.Len(m, all, len(came), "%s: ranks", name)
+	for w := range came {
+		rank, answered := o.ranks[w]
+		if stored, is := is.ranks[w.ip], m.lives[w.ip] == w.life; is {
+			assert.Positive(m, stored, "%s: %v has no rank", name, w)
+			assert.True(m, !answered || rank == stored, "%s: %v was answered rank %d, and has %d", name, w, rank, stored)
+			continue
+		}
+		assert.True(m, !answered || slices.Contains(is.erased, rank), "%s: %v was erased and has rank %d", name, w, rank)
+	}
+	for ip := range is.ranks {
+		assert.Contains(m, came, who{ip, m.lives[ip]}, "%s: who should not be there", name)
+	}
+}
+
+// mostRanges bounds how many ranges of days are compared of each target.
+const mostRanges = 500
+
+// compareUniques compares how many visitors came in each range of days.
+func (m *model) compareUniques(of tenant, uri string, came map[who][]int64) {
+	var ranges []span
+	last := m.today.Load() + 2
+	for from := range last {
+		for to := from; to < last; to++ {
+			ranges = append(ranges, span{from, to})
+		}
+	}
+	r := rand.New(rand.NewPCG(m.seed, 0))
+	r.Shuffle(len(ranges), func(i, j int) { ranges[i], ranges[j] = ranges[j], ranges[i] })
+	ranges = ranges[:min(len(ranges), mostRanges)]
+	var from, to []int32
+	for _, s := range ranges {
+		from, to = append(from, dayID(s.from)), append(to, dayID(s.to))
+	}
+	are := dbtest.Column[int64](m, m.own, `
+		SELECT u.uniques
+		FROM unnest($3::integer[], $4::integer[]) WITH ORDINALITY AS r (from_day, to_day, place)
+		CROSS JOIN LATERAL report.uniques($1, $2::text, r.from_day, r.to_day) AS u
+		WHERE u.exact
+		ORDER BY r.place`, of.name, uri, from, to)
+	if !assert.Len(m, are, len(ranges), "%s: not all uniques are exact", uri) {
+		return
+	}
+	for i, s := range ranges {
+		n := int64(0)
+		for _, days := range came {
+			if slices.ContainsFunc(days, func(day int64) bool { return s.from <= day && day <= s.to }) {
+				n++
+			}
+		}
+		assert.Equal(m, n, are[i], "%s %s: uniques of days %d to %d", of.name, uri, s.from, s.to)
+	}
+}
+
+// dayID is how the tables write a day of the storm.
+func dayID(day int64) int32 {
+	id, _ := strconv.ParseInt(firstDay.AddDate(0, 0, int(day)).Format("20060102"), 10, 32) // which is digits
+	return int32(id)
 }

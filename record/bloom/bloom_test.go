@@ -6,6 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -313,5 +316,222 @@ func TestConfigIsChecked(t *testing.T) {
 	f := mustNew(t, Config{Error: 0.001, MaxBytes: 1 << 30})
 	if bytes := f.Stats().Bytes; bytes < 100_000 || bytes > 300_000 {
 		t.Errorf("without a number of keys it begins with %d bytes", bytes)
+	}
+}
+
+func TestSizeFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		keys        uint64
+		error       float64
+		atMostBytes float64
+	}{
+		{1_000_000_000, 0.001, 2.1 * (1 << 30)},
+		{1_000_000_000, 0.001, 1.05 * 14.378 * 1e9 / 8}, // a textbook filter has 14.378 bits a key
+		{100_000_000, 0.01, 1.05 * 9.586 * 1e8 / 8},
+		{10_000_000, 0.0001, 1.06 * 19.171 * 1e7 / 8},
+	} {
+		got := SizeFor(c.keys, c.error)
+		if float64(got) > c.atMostBytes || float64(got) < 0.8*c.atMostBytes {
+			t.Errorf("%d keys at %v take %d bytes, want at most %.0f", c.keys, c.error, got, c.atMostBytes)
+		}
+		plan := planSlice(c.keys, c.error, got)
+		if plan.capacity < c.keys || plan.bytes() > got {
+			t.Errorf("%d keys at %v: given SizeFor's %d bytes, plans %+v", c.keys, c.error, got, plan)
+		}
+	}
+}
+
+// The closed form against the thing itself: throw keys into words and look.
+func TestWordPassesAgainstSimulation(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	const words = 50_000
+	for _, s := range []shape{{4, 1}, {4, 2}, {4, 3}, {7, 4}, {7, 6}} {
+		for _, load := range []float64{2, 10, 22} {
+			var filled [words]uint64
+			patterns := makePatterns(s.bits)
+			for range int(load * words) {
+				filled[random.IntN(words)] |= patterns.of(random.Uint64())
+			}
+			passes := 0
+			for i := range filled {
+				if p := patterns.of(random.Uint64()); p&^filled[i] == 0 {
+					passes++
+				}
+			}
+			want := s.wordPasses(load)
+			got := float64(passes) / words
+			if math.Abs(got-want) > 5*math.Sqrt(want/words)+1e-4 {
+				t.Errorf("%+v at load %v: a word passes with %v, computed %v", s, load, got, want)
+			}
+		}
+	}
+}
+
+func TestPlanUsesWhatFits(t *testing.T) {
+	t.Parallel()
+	fits := planSlice(10_000_000, 0.0001, 1<<40)
+	if fits.shape.words != fewWords {
+		t.Errorf("with memory to spare it takes %d words a key", fits.shape.words)
+	}
+	tight := planSlice(10_000_000, 0.0001, fits.bytes()-8)
+	if tight.shape.words != manyWords || tight.capacity < 10_000_000 {
+		t.Errorf("a little less memory still holds the keys, but the plan is %+v", tight)
+	}
+	part := planSlice(10_000_000, 0.0001, 1_000_000)
+	if part.bytes() != 1_000_000 || part.capacity < 390_000 || part.capacity > 420_000 {
+		t.Errorf("a megabyte holds 400,000 keys at 20 bits, the plan is %+v", part)
+	}
+}
+
+// Writers add while the filter grows under them and readers ask for what writers have finished.
+func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	const writers, each = 4, 15_000
+	for _, config := range []Config{
+		{Keys: 500, Error: 0.001, MaxBytes: 16 << 20},
+		{Keys: 500, Error: 1e-8, MaxBytes: 16 << 20},
+		{Keys: 500, Error: 0.001, MaxBytes: 64 << 10},
+	} {
+		f := mustNew(t, config)
+		sums := randomSums(writers*each, 1)
+		var finished [writers]atomic.Int64
+		var group sync.WaitGroup
+		for w := range writers {
+			mine := sums[w*each : (w+1)*each]
+			group.Go(func() {
+				for i, sum := range mine {
+					f.Add(sum)
+					finished[w].Store(int64(i + 1))
+				}
+			})
+			group.Go(func() {
+				for n := 0; n < each; {
+					n = int(finished[w].Load())
+					for i := max(0, n-100); i < n; i++ {
+						if !f.Has(mine[i]) {
+							t.Errorf("%+v: writer %d added key %d, yet it is said to be surely new", config, w, i)
+							return
+						}
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+		group.Wait()
+		mustKnow(t, f, sums)
+		if stats := f.Stats(); stats.Bytes > config.MaxBytes || stats.Slices < 3 || !stats.Saturated && stats.Error > config.Error {
+			t.Errorf("%+v: %+v", config, stats)
+		}
+	}
+}
+
+// However long the chain, the errors its slices are planned for add up to less than the whole.
+func TestErrorsOfSlicesAddUp(t *testing.T) {
+	t.Parallel()
+	const rate = 0.001
+	f := mustNew(t, Config{Keys: 10, Error: rate, MaxBytes: 16 << 20})
+	for _, sum := range randomSums(200_000, 1) {
+		f.Add(sum)
+	}
+	total, slices := 0.0, f.chain.Load().slices
+	for i, s := range slices {
+		total += s.plan.shape.errorAt(float64(s.plan.words*64) / float64(s.plan.capacity))
+		if i > 0 && s.plan.words <= slices[i-1].plan.words {
+			t.Errorf("slice %d is not larger than the one before", i)
+		}
+	}
+	if total > rate || len(slices) < 13 {
+		t.Errorf("%d slices with an error of %v in all, want at most %v", len(slices), total, rate)
+	}
+}
+
+// Several goroutines find the same slice full: one extends the chain, and nobody may throw its new
+// slice away.
+func TestOnlyOneExtendsTheChain(t *testing.T) {
+	t.Parallel()
+	for round := range 500 {
+		f := mustNew(t, Config{Keys: 64, Error: 0.001, MaxBytes: 1 << 20})
+		full := f.chain.Load()
+		sums := randomSums(4, uint64(round))
+		var group sync.WaitGroup
+		for _, sum := range sums {
+			group.Go(func() {
+				f.extend(full)
+				f.Add(sum)
+			})
+		}
+		group.Wait()
+		mustKnow(t, f, sums)
+		extended := f.chain.Load()
+		if f.extend(full); f.chain.Load() != extended {
+			t.Fatal("a late comer has replaced the chain")
+		}
+	}
+}
+
+// While the goroutine that extends the chain is not scheduled, the others must not go on filling a
+// full slice: it would take every later key for a known one.
+func TestFullSliceIsNotOverfilled(t *testing.T) {
+	t.Parallel()
+	f := mustNew(t, Config{Keys: 500, Error: 0.001, MaxBytes: 1 << 20})
+	full := f.chain.Load().fullAt
+	var group sync.WaitGroup
+	f.grow.Lock() // stands for the one that extends
+	for w := range 4 {
+		group.Go(func() {
+			for _, sum := range randomSums(5_000, uint64(w)) {
+				f.Add(sum)
+			}
+		})
+	}
+	for more := 100_000; more > 0; runtime.Gosched() {
+		if f.keys() > full {
+			more--
+		}
+	}
+	f.grow.Unlock()
+	group.Wait()
+	if stats := f.Stats(); stats.Error > 0.001 || stats.Keys < 19_900 {
+		t.Errorf("after 20,000 keys: %+v", stats)
+	}
+}
+
+// All goroutines write the same few words, so that an addition that is not atomic loses bits.
+func TestNoBitIsLostInACrowdedFilter(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{0.001, 1e-8} {
+		for round := range 10 {
+			f := mustNew(t, sized(8192, rate))
+			sums := randomSums(8192, uint64(round))
+			var start, group sync.WaitGroup
+			start.Add(1)
+			for w := range 4 {
+				group.Go(func() {
+					start.Wait()
+					for _, sum := range sums[w*2048 : (w+1)*2048] {
+						f.Add(sum)
+					}
+				})
+			}
+			start.Done()
+			group.Wait()
+			mustKnow(t, f, sums)
+		}
+	}
+}
+
+// Memory of a filter is given back only when nobody can be reading it any more.
+func TestMemoryLivesAsLongAsTheFilter(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		f := mustNew(t, sized(3_000_000, 0.001)) // large enough to be mapped
+		sums := randomSums(1000, 1)
+		for _, sum := range sums {
+			f.Add(sum)
+		}
+		runtime.GC()
+		mustKnow(t, f, sums)
 	}
 }

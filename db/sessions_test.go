@@ -3,15 +3,48 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
 	"footfall/db/dbtest"
 )
+
+// Work of one place may last for hours: whoever does it keeps others from it, however it ends, and
+// has no snapshot meanwhile, which would make every batch slower than the one before.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	here, there, conn := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := errors.New("gone wrong")
+	mine, err := here.Alone(ctx, db.Retaining, func() error {
+		for _, other := range []*db.DB{here, there} {
+			mine, err := other.Alone(t.Context(), db.Retaining, func() error { return errors.New("not alone") })
+			require.NoError(t, err)
+			assert.False(t, mine)
+		}
+		mine, err := there.Alone(t.Context(), db.DrainingInbox, func() error { return nil })
+		require.NoError(t, err)
+		assert.True(t, mine, "of another work")
+		assert.Zero(t, query[int](t, conn, `
+			SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND coalesce(backend_xmin, backend_xid) IS NOT NULL`))
+		cancel()
+		return gone
+	})
+	require.ErrorIs(t, err, gone)
+	assert.True(t, mine)
+	mine, err = there.Alone(t.Context(), db.Retaining, func() error { return nil })
+	require.NoError(t, err)
+	assert.True(t, mine, "after one whose caller has left")
+}
 
 // A caller who leaves while their question is answered costs no connection.
 func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
@@ -83,4 +116,35 @@ func TestFindingNothingCostsNoConnection(t *testing.T) {
 		assert.Equal(t, 2, asked, name)
 		assert.Equal(t, before, session(), name)
 	}
+}
+
+// Whoever holds a snapshot is told of, to the service's role also; it is told since when if the
+// session is its own.
+func TestSnapshotHolders(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	tx, err := dbtest.Connect(t, url).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT 1`)
+	require.NoError(t, err)
+	holder := fmt.Sprintf("process %d", tx.Conn().PgConn().PID())
+	look := func(login string) (found []db.SnapshotHoldersRow) {
+		holders, err := dbtest.Open(t, login, db.Options{}).Queries().SnapshotHolders(t.Context())
+		require.NoError(t, err)
+		for _, h := range holders { // there may be others: the server looks after its tables
+			if strings.Contains(h.Holder, holder) {
+				found = append(found, h)
+			}
+		}
+		return found
+	}
+	all, few := look(url), look(withLogin(t, url, newLogin(t, conn, "footfall_app")))
+	require.Len(t, all, 1)
+	require.Len(t, few, 1)
+	assert.WithinDuration(t, time.Now(), all[0].Since, time.Hour)
+	assert.Zero(t, few[0].Since.Unix())
+	all[0].Since = few[0].Since
+	assert.Equal(t, all, few)
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.Empty(t, look(url))
 }

@@ -1,9 +1,0 @@
-package inbox
-
-import (
-	"testing"
-
-	"footfall/db/dbtest"
-)
-
-func TestMain(m *testing.M) { dbtest.Main(m) }

@@ -1,9 +1,0 @@
-package verify_test
-
-import (
-	"testing"
-
-	"footfall/db/dbtest"
-)
-
-func TestMain(m *testing.M) { dbtest.Main(m) }
