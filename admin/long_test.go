@@ -11,7 +11,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // begun is long work that runs until it is ended.

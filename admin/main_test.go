@@ -5,8 +5,8 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
+	"footfall/desk"
 	"footfall/visit/tag"
 )
 

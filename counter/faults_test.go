@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/record"
 	"footfall/visit"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/visit"
 )
 

@@ -18,8 +18,8 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/record"
 	"footfall/visit"
 )

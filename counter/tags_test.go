@@ -20,8 +20,8 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/record"
 	"footfall/visit"
 	"footfall/visit/country"

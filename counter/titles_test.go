@@ -13,8 +13,8 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // A page has the title that most of its last visitors have seen, and two at least; of no stranger who was

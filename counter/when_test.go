@@ -17,9 +17,9 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/intake"
 	"footfall/record"
 	"footfall/visit"

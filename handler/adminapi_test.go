@@ -15,7 +15,7 @@ import (
 
 	"footfall/account"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // manage sends a call with a key ("": none) and JSON ("": none).

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // nginx starts one that serves the lines of docs/embed.md in front of a service, and returns its

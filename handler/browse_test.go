@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/account"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/visit"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // chromium is a browser that runs. To start one costs more than most tests do with it, so tests

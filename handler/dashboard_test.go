@@ -22,8 +22,8 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/embed"
 	"footfall/web"
 )

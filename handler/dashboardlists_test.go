@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/report"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // axe is a script that finds faults of accessibility; "" where it is not here and need not be.

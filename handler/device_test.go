@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/account"
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // guarded is an edge behind a trusted proxy, which names the client in each request.

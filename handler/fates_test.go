@@ -15,9 +15,9 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // far is one more instance on the database of an edge, with a network between them.

@@ -18,8 +18,8 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/retention"
 )
 

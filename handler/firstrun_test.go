@@ -18,8 +18,8 @@ import (
 	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // shot keeps a picture of what is shown, for people, where a folder is named.

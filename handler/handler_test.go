@@ -20,7 +20,7 @@ import (
 
 	"footfall/account"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"

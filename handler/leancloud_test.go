@@ -15,7 +15,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // theme sends what themes send to LeanCloud, from a page of example.com.

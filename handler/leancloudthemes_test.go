@@ -18,8 +18,8 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // blogs is where scripts/fetch-themes has made blogs with real themes. The short form makes none.

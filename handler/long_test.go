@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // historyForm is a form that imports a file.

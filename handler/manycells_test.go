@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/handler/routing"
 	"footfall/report"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // hostileValues are valid for some parameters, and malformed for the others.

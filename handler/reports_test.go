@@ -22,7 +22,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 	"footfall/handler/routing"
 	"footfall/report"
 	"footfall/visit"

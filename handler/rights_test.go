@@ -18,7 +18,7 @@ import (
 	"footfall/account"
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 	"footfall/report"
 )
 

@@ -18,8 +18,8 @@ import (
 
 	"footfall/account"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // changes is somebody who may change an app.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/account"
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // enters types a name and a password.

@@ -12,9 +12,9 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // What a visit brings comes with its fields. The Referer of an image or a script is the page that

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter/desk"
+	"footfall/desk"
 	"footfall/report"
 	"footfall/report/draw"
 	"footfall/visit"

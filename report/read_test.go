@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/report"
 	"footfall/visit"
 )

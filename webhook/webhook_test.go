@@ -23,9 +23,9 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/webhook"
 )
 

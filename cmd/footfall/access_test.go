@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/account"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // ask sends a request with headers, written "Name: value".

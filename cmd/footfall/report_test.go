@@ -20,8 +20,8 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/report/draw"
 	"footfall/visit"
 )

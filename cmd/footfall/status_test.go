@@ -20,9 +20,9 @@ import (
 
 	"footfall/account"
 	"footfall/counter"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/status"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // claims are ways in which clients and proxies say who comes. What stands in X-Forwarded-For has a

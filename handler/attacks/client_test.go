@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 // patience is for a server that answers nothing.

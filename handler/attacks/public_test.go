@@ -14,7 +14,7 @@ import (
 
 	"footfall/account"
 	"footfall/counter/app"
-	"footfall/counter/desk"
+	"footfall/desk"
 	"footfall/handler"
 	"footfall/handler/routing"
 	"footfall/report"

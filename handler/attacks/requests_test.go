@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"footfall/counter/desk"
+	"footfall/desk"
 )
 
 func posts(bodies ...string) (requests []string) {

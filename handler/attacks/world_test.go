@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/handler"
 	"footfall/handler/routing"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter/desk"
 	"footfall/db/dbtest"
+	"footfall/desk"
 )
 
 // Messages that cannot be counted stop nobody, and what is kept of them tells nobody who came.

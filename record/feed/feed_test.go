@@ -15,9 +15,9 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/counter/desk"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/desk"
 	"footfall/record"
 	"footfall/record/feed"
 	"footfall/visit"
