@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +14,6 @@ import (
 	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db/dbtest"
-	"footfall/intake"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -107,25 +105,6 @@ func TestOffsets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []admin.Offset{{URI: "a.example/new", Hot: 50, PV: 50, UV: 50}}, list)
 	in.verified(t)
-}
-
-// Visits in chunks, and those that are counted later, are answered likewise.
-func TestOffsetsOfManyVisits(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.offset(t, "http://a/", 100, 20, 10)
-	const one = `{"uri":"http://a/","ip":"192.0.2.1"}`
-	call := func(g *counter.Counting, body string) []intake.Result {
-		results, _, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: g, Body: strings.NewReader(body)})
-		require.NoError(t, err)
-		return results
-	}
-	for i, got := range call(in.counting(t), "["+one+","+one+"]") {
-		require.Equal(t, fmt.Sprintf("1 1 1 %d | 21 11 11 %d", i+1, i+101), row(got.Answer))
-	}
-	bare, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Peer: peer, Counted: true})
-	require.NoError(t, err)
-	require.Equal(t, "1 1 1 3 | 1 1 1 3", row(call(bare, "["+one+"]")[0].Answer))
 }
 
 // A visit that counts for (other) is answered with the numbers of (other), to which nothing of the

@@ -143,7 +143,6 @@ func TestManyVisitsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	const valid = `[{"uri":"http://a/","ip":"192.0.2.1"}]`
-	bearer := func(key string) []string { return append([]string{"Authorization", "Bearer " + key}, inArray...) }
 	with := func(name, value string) []string { return append([]string{name, value}, inArray...) }
 	for _, c := range []struct {
 		query, body string
@@ -153,9 +152,6 @@ func TestManyVisitsRefused(t *testing.T) {
 	}{
 		{"", valid, inArray, 400, "app: it is missing"},
 		{"app=demo&app=demo", valid, inArray, 400, "app: it is given twice"},
-		{"app=shop", valid, inArray, 401, "many visits at once only with"},
-		{"app=shop", valid, bearer("x"), 401, "not a key of app shop"},
-		{"app=shop", valid, bearer(e.key("shop", app.ScopeCount)), 403, "scope assert"},
 		{"app=demo&answers=all", valid, inArray, 400, "answers: write none"},
 		{"app=demo&answer=later", valid, inArray, 400, "answer: many visits in one call are counted at once"},
 		{"app=demo&offsets=no&offsets=no", valid, inArray, 400, "offsets: it is given twice"},
