@@ -82,7 +82,8 @@ func TestLeanCloud(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(a.body), &put))
 	assert.Equal(t, recordID("/文章/"), put.ObjectID)
 	assert.NotContains(t, a.body, "hot")
-	assert.JSONEq(t, `{"results":[`+found("url", "/文章/", 1)+`,`+found("url", "/a/", 0)+`]}`, th.read(`{"url":{"$in":["/文章/","/a/"]}}`).body)
+	assert.JSONEq(t, `{"results":[`+found("url", "/文章/", 1)+`,`+found("url", "/a/", 0)+`]}`,
+		th.read(`{"url":{"$in":["/文章/","/a/"]}}`).body)
 	assert.JSONEq(t, `{"results":[]}`, th.read(`{"url":{"$in":[]}}`).body)
 
 	// Fluid's page views: a post, then the home page, of one visitor.

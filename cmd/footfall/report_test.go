@@ -490,7 +490,8 @@ func TestReportGroupsLongRanges(t *testing.T) {
 // In tables of every command pages are text, and what stands behind them is aligned.
 func TestTablesShowTargetsAsText(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"}, seen{20190629, "192.0.2.1", "http://a.example/"})
+	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"},
+		seen{20190629, "192.0.2.1", "http://a.example/"})
 	well(t, "psql", "--database-url="+url, "--", "-qc", `INSERT INTO footfall.titles (page_id, title, told_at)
 		SELECT id, E'表題 \u202e', now() FROM footfall.pages WHERE key = footfall.page_key('a.example/')`)
 	assert.Equal(t, `demo: top pages by pv, on 2019-06-29
