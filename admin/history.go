@@ -245,8 +245,11 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	default:
 		target, err = visit.Normalize("http://"+cmp.Or(host, to.site)+page, to.app.KeepQuery)
 	}
+	if err != nil && page != "" { // which no field of its own has
+		err = visit.InField("", err)
+	}
 	if err != nil {
-		return target, visit.Errorf(visit.Invalid, "", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+		return target, err
 	}
 	if to.only && target.Site != to.site {
 		return target, visit.Errorf(visit.Invalid, "", "it is of another host, %s", visit.Shown(target.Site))

@@ -144,7 +144,7 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 	lastDay, err = visit.ParseDay(until, today)
 	switch {
 	case err != nil:
-		return 0, visit.Errorf(visit.Invalid, "until", "%v", err)
+		return 0, visit.InField("until", err)
 	case lastDay < today:
 		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", visit.DayText(lastDay), visit.DayText(today))
 	case lastDay > longest:

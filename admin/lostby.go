@@ -3,15 +3,15 @@ package admin
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"footfall/counter/app"
 	"footfall/db"
+	"footfall/visit"
 )
 
 // LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
 // is wrong with them, as SetApp does.
-func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []string, err error) {
+func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []visit.Text, err error) {
 	row, err := a.AppNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	shorter := func(was, is int32) bool { return is != was && is > 0 && (was == 0 || is < was) }
 	lose := func(loses bool, format string, values ...any) {
 		if loses {
-			lost = append(lost, fmt.Sprintf(format, values...))
+			lost = append(lost, visit.Textf(format, values...))
 		}
 	}
 	lose(shorter(row.RetainDays, is.RetainDays), "Rows of visits of all but the last %d days are deleted, and with them who came on each.",

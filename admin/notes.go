@@ -21,7 +21,7 @@ const (
 func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.DayID, err = visit.ParseDay(day, today); err != nil {
-		return n, visit.Errorf(visit.Invalid, "day", "%v", err)
+		return n, visit.InField("day", err)
 	}
 	if n.DayID < firstDayNoted || n.DayID > lastDayNoted {
 		return n, visit.Errorf(visit.Invalid, "day", "%s is no day of a web page: write one like 2026-11-22", visit.DayText(n.DayID))

@@ -89,7 +89,7 @@ func (o *Offset) said() string {
 
 // checkOffsets reads a list, or tells all that is wrong with it.
 func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
-	var faults []string
+	var faults []error
 	p.AppID, p.ByHand = app.ID, true
 	places := make(map[string]int, len(list)) // in the result
 	var lines []int
@@ -108,11 +108,10 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 			err = o.check()
 		}
 		if err != nil {
-			place := ""
 			if o.Line > 0 {
-				place = fmt.Sprintf("line %d: ", o.Line)
+				err = visit.Errorf(visit.Invalid, "", "line %d: %v", o.Line, err)
 			}
-			faults = append(faults, place+err.Error())
+			faults = append(faults, err)
 			continue
 		}
 		if again {
@@ -123,12 +122,9 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 		p.Uris, p.Hots, p.Pvs, p.Uvs = append(p.Uris, target), append(p.Hots, o.Hot), append(p.Pvs, o.PV), append(p.Uvs, o.UV)
 	}
 	if len(faults) > mostFaults {
-		faults = append(faults[:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
+		faults = append(faults[:mostFaults], visit.Errorf(visit.Invalid, "", "and %d more", len(faults)-mostFaults))
 	}
-	if len(faults) > 0 {
-		return p, visit.Errorf(visit.Invalid, "", "%s", strings.Join(faults, "\n"))
-	}
-	return p, nil
+	return p, visit.Join(faults...)
 }
 
 // mostOffset is the largest number that the table takes.

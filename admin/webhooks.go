@@ -26,7 +26,7 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 			"it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
 	}
 	if err := webhook.CheckURL(url, private); err != nil {
-		return 0, "", nil, visit.Errorf(visit.Invalid, "", "%v", err)
+		return 0, "", nil, err
 	}
 	salt := make([]byte, webhookSaltBytes)
 	_, _ = rand.Read(salt) // which never fails
@@ -65,22 +65,22 @@ func (a *Admin) Webhooks(ctx context.Context, app string) ([]WebhooksListRow, er
 }
 
 // TestWebhook makes a call to a webhook that says that it is a test, and returns what became of it. An app makes one at a time.
-func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.Logger) (said string, err error) {
+func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.Logger) (said visit.Text, err error) {
 	if _, testing := a.tests.LoadOrStore(app, true); testing {
-		return "", visit.Errorf(visit.TooMany, "", "a test call of this app is being made: wait until it has ended")
+		return said, visit.Errorf(visit.TooMany, "", "a test call of this app is being made: wait until it has ended")
 	}
 	defer a.tests.Delete(app)
 	hooks, err := a.Webhooks(ctx, app)
 	for _, w := range hooks {
 		if fmt.Sprint(w.ID) == number && len(a.secret) > 0 {
 			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{Log: log})
-			return "The test call was " + sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private) + ".", nil
+			return visit.Textf("The test call was %s.", sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private)), nil
 		}
 	}
 	if err == nil {
 		err = visit.Errorf(visit.NotFound, "number", "the app has no webhook %.20q that this service can sign for", number)
 	}
-	return "", err
+	return said, err
 }
 
 // RemoveWebhook removes a webhook by its number, and returns its target.

@@ -273,7 +273,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 		var verr *visit.Error
 		if assert.ErrorAs(t, err, &verr, c.says) {
 			assert.Equal(t, c.kind, verr.Kind, c.says)
-			assert.Contains(t, verr.Message, c.says)
+			assert.Contains(t, verr.Message(), c.says)
 		}
 	}
 	assert.Empty(t, in.Table(t, `SELECT uri FROM pages`))
@@ -306,7 +306,7 @@ func TestAnotherSecret(t *testing.T) {
 		var verr *visit.Error
 		require.ErrorAs(t, err, &verr)
 		require.Equal(t, visit.Unavailable, verr.Kind)
-		require.NotContains(t, verr.Message, "secret", "that is for the operator's log")
+		require.NotContains(t, verr.Message(), "secret", "that is for the operator's log")
 		r := r
 		r.App = "demo"
 		_, err = other.Visit(t.Context(), r)

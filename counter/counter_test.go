@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 			var verr *visit.Error
 			require.ErrorAs(t, err, &verr)
 			require.Equal(t, c.kind, verr.Kind)
-			require.Contains(t, verr.Message, c.says)
+			require.Contains(t, verr.Message(), c.says)
 		})
 	}
 	var stored int

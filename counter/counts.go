@@ -104,7 +104,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	for i, uri := range uris {
 		t, err := a.Target(uri)
 		if told, wrong := errors.AsType[*visit.Error](err); wrong {
-			counted[i].Fault = told.Message
+			counted[i].Fault = told.Message()
 			continue
 		}
 		targets[i] = t

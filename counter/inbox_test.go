@@ -535,7 +535,7 @@ func TestInboxIsBounded(t *testing.T) {
 	verr, ok := errors.AsType[*visit.Error](err)
 	require.True(t, ok, err)
 	assert.Equal(t, visit.Unavailable, verr.Kind)
-	assert.Contains(t, verr.Message, "the inbox is full")
+	assert.Contains(t, verr.Message(), "the inbox is full")
 	require.NoError(t, in.Ready(t.Context()))
 	end()
 	require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)

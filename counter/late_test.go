@@ -79,7 +79,7 @@ func (in *instance) countPast(t *testing.T, visits []past, most int) {
 			}
 			var verr *visit.Error
 			require.ErrorAs(t, err, &verr)
-			require.Equal(t, visit.Unavailable, verr.Kind, verr.Message)
+			require.Equal(t, visit.Unavailable, verr.Kind, verr.Message())
 		}
 	}
 }
@@ -216,8 +216,8 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	var verr *visit.Error
 	require.ErrorAs(t, results[2].Err, &verr)
 	assert.Equal(t, visit.Invalid, verr.Kind)
-	assert.Contains(t, verr.Message, "at: ")
-	assert.Contains(t, verr.Message, "2026-06-15")
+	assert.Contains(t, verr.Message(), "at: ")
+	assert.Contains(t, verr.Message(), "2026-06-15")
 	require.NoError(t, results[1].Err)
 	assert.Equal(t, "2 1 1 2 | 2 1 1 2", row(results[1].Answer))
 	assert.Equal(t, record.ErrNotReached, results[3].Err)

@@ -56,7 +56,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 		var verr *visit.Error
 		require.ErrorAs(t, err, &verr)
 		assert.Equal(t, visit.Unavailable, verr.Kind)
-		assert.Contains(t, verr.Message, "being erased")
+		assert.Contains(t, verr.Message(), "being erased")
 	}
 	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
 	refused(err)

@@ -1,12 +1,15 @@
 package db
 
 import (
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"footfall/visit"
 )
 
 // Fault says what an error means for the batch that got it.
@@ -149,12 +152,25 @@ func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques
 }
 
-// Refused is what a function of the schema has said that refused what it was asked for; "": none did.
-func Refused(err error) string {
-	if pg := answerOf(err); pg.Code == "22023" {
-		return pg.Message
+// Refused returns the error of a function of the schema that refused what it was asked for; nil: none did. Functions that are
+// called for pages give the field and the text with its values as DETAIL, which the server logs: no visitor is among them.
+func Refused(err error) error {
+	pg := answerOf(err)
+	if pg.Code != "22023" {
+		return nil
 	}
-	return ""
+	refused := visit.Errorf(visit.Invalid, "", "%s", pg.Message).Because(err)
+	var detail struct {
+		Field, Text string
+		Values      []string
+	}
+	if json.Unmarshal([]byte(pg.Detail), &detail) == nil && detail.Text != "" {
+		refused.Field, refused.Text = detail.Field, visit.Text{Format: detail.Text}
+		for _, value := range detail.Values {
+			refused.Text.Values = append(refused.Text.Values, value)
+		}
+	}
+	return refused
 }
 
 // functionsMadeAgain reports whether a statement was prepared with functions that a migration has

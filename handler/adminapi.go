@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -297,46 +296,39 @@ func (m *manage) tell(c echo.Context, status int, err error, told func() (any, e
 
 // settingsOf reads settings by their names in JSON, or tells all that is wrong with them.
 func settingsOf(given admin.Given) (s app.Settings, err error) {
-	var faults []string
+	var parts []error
 	for _, setting := range app.Declared {
 		if typed, is := given[setting.Column()]; is {
 			if err := setting.Give(&s, typed); err != nil {
-				faults = append(faults, err.Error())
+				parts = append(parts, err)
 			}
 			delete(given, setting.Column())
 		}
 	}
 	for name := range given {
-		faults = append(faults, visit.Errorf(visit.Invalid, "", "%.64q is not a setting: leave it out", name).Error())
+		parts = append(parts, visit.Errorf(visit.Invalid, "", "%.64q is not a setting: leave it out", name))
 	}
-	if len(faults) > 0 {
-		return s, visit.Errorf(visit.Invalid, "", "%s", strings.Join(faults, "\n"))
-	}
-	return s, nil
+	return s, visit.Join(parts...)
 }
 
 // inColumns has errors of a call that changes settings name these as JSON does.
 func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handle(c)
-		var verr *visit.Error
-		if !errors.As(err, &verr) {
+		verr, is := errors.AsType[*visit.Error](err)
+		if !is {
 			return err
 		}
-		told := *verr
-		told.Message = settingNamed.ReplaceAllStringFunc(told.Message, func(name string) string {
+		return verr.Rename(func(field string) string {
 			for _, s := range app.Declared {
-				if s.Name+":" == name {
-					return s.Column() + ":"
+				if s.Name == field {
+					return s.Column()
 				}
 			}
-			return name
+			return field
 		})
-		return &told
 	}
 }
-
-var settingNamed = regexp.MustCompile(`(?m)^[a-z0-9-]+:`)
 
 const mostGiven = 1 << 20 // bytes: 10,000 hosts
 

@@ -43,8 +43,8 @@ func (r *reports) badge(c echo.Context) error {
 	}
 	h := c.Response().Header()
 	if err != nil {
-		_, why := r.statusOf(c, err)
-		h.Set(errorHeader, inASCII(why))
+		_, told := r.statusOf(c, err)
+		h.Set(errorHeader, inASCII(told.Message()))
 	}
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set(echo.HeaderContentSecurityPolicy, badgePolicy)

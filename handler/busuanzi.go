@@ -75,7 +75,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	if counted := a.NoNumbers; !count || (counted || a.Later) && err == nil {
 		ask.Anybody = true
 		if a, err = cell.Counter.Counts(ctx, ask); err != nil && counted {
-			err = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers are not known", Err: err}
+			err = visit.Errorf(visit.Lost, "", "counted, but its numbers are not known").Because(err)
 		}
 	}
 	if err == nil && a.Skipped != "" {
@@ -170,7 +170,7 @@ func inForm(c echo.Context, err error, failed string) error {
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
 		return err
 	}
-	says, _ := json.Marshal(refused.Message) // cannot fail for a text
+	says, _ := json.Marshal(refused.Message()) // cannot fail for a text
 	return respond(c, http.StatusForbidden, fmt.Appendf(nil, `{%s,"message":%s,"error":%[2]s}`, failed, says))
 }
 

@@ -239,7 +239,7 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, visit.Invalid, told.Kind)
 	require.NoError(t, told.Err)
-	switch told.Message {
+	switch told.Message() {
 	case "ip: the connection has no IP address: connect over TCP":
 		return
 	case fmt.Sprintf("ip: the header %s of the trusted proxy does not hold an address where the client's, or another proxy's, should stand: "+
@@ -247,7 +247,7 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	case fmt.Sprintf("ip: the header %s of the trusted proxy names %d proxies and no client: fix the proxy's configuration", p.header,
 		lookedAt):
 	default:
-		require.Fail(t, "an error of another wording", told.Message)
+		require.Fail(t, "an error of another wording", told.Message())
 	}
 	require.NotEmpty(t, lines)
 }

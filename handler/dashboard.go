@@ -69,7 +69,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if err == nil {
 			return nil
 		}
-		status, message := d.statusOf(c, err)
+		status, told := d.statusOf(c, err)
 		home := d.root + "/"
 		if below, is := c.Get(homeOfPages).(string); is {
 			home = below
@@ -77,7 +77,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			return err
 		}
-		return writePage(c, status, "no-store", web.Problem(d.place(c), http.StatusText(status), message, home))
+		return writePage(c, status, "no-store", web.Problem(d.place(c), http.StatusText(status), told, home))
 	}
 }
 
@@ -99,7 +99,8 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 		return false
 	}
 	_, _ = s.signedIn(c) // it is nobody, where that cannot be told
-	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
+	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound),
+		visit.Errorf(visit.NotFound, "", "there is nothing at this address"), s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
@@ -245,7 +246,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *cou
 // for.
 func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
-		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", "")
+		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
 	}
 	return visit.Errorf(visit.Forbidden, "", "%s may not see this, or there is no such thing: an owner of this service can change that",
 		reader.Name)

@@ -127,13 +127,13 @@ func TestErrors(t *testing.T) {
 		says   string
 		logged int
 	}{
-		{&visit.Error{Kind: visit.Invalid, Message: "ip: no", Err: cause}, 400, "ip: no", 0},
-		{&visit.Error{Kind: visit.NotFound, Message: "app: no"}, 404, "app: no", 0},
-		{&visit.Error{Kind: visit.Forbidden, Message: "uri: no"}, 403, "uri: no", 0},
-		{&visit.Error{Kind: visit.Unavailable, Message: "later", Err: cause}, 503, "later", 1},
-		{&visit.Error{Kind: visit.Unavailable, Message: "later", Err: cause, Logged: true}, 503, "later", 0},
-		{&visit.Error{Kind: visit.Lost, Message: "counted", Err: cause}, 500, "counted", 1},
-		{&visit.Error{Kind: 99, Message: "unheard of", Err: cause}, 500, "internal error", 1},
+		{&visit.Error{Kind: visit.Invalid, Text: visit.Textf("ip: no"), Err: cause}, 400, "ip: no", 0},
+		{&visit.Error{Kind: visit.NotFound, Text: visit.Textf("app: no")}, 404, "app: no", 0},
+		{&visit.Error{Kind: visit.Forbidden, Text: visit.Textf("uri: no")}, 403, "uri: no", 0},
+		{&visit.Error{Kind: visit.Unavailable, Text: visit.Textf("later"), Err: cause}, 503, "later", 1},
+		{&visit.Error{Kind: visit.Unavailable, Text: visit.Textf("later"), Err: cause, Logged: true}, 503, "later", 0},
+		{&visit.Error{Kind: visit.Lost, Text: visit.Textf("counted"), Err: cause}, 500, "counted", 1},
+		{&visit.Error{Kind: 99, Text: visit.Textf("unheard of"), Err: cause}, 500, "internal error", 1},
 		{cause, 500, "internal error", 1},
 		{echo.NewHTTPError(http.StatusBadGateway, "inside"), 500, "internal error", 1},
 		{echo.NewHTTPError(http.StatusTeapot, "short and stout"), 418, "short and stout", 0},

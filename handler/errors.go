@@ -35,21 +35,23 @@ type panicError struct {
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
 func (s *service) fail(c echo.Context, err error) {
-	status, message := s.statusOf(c, err)
+	status, told := s.statusOf(c, err)
 	if !c.Response().Committed {
-		_ = respond(c, status, errorBody(message))
+		_ = respond(c, status, errorBody(told.Message()))
 	}
 }
 
-// statusOf returns the status of an error and what the caller is told of it, sets the headers that
+var errInternal = visit.Errorf(visit.Lost, "", "internal error")
+
+// statusOf returns the status of an error and the error for the caller, sets the headers that
 // belong to it, and logs it if the fault is the service's and not the caller's.
-func (s *service) statusOf(c echo.Context, err error) (status int, message string) {
-	status, message = http.StatusInternalServerError, "internal error"
+func (s *service) statusOf(c echo.Context, err error) (status int, told *visit.Error) {
+	status, told = http.StatusInternalServerError, errInternal
 	var verr *visit.Error
 	var routed *echo.HTTPError
 	switch {
 	case errors.As(err, &verr) && statuses[verr.Kind] != 0:
-		status, message = statuses[verr.Kind], verr.Message
+		status, told = statuses[verr.Kind], verr
 		switch verr.Kind {
 		case visit.Unavailable, visit.TooMany:
 			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(verr.RetryAfter))
@@ -57,13 +59,13 @@ func (s *service) statusOf(c echo.Context, err error) (status int, message strin
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 		}
 	case errors.As(err, &routed) && routed.Code < http.StatusInternalServerError:
-		status, message = routed.Code, s.describe(c, routed)
+		status, told = routed.Code, s.describe(c, routed)
 	}
 	logged := verr != nil && verr.Logged
 	if status >= http.StatusInternalServerError && !logged && c.Request().Context().Err() == nil {
 		s.logFault(c.Path(), status, err)
 	}
-	return status, message
+	return status, told
 }
 
 func errorBody(message string) []byte { return memberBody("error", message) }
@@ -84,19 +86,19 @@ func appendList(out []byte, n int, part func(out []byte, i int) []byte) []byte {
 	return out
 }
 
-func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
+func (s *service) describe(c echo.Context, e *echo.HTTPError) *visit.Error {
 	switch e.Code {
 	case http.StatusNotFound:
-		return "there is nothing here: see /visit, /counts and /openapi.json"
+		return visit.Errorf(visit.NotFound, "", "there is nothing here: see /visit, /counts and /openapi.json")
 	case http.StatusMethodNotAllowed:
 		for _, r := range s.routes {
 			if r.path == c.Path() {
 				c.Response().Header().Set(echo.HeaderAllow, r.allow())
-				return "use " + r.allow()
+				return visit.Errorf(visit.Invalid, "", "use %s", r.allow())
 			}
 		}
 	}
-	return fmt.Sprint(e.Message)
+	return visit.Errorf(visit.Invalid, "", "%v", e.Message)
 }
 
 // retryAfter is in whole seconds, rounded up: a caller who comes again too early is refused again.

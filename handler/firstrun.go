@@ -35,7 +35,7 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	}
 	site := web.NewSite{Zone: d.Zone, Visitor: app.ByHash}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.New(d.place(c), site, ""))
+		return writePage(c, http.StatusOK, "no-store", web.New(d.place(c), site, nil))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	}
 	name, err := d.addApp(c.Request().Context(), by(reader), site.Host,
 		app.Settings{Sites: []string{site.Host}, TZ: &site.Zone, Visitor: &site.Visitor, PublicCounts: &shows})
-	if problem := problemOf(err); problem != "" {
+	if problem := formProblem(err); problem != nil {
 		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.place(c), site, problem))
 	}
 	if err != nil {

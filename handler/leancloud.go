@@ -47,8 +47,8 @@ func (l *leancloud) routes() []route {
 			if err == nil {
 				return nil
 			}
-			status, message := l.statusOf(c, err)
-			return respond(c, status, leanError(status, message))
+			status, told := l.statusOf(c, err)
+			return respond(c, status, leanError(status, told.Message()))
 		}
 	}
 	return []route{

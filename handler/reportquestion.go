@@ -256,7 +256,7 @@ func (q *question) day(name string) int32 {
 	}
 	day, err := visit.ParseDay(text, q.reading.Today)
 	if err != nil {
-		q.wrong(name, "%v", err)
+		q.fail(visit.InField(name, err))
 	}
 	return day
 }
@@ -316,7 +316,7 @@ func (q *question) prefix() string {
 	}
 	page, err := q.reading.Target(text)
 	if err != nil {
-		q.wrong("prefix", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+		q.fail(visit.InField("prefix", err))
 	} else if !strings.Contains(page, "/") {
 		page += "/" // all pages of the site, and not of another whose name begins so
 	}

@@ -561,17 +561,17 @@ func TestReportsTakeTurns(t *testing.T) {
 		assert.Positive(t, told.RetryAfter)
 		return told
 	}
-	assert.Contains(t, refused(t.Context(), slow).Message, "the report takes too long")
+	assert.Contains(t, refused(t.Context(), slow).Message(), "the report takes too long")
 	r.reportWithin = time.Hour
 	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context) error {
 		return errors.New("no such table")
-	}).Message)
+	}).Message())
 
 	for range cap(cell.Places) {
 		cell.Places <- struct{}{}
 	}
 	r.reportWait = time.Millisecond
-	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
+	assert.Contains(t, refused(t.Context(), quick).Message(), "too many reports")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.reportWait = time.Hour

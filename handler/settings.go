@@ -101,7 +101,7 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
 		if !p.told { // as what it was about is gone
-			p.page.Said = p.of(p.fault.Message)
+			p.page.Said = p.page.Words.Error(p.fault)
 		}
 		return p.write(http.StatusBadRequest)
 	}
@@ -132,12 +132,11 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	}
 	p.told = true
 	var rest []string
-	for line := range strings.SplitSeq(p.fault.Message, "\n") {
-		name, _, _ := strings.Cut(line, ":")
-		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == name }); at >= 0 {
-			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + "\n" + strings.TrimSpace(strings.TrimPrefix(line, name+":")))
-		} else if line != "" {
-			rest = append(rest, line)
+	for _, part := range p.fault.All() {
+		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == part.Field }); at >= 0 {
+			f.Fields[at].Problem = strings.TrimSpace(f.Fields[at].Problem + "\n" + p.page.Words.Text(part.Text))
+		} else {
+			rest = append(rest, p.page.Words.Error(part))
 		}
 	}
 	f.Problem = strings.Join(rest, "\n")
@@ -163,7 +162,7 @@ func ptrTo[T any](value T) *T { return &value }
 
 // sure reports whether somebody has said once more that what they ask for is meant; else a page asks,
 // and has them type a word, if there is one.
-func (p *changing) sure(button, word string, lost ...string) bool {
+func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
 		return true
 	}
@@ -175,23 +174,24 @@ func (p *changing) sure(button, word string, lost ...string) bool {
 			}
 		}
 	}
+	says := make([]string, len(lost))
 	for i := range lost {
-		lost[i] = p.of(lost[i])
+		says[i] = p.page.Words.Text(lost[i])
 	}
 	if word != "" {
-		f.Fields = []web.Field{{Name: "word", Label: "Type " + word, Kind: "text"}}
+		f.Fields = []web.Field{{Name: "word", Label: p.of("Type %s", word), Kind: "text"}}
 		if p.form.Get("sure") == "yes" {
-			f.Fields[0].Problem = "This is not " + word + "."
+			f.Fields[0].Problem = p.of("This is not %s.", word)
 		}
 	}
 	p.page.Crumbs = append(p.page.Crumbs, [2]string{"Settings", p.path})
 	p.asks = &web.Section{ID: "asked", Title: "This cannot be undone", Forms: []web.Form{f}}
-	p.asks.Text = strings.Join(lost, p.page.Words.Say("sentences.gap"))
+	p.asks.Text = strings.Join(says, p.page.Words.Say("sentences.gap"))
 	return false
 }
 
-// of is a text of the shell or a fault in the language of the page.
-func (p *changing) of(text string) string { return p.page.Words.Of(text) }
+// of translates a text of this package or of the shell, which is a format if it has values.
+func (p *changing) of(text string, values ...any) string { return p.page.Words.Of(text, values...) }
 
 // helpFor is help in the language of the page.
 func (p *changing) helpFor(name string) string { return p.of(p.service.helpFor(name)) }

@@ -26,18 +26,19 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "add" && thing != nil:
 		return p.add(thing)
 	case do == "remove" && thing != nil:
-		if thing.Lost != "" && !p.sure("Remove it", "", thing.Lost) {
+		if thing.Lost != "" && !p.sure("Remove it", "", visit.Text{Format: thing.Lost}) {
 			return "", nil
 		}
 		return p.done("removed"), thing.Remove(ctx, p.admin, p.app, one)
 	case do == "test":
-		p.page.Said, err = p.admin.TestWebhook(ctx, p.app, one, p.Log)
+		said, err := p.admin.TestWebhook(ctx, p.app, one, p.Log)
+		p.page.Said = p.page.Words.Text(said)
 		return "", err
 	case do == "show":
 		return "", p.showVisitor()
 	case do == "erase":
-		if !p.sure("Erase the visitor", "", "The address or id of this visitor goes from all that is stored.",
-			"Sums, and the ranks of others, stay. One who is erased and comes again is new.") {
+		if !p.sure("Erase the visitor", "", visit.Textf("The address or id of this visitor goes from all that is stored."),
+			visit.Textf("Sums, and the ranks of others, stay. One who is erased and comes again is new.")) {
 			return "", nil
 		}
 		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
@@ -49,7 +50,7 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "delete page":
 		return p.deletePage()
 	case do == "delete":
-		if !p.sure("Delete the app", p.app, "All that was counted for app "+p.app+", its keys, links and notes are deleted.") {
+		if !p.sure("Delete the app", p.app, visit.Textf("All that was counted for app %s, its keys, links and notes are deleted.", p.app)) {
 			return "", nil
 		}
 		if err = p.admin.DeleteApp(ctx, p.app); admin.IsBehind(err) {
@@ -125,10 +126,10 @@ func (p *changing) showVisitor() error {
 	if err != nil {
 		return err
 	}
-	s := web.Section{ID: "stored", Title: "What is stored of " + typed,
+	s := web.Section{ID: "stored", Title: p.of("What is stored of %s", typed),
 		Columns: []string{"Page or site", "Stored as", "Rank", "First day", "Last day"}}
 	if found.Person.IsValid() {
-		s.Text = fmt.Sprintf("A person with %d ids and the tags: %s.", len(found.StoredAs), cmp.Or(strings.Join(found.Tags, ", "), "none"))
+		s.Text = p.of("A person with %d ids and the tags: %s.", len(found.StoredAs), cmp.Or(strings.Join(found.Tags, ", "), "none"))
 	}
 	for _, t := range found.Targets {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(t.Uri), t.Ip.String(), fmt.Sprint(t.Rank), visit.DayText(t.FirstDay),
@@ -150,10 +151,10 @@ func (p *changing) deletePage() (then string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lost := fmt.Sprintf("What was counted for %s (hot %d, pv %d, uv %d) is moved to the page (deleted) of its site. It counts from 1 then.",
+	lost := visit.Textf("What was counted for %s (hot %d, pv %d, uv %d) is moved to the page (deleted) of its site. It counts from 1 then.",
 		visit.Shown(page.URI), page.Hot, page.PV, page.UV)
 	if !page.Counted {
-		lost = visit.Shown(page.URI) + " has numbers from elsewhere alone, which go."
+		lost = visit.Textf("%s has numbers from elsewhere alone, which go.", visit.Shown(page.URI))
 	}
 	if !p.sure("Delete the page", "", lost) {
 		return "", nil
@@ -180,10 +181,10 @@ func (p *changing) showApp() error {
 	if err != nil {
 		return err
 	}
-	p.page.Title, p.page.When = "Settings of "+p.app, "What is saved holds at once, for every instance."
+	p.page.Title, p.page.When = p.of("Settings of %s", p.app), "What is saved holds at once, for every instance."
 	if row.HeldUntil != nil && row.HeldUntil.After(time.Now()) {
-		p.page.Said = "The addresses of its visitors are being hashed, and its visits answered 503 until that is done, or until " +
-			row.HeldUntil.UTC().Format("15:04 UTC") + " where it was cut off: then nothing has changed. Load this page again to see."
+		p.page.Said = p.of("The addresses of its visitors are being hashed, and its visits answered 503 until that is done, or until "+
+			"%s where it was cut off: then nothing has changed. Load this page again to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	fields := map[string]web.Field{}
@@ -262,7 +263,7 @@ func (p *changing) showThings() error {
 func (p *changing) people() (s web.Section, err error) {
 	list, err := p.Accounts.List(p.c.Request().Context())
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "May"},
-		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", "Invite somebody to look at " + p.app}}
+		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.of("Invite somebody to look at %s", p.app)}}
 	for _, e := range list {
 		may := cmp.Or(string(e.Apps[p.app]), "everything")
 		if e.Owner || e.Apps[p.app] != "" {
@@ -283,7 +284,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 		s.Columns = append(s.Columns, web.Label(column))
 	}
 	if len(rows) > mostListed {
-		s.Text += " " + p.of(fmt.Sprintf("The first %d of %d are listed.", mostListed, len(rows)))
+		s.Text += " " + p.of("The first %d of %d are listed.", mostListed, len(rows))
 		rows = rows[:mostListed]
 	}
 	for _, row := range rows {
@@ -303,7 +304,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 		}
 		if thing.Name == "webhooks" {
 			f := p.newForm("Send a test call", "test", thing.Name, one)
-			f.Of = "to " + one
+			f.Of = p.of("to %s", one)
 			r.Forms = append(r.Forms, f)
 		}
 		s.Rows = append(s.Rows, r)

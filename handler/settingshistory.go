@@ -66,8 +66,8 @@ func (p *changing) importHistory() error {
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}
-	if p.page.Said = "Imported. " + h.Said(&done, p.page.Words.Say); into.Try {
-		p.page.Said = "Nothing is imported yet. " + h.Said(&done, p.page.Words.Say)
+	if p.page.Said = p.of("Imported. %s", h.Said(&done, p.page.Words.Say)); into.Try {
+		p.page.Said = p.of("Nothing is imported yet. %s", h.Said(&done, p.page.Words.Say))
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
 		for _, d := range done.First {
@@ -103,7 +103,7 @@ func (p *changing) removeHistory(one string) (then string, err error) {
 	if err != nil {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
-	if !p.sure("Remove it", "", "All days that this import has brought go. It can be imported again.") {
+	if !p.sure("Remove it", "", visit.Textf("All days that this import has brought go. It can be imported again.")) {
 		done, err := p.admin.TakeBackHistory(atLength(p.c), p.app, true, []int32{int32(number)})
 		if p.showTotals(done.Totals); err != nil {
 			p.asks = nil
@@ -136,7 +136,7 @@ func (p *changing) history() (s web.Section, err error) {
 		from.Choices = append(from.Choices, web.Choice{Value: source})
 	}
 	f := p.newForm("Import", "import history", "", "", from,
-		web.Field{Name: "file", Label: "Files", Kind: "file", Help: fmt.Sprintf("%s Up to %d MB.", p.helpFor("history import"),
+		web.Field{Name: "file", Label: "Files", Kind: "file", Help: p.of(p.service.helpFor("history import")+" Up to %d MB.",
 			mostUploaded>>20)},
 		web.Field{Name: "site", Label: "Host", Kind: "text", Optional: true, Help: p.helpFor("history import --site")},
 		web.Field{Name: "offsets", Label: "Totals, too", Kind: "check", Help: p.helpFor("history import --offsets")},

@@ -46,7 +46,7 @@ func (p *changing) doInService() (then string, err error) {
 	case "add":
 		return p.add(keys)
 	case "remove":
-		if !p.sure("Remove it", "", keys.Lost) {
+		if !p.sure("Remove it", "", visit.Text{Format: keys.Lost}) {
 			return "", nil
 		}
 		return p.done("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
@@ -63,7 +63,7 @@ func (p *changing) doInService() (then string, err error) {
 	case "rights":
 		return p.done("yes"), accounts.Set(ctx, id, p.rights())
 	case "remove account":
-		if !p.sure("Remove the account", "", "Whoever has this account is signed out everywhere, and signs in no more.") {
+		if !p.sure("Remove the account", "", visit.Textf("Whoever has this account is signed out everywhere, and signs in no more.")) {
 			return "", nil
 		}
 		return p.done("removed"), accounts.Remove(ctx, id)
@@ -92,7 +92,7 @@ func (p *changing) setPassword() (then string, err error) {
 // tellLink tells a link to an account, this once.
 func (p *changing) tellLink(token string, err error) error {
 	if err == nil {
-		p.page.Said = fmt.Sprintf("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
+		p.page.Said = p.of("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
 		p.page.Secret = p.startLink(p.c, token)
 	}
 	return err
@@ -182,14 +182,14 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		one := strconv.Itoa(int(e.ID))
 		may := "everything"
 		if !e.Owner {
-			may = mayOf(e)
+			may = p.mayOf(e)
 		}
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
-		link.Of, remove.Of = "for "+e.Name, e.Name
+		link.Of, remove.Of = p.of("for %s", e.Name), e.Name
 		s.Rows = append(s.Rows, web.Row{Link: p.path + "?account=" + one + "#account", Forms: []web.Form{link, remove},
 			Cells: []string{orNumber(e), may, cellOf(e.Used), cellOf(e.LinkUntil)}})
 		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
-			p.shown = append(p.shown, web.Section{ID: "account", Title: "What " + orNumber(e) + " may do",
+			p.shown = append(p.shown, web.Section{ID: "account", Title: p.of("What %s may do", orNumber(e)),
 				Forms: []web.Form{p.newForm("Save", "rights", "", one, p.rightsFields(e, "")...)}})
 		}
 	}
@@ -206,19 +206,21 @@ func (p *changing) showAccounts(ctx context.Context) error {
 }
 
 // mayOf says what a member may do, of a few apps with their names.
-func mayOf(e account.Entry) string {
+func (p *changing) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
-		return fmt.Sprintf("look at %d apps, change %d of them", len(e.Apps), len(changes))
+		return p.of("look at %d apps, change %d of them", len(e.Apps), len(changes))
 	}
-	var may []string
-	if len(looks) > 0 {
-		may = append(may, "look at "+strings.Join(looks, ", "))
+	look, change := strings.Join(looks, ", "), strings.Join(changes, ", ")
+	switch {
+	case look != "" && change != "":
+		return p.of("look at %s; change %s", look, change)
+	case look != "":
+		return p.of("look at %s", look)
+	case change != "":
+		return p.of("change %s", change)
 	}
-	if len(changes) > 0 {
-		may = append(may, "change "+strings.Join(changes, ", "))
-	}
-	return cmp.Or(strings.Join(may, "; "), "nothing")
+	return p.of("nothing")
 }
 
 func orNumber(e account.Entry) string {
@@ -266,7 +268,7 @@ func (p *changing) showOwn(ctx context.Context) error {
 	for _, one := range sessions {
 		row := web.Row{Cells: []string{one.Browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
 		if one.ID == p.reader.Session {
-			row.Cells[0] += " (this one)"
+			row.Cells[0] = p.of("%s (this one)", row.Cells[0])
 		} else {
 			row.Forms = []web.Form{p.newForm("End", "end", "", strconv.Itoa(int(one.ID)))}
 			row.Forms[0].Of = one.Browser

@@ -69,7 +69,7 @@ func readerOf(a *account.Account) web.Reader {
 // that nobody has known before.
 func (d *dashboard) enter(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
-		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", "")
+		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", nil)
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *dashboard) enter(c echo.Context) error {
 		return err
 	}
 	session, err := accounts.SignIn(c.Request().Context(), name, form.Get("password"), browserOf(c.Request()))
-	if problem := problemOf(err); problem != "" {
+	if problem := formProblem(err); problem != nil {
 		return d.askToSignIn(c, http.StatusForbidden, form.Get("to"), name, problem)
 	}
 	if err != nil {
@@ -148,13 +148,13 @@ func (s *service) peer(r *http.Request) netip.Addr {
 	return peer
 }
 
-// problemOf is what is wrong with a form, to be said in it; "" where nothing is, or something else.
-func problemOf(err error) string {
+// formProblem returns the error to show in the form, without its field; nil if err is nil or is not about the form.
+func formProblem(err error) *visit.Error {
 	verr, is := errors.AsType[*visit.Error](err)
 	if !is || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
-		return ""
+		return nil
 	}
-	return strings.TrimPrefix(verr.Message, verr.Field+": ")
+	return visit.InField("", verr)
 }
 
 // leave ends the session of the browser.
@@ -175,7 +175,7 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 }
 
 // askToSignIn shows the page on which somebody signs in.
-func (d *dashboard) askToSignIn(c echo.Context, status int, to, name, problem string) error {
+func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, problem *visit.Error) error {
 	if !d.hasAccounts.Load() {
 		if err := d.within(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
 			any, err := d.Accounts.Any(ctx)
@@ -219,7 +219,7 @@ func (d *dashboard) begin(c echo.Context) error {
 		return err
 	}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Begin(d.place(c), link.First, link.Name, "", ""))
+		return writePage(c, http.StatusOK, "no-store", web.Begin(d.place(c), link.First, link.Name, "", nil))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *dashboard) begin(c echo.Context) error {
 		return err
 	}
 	session, err := d.Accounts.ForDevice().Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
-	if problem := problemOf(err); problem != "" {
+	if problem := formProblem(err); problem != nil {
 		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.place(c), link.First, link.Name, form.Get("name"), problem))
 	}
 	if err != nil {

@@ -187,9 +187,8 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			cancel()
 			switch {
 			case asked != nil:
-				refuse(errs, &visit.Error{Kind: visit.Lost, Err: errors.Join(err, asked),
-					Message: "the connection to the database was lost: it is not known whether this visit was accepted: if it had an id, send it again " +
-						"with that"})
+				refuse(errs, visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this visit was accepted: "+
+					"if it had an id, send it again with that").Because(errors.Join(err, asked)))
 				return
 			case committed:
 				fault = db.FaultNone

@@ -50,7 +50,7 @@ func TestWhoIsNotAccepted(t *testing.T) {
 		var verr *visit.Error
 		require.ErrorAs(t, err, &verr, c.name)
 		assert.Equal(t, visit.Unavailable, verr.Kind)
-		assert.Contains(t, verr.Message, c.says, c.name)
+		assert.Contains(t, verr.Message(), c.says, c.name)
 		assert.Nil(t, g)
 	}
 }

@@ -69,8 +69,8 @@ func (c *counting) failure(err error) error {
 	}
 	switch {
 	case unknown:
-		return (&visit.Error{Kind: visit.Lost,
-			Message: "the connection to the database was lost: it is not known whether any of these visits were counted: " + c.again()}).Because(err)
+		return visit.Errorf(visit.Lost, "",
+			"the connection to the database was lost: it is not known whether any of these visits were counted: %s", c.again()).Because(err)
 	case c.internal != nil:
 		return c.internal
 	case errors.Is(err, record.ErrNotReached):
@@ -174,7 +174,7 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	switch e.Fate {
 	case feed.Refused:
-		c.results[e.Of] = Result{Outcome: Failed, Fault: e.Refusal.Message}
+		c.results[e.Of] = Result{Outcome: Failed, Fault: e.Refusal.Message()}
 	case feed.Skipped:
 		c.results[e.Of] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: e.Why}}
 	default:

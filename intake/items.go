@@ -104,7 +104,7 @@ func readItem[T any](f *form[T], text string) (none T, err error) {
 		return none, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
 	}
 	if wrong := r.items.wrong[0]; wrong != "" {
-		return none, &visit.Error{Kind: visit.Invalid, Message: wrong}
+		return none, visit.Errorf(visit.Invalid, "", "%s", wrong)
 	}
 	return r.items.list[0], err
 }
@@ -204,7 +204,7 @@ func (r *reader[T]) item() error {
 			r.items.wrong = map[int]string{}
 		}
 		if r.items.wrong[place] == "" {
-			r.items.wrong[place] = visit.Errorf(visit.Invalid, field, format, args...).Message
+			r.items.wrong[place] = visit.Errorf(visit.Invalid, field, format, args...).Message()
 		}
 	}
 	if !r.take('{') {

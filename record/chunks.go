@@ -39,7 +39,7 @@ var (
 	// Up to there all is counted. Rows of the inbox are to be read anew.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, but the connection was lost before the numbers came.
-	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
+	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: ask /counts")
 )
 
 // RecordChunk takes steps of sources, whose visits are counted together, beside the lanes, and

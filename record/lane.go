@@ -166,7 +166,9 @@ func (l *lane) expire(b *waitingBatch) {
 
 // overloaded is the error of a visit that would have to wait for so long.
 func overloaded(wait time.Duration) error {
-	return &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
+	e := visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded)
+	e.RetryAfter = wait
+	return e
 }
 
 // expectedWait estimates how long a visit that came now would wait: as long as the visits before it

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"footfall/db"
 	"footfall/visit"
 )
 
@@ -184,18 +183,6 @@ func (l Look) CheckWhere() error {
 		return visit.Errorf(visit.Invalid, "order", "pages under a filter are in order of pv alone")
 	}
 	return nil
-}
-
-// refused makes an error for callers of what a function of the schema says of the question, where it does.
-func refused(err error) error {
-	said := db.Refused(err)
-	switch fault, is := strings.CutPrefix(said, "where: "); {
-	case is:
-		return visit.Errorf(visit.Invalid, "where", "%s", fault).Because(err)
-	case said != "":
-		return visit.Errorf(visit.Invalid, "", "%s", said).Because(err)
-	}
-	return err
 }
 
 // Told are the rows as JSON and CSV have them: with nothing in place of numbers that are not known.

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
 			"ask for fewer days, for fewer pages, or for a whole site").Because(err)
 	}
-	if err = refused(err); err != nil {
+	if err = cmp.Or(db.Refused(err), err); err != nil {
 		err = fmt.Errorf("read %s: %w", what, err)
 	}
 	return answer, err

@@ -12,7 +12,7 @@ import (
 func ParseAddress(address string) (netip.Addr, error) {
 	read, err := netip.ParseAddr(address)
 	if err != nil || read.Zone() != "" {
-		return netip.Addr{}, Errorf(Invalid, "ip", "%s", addressProblem(address))
+		return netip.Addr{}, &Error{Kind: Invalid, Field: "ip", Text: Text{Format: addressProblem(address)}}
 	}
 	return read.Unmap(), nil
 }
@@ -42,7 +42,7 @@ func addressProblem(address string) string {
 	_, notNetwork := netip.ParsePrefix(address)
 	switch {
 	case strings.Contains(address, "%"):
-		return "it has a zone (what follows %): leave the zone out"
+		return "it has a zone (what follows %%): leave the zone out"
 	case address == "":
 		return "it is missing: give the visitor's IPv4 or IPv6 address"
 	case strings.TrimSpace(address) != address:

@@ -99,7 +99,7 @@ func FuzzVisitorOf(f *testing.F) {
 		visitor, err := visitorOf(address, prefix)
 		if err != nil {
 			var input *Error
-			if !errors.As(err, &input) || input.Field != "ip" || input.Message == "" {
+			if !errors.As(err, &input) || input.Field != "ip" || input.Message() == "" {
 				t.Fatalf("visitorOf(%q): %v is not an error about the ip", address, err)
 			}
 			return

@@ -2,7 +2,6 @@ package visit
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 	in = Range{From: AllDays.From, To: today}
 	if to != "" {
 		if in.To, err = ParseDay(to, today); err != nil {
-			return in, Errorf(Invalid, "to", "%v", err)
+			return in, InField("to", err)
 		}
 	}
 	if from == "all" {
@@ -107,7 +106,7 @@ func ParseDay(text string, today int32) (int32, error) {
 			return DayOf(date, time.UTC), nil
 		}
 	}
-	return 0, fmt.Errorf("%.64q is not a day: write one like 20190629 or 2019-06-29", text)
+	return 0, Errorf(Invalid, "", "%.64q is not a day: write one like 20190629 or 2019-06-29", text)
 }
 
 // ParseTime reads a moment as RFC 3339 writes it: 2019-06-29T13:05:00+02:00.

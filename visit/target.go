@@ -104,7 +104,7 @@ func EventTarget(event string) (Target, error) {
 	}
 	read, err := Normalize("http://"+eventHost+"/"+path, nil)
 	if err != nil {
-		return Target{}, Errorf(Invalid, "event", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+		return Target{}, InField("event", err)
 	}
 	page := EventSite + "/" + name + strings.TrimPrefix(read.Page, eventHost)
 	if len(page) > targetMaxBytes {
@@ -123,7 +123,9 @@ func escapeReserved(page []byte, siteLength int) []byte {
 	return page
 }
 
-func targetError(problem string) error { return Errorf(Invalid, "uri", "%s", problem) }
+func targetError(problem string) error {
+	return &Error{Kind: Invalid, Field: "uri", Text: Text{Format: problem}}
+}
 
 // cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port. The
 // rest is empty if the URI begins with neither.
@@ -304,7 +306,7 @@ func ParseSite(text string) (string, error) {
 	target, err := normalizeTyped(text, nil)
 	switch {
 	case err != nil:
-		return "", Errorf(Invalid, "site", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+		return "", InField("site", err)
 	case target.Page != target.Site+"/" || strings.ContainsAny(text, "?#@"):
 		return "", Errorf(Invalid, "site", "%.128q is not a site: write a host like example.com, or a host and a port like localhost:3000", text)
 	}

@@ -308,7 +308,7 @@ func checkNormalize(t *testing.T, uri string, keep []string, site, page string) 
 	got, err := Normalize(uri, keep)
 	if site == "" {
 		var input *Error
-		if !errors.As(err, &input) || input.Field != "uri" || !strings.Contains(input.Message, page) {
+		if !errors.As(err, &input) || input.Field != "uri" || !strings.Contains(input.Message(), page) {
 			t.Errorf("Normalize(%.100q) = %.100q, %v; want an error about the uri that says %q", uri, got, err, page)
 		}
 		return
@@ -384,7 +384,7 @@ func FuzzNormalize(f *testing.F) {
 				continue
 			}
 			var input *Error
-			if !errors.As(err, &input) || input.Field != "uri" || input.Message == "" {
+			if !errors.As(err, &input) || input.Field != "uri" || input.Message() == "" {
 				t.Fatalf("Normalize(%q): %v is not an error about the uri", uri, err)
 			}
 		}

@@ -76,7 +76,7 @@ func targetOddTextProblem(uri string) string {
 	var space [256]byte
 	decoded := appendDecoded(space[:0], uri)
 	if bytes.IndexByte(decoded, 0) >= 0 {
-		return "it contains NUL (%00): remove it"
+		return "it contains NUL (%%00): remove it"
 	}
 	if !utf8.Valid(decoded) {
 		return "its percent-escapes are not valid UTF-8: percent-encode the bytes of UTF-8"

@@ -2,11 +2,6 @@
 // an address, days and ranges of days, the answer to a visit, and the errors that callers are told.
 package visit
 
-import (
-	"fmt"
-	"time"
-)
-
 // Counts are the numbers of one target at the moment of a visit.
 type Counts struct {
 	PV int64 `json:"pv"` // (visitor, day) pairs
@@ -57,65 +52,3 @@ const (
 	SkippedDNT      Skipped = "do-not-track" // the visitor asks for it, and the app respects that
 	SkippedBot      Skipped = "bot"          // the visitor is a crawler or another program
 )
-
-// Kind says what an Error means for the caller.
-type Kind int
-
-// The kinds of Error.
-const (
-	Invalid     Kind = iota + 1 // a field of the request is wrong
-	NotFound                    // no such app
-	BadKey                      // the key is wrong or missing
-	Forbidden                   // the app does not allow it
-	TooMany                     // not counted: more than the app's limits allow
-	TooLarge                    // the body is larger than may be
-	TooSlow                     // the body comes too slowly
-	Mismatch                    // not what was sent under the same name before
-	Unavailable                 // not counted; try again later
-	// Unknown whether it was counted, or with which numbers: send it again only with an id, or with the
-	// same Idempotency-Key.
-	Lost
-)
-
-// Error is what callers are told. Errorf makes it.
-type Error struct {
-	Kind       Kind
-	Field      string        // of the request, as callers write it, if it is wrong; else ""
-	Message    string        // what is wrong and what to do; it begins with the field
-	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
-	Err        error         // the cause, which is logged and not told to callers
-	Logged     bool          // it is in the log already
-}
-
-// Errorf makes an Error. field is the field of the request that is wrong, or "".
-func Errorf(kind Kind, field, format string, args ...any) *Error {
-	e := &Error{Kind: kind, Field: field, Message: fmt.Sprintf(format, args...)}
-	if field != "" {
-		e.Message = field + ": " + e.Message
-	}
-	if kind == Unavailable {
-		e.RetryAfter = time.Second
-	}
-	return e
-}
-
-// Because sets the cause of an error and returns the error.
-func (e *Error) Because(cause error) *Error {
-	e.Err = cause
-	return e
-}
-
-// Unanswered makes a read of the database that has failed an Error.
-func Unanswered(cause error) error {
-	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
-}
-
-func (e *Error) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %v", e.Message, e.Err)
-	}
-	return e.Message
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }

@@ -1,5 +1,7 @@
 package web
 
+import "footfall/visit"
+
 // Reader is who looks at a page. One without a name is nobody in particular.
 type Reader struct {
 	Name   string
@@ -20,14 +22,14 @@ type enterPage struct {
 
 // SignIn makes the page on which a name and a password are typed, and which leads to another. first:
 // nobody has an account yet.
-func SignIn(p Place, to, name, problem string, first bool) Page {
+func SignIn(p Place, to, name string, problem *visit.Error, first bool) Page {
 	f := frame{Place: p, Title: p.say("layout.sign-in"), Home: p.Root + "/", entering: true}
 	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
 }
 
 // Begin makes the page on which somebody who has followed a link chooses a password, and a name
 // where the account has none. first: it is the first account.
-func Begin(p Place, first bool, account, typed, problem string) Page {
+func Begin(p Place, first bool, account, typed string, problem *visit.Error) Page {
 	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.fault(problem), First: first}
 	if page.Named = account != ""; page.Named {
 		page.Name = account

@@ -61,8 +61,8 @@ func regionOf(l *words.Language, name string) string {
 }
 
 // New makes the page on which an owner says which site is counted. The problem is with what was typed;
-// "": nothing was yet.
-func New(p Place, site NewSite, problem string) Page {
+// nil: nothing was yet.
+func New(p Place, site NewSite, problem *visit.Error) Page {
 	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/"}, NewSite: site, Visitors: visitors,
 		Problem: p.fault(problem)}
 	for _, name := range Zones() {

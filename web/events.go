@@ -5,7 +5,6 @@ import (
 	"errors"
 	"html/template"
 	"slices"
-	"strings"
 
 	"footfall/report"
 	"footfall/visit"
@@ -124,7 +123,7 @@ func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Co
 // reasonOf is what an error says of numbers that cannot be known; others stay errors.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
-		return v.app.fault(strings.TrimPrefix(fault.Message, "where: ")), nil
+		return v.app.fault(visit.InField("", fault)), nil
 	}
 	return "", err
 }

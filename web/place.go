@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"footfall/visit"
 	"footfall/web/words"
 )
 
@@ -35,10 +36,13 @@ func (p Place) say(key string, places ...any) string { return p.words().Say(key,
 // Lang is the language, as HTML says it.
 func (p Place) Lang() string { return p.words().Tag }
 
-// fault is what an error says, as a page has it.
-func (p Place) fault(text string) string {
+// fault returns an error as sentences, each in a line; "" for nil.
+func (p Place) fault(err *visit.Error) string {
+	if err == nil {
+		return ""
+	}
 	var said []string
-	for _, line := range strings.Split(p.words().Of(text), "\n") {
+	for line := range strings.SplitSeq(p.words().Error(err), "\n") {
 		said = append(said, sentence(p.words(), line))
 	}
 	return strings.Join(said, "\n")

@@ -175,10 +175,10 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	asked := v.with(func(o *view) { o.skip = 0 })
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		OfEvents: v.ofEvents(), Nobody: true, Never: v.since == 0, Outside: v.app.fault(v.outside()), Numbers: asked.toNumbers(),
+		OfEvents: v.ofEvents(), Nobody: true, Never: v.since == 0, Outside: sentence(v.app.words(), v.outside()), Numbers: asked.toNumbers(),
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), v.app.fault(v.keepMore()), v.erased, v.onlySums()
+	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.app.words(), v.keepMore()), v.erased, v.onlySums()
 	page.Brings, page.NoteAt = v.brings(), v.noteAt()
 	if v.path != "" && !v.ofEvents() {
 		page.Only = v.toggled(pageCondition(v.path)).link()

@@ -198,10 +198,10 @@ func Proof(p Place, at time.Time) Page {
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(p Place, title, text, home string) Page {
+func Problem(p Place, title string, err *visit.Error, home string) Page {
 	p.At = nil // which may be what is wrong
 	f := frame{Place: p, Title: p.words().Of(title), Home: home}
-	return render("problem", plainPage{frame: f, Problem: p.fault(text)})
+	return render("problem", plainPage{frame: f, Problem: p.fault(err)})
 }
 
 // Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where

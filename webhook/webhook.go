@@ -26,6 +26,7 @@ import (
 
 	"footfall/db"
 	"footfall/pause"
+	"footfall/visit"
 )
 
 const (
@@ -228,14 +229,14 @@ func CheckURL(text string, private bool) error {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.Fragment != "":
-		return fmt.Errorf("url: %.128q is no address that can be called: write one like https://hook.example/footfall", text)
+		return visit.Errorf(visit.Invalid, "url", "%.128q is no address that can be called: write one like https://hook.example/footfall", text)
 	case at.User != nil:
-		return errors.New("url: it has a name or a password: leave them out, since each call is signed")
+		return visit.Errorf(visit.Invalid, "url", "it has a name or a password: leave them out, since each call is signed")
 	case len(text) > longestURL:
-		return fmt.Errorf("url: it is longer than %d bytes: shorten it", longestURL)
+		return visit.Errorf(visit.Invalid, "url", "it is longer than %d bytes: shorten it", longestURL)
 	}
 	if a, err := netip.ParseAddr(at.Hostname()); err == nil && !private && !isPublic(a) {
-		return fmt.Errorf("url: %v is no public address: if it is meant to be, add it with --private", a)
+		return visit.Errorf(visit.Invalid, "url", "%v is no public address: if it is meant to be, add it with --private", a)
 	}
 	return nil
 }

@@ -399,8 +399,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 			look.Rank, nobody = rank, fmt.Sprintf("number %d", rank)
 		} else if look.Stored, err = a.admin.StoredAs(ctx, &a.app, c.Visitor); err != nil {
 			if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Field == "ip" || verr.Field == "visitor") {
-				return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s",
-					c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
+				return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, verr.Text)
 			}
 			return nil, err
 		} else {

@@ -2,8 +2,6 @@ package app
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -133,17 +131,17 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 func CheckFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
-		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
+		f.add("tz", "app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
 	}
 	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // which can be done later
-		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor,
+		f.add("visitor", "app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor,
 			row.Visitor)
 	}
 	if row.Ipv6Prefix != was.Ipv6Prefix {
-		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name,
+		f.add("ipv6-prefix", "app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name,
 			was.Ipv6Prefix, row.Ipv6Prefix)
 	}
-	return f.error()
+	return visit.Join(f...)
 }
 
 // zonesNow has the names of today of zones that browsers call by older ones, which PostgreSQL does not
@@ -168,22 +166,22 @@ func (s Settings) apply(row *db.App) error {
 			row.Tz = cmp.Or(zonesNow[*s.TZ], *s.TZ)
 		}
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
-			f.add("tz: %.64q is not a time zone: write one like Europe/Berlin or UTC", row.Tz)
+			f.add("tz", "%.64q is not a time zone: write one like Europe/Berlin or UTC", row.Tz)
 		}
 	}
 	if s.IPv6Prefix != nil {
 		if *s.IPv6Prefix < 32 || *s.IPv6Prefix > 128 {
-			f.add("ipv6-prefix: %d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix)
+			f.add("ipv6-prefix", "%d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix)
 		} else {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
 	}
-	applyWord(&f, "access", s.Access, &row.Access, accesses, "known")
-	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "a way to tell visitors apart")
-	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, "known")
+	applyWord(&f, "access", s.Access, &row.Access, accesses, notKnown)
+	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "%.64q is not a way to tell visitors apart: write %s")
+	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, notKnown)
 	if s.Bots != nil {
 		bots := *s.Bots
-		applyWord(&f, "bots", s.Bots, &bots, []string{botsCount, botsSkip, byDefault}, "known")
+		applyWord(&f, "bots", s.Bots, &bots, []string{botsCount, botsSkip, byDefault}, notKnown)
 		row.Bots = &bots
 		if bots == byDefault {
 			row.Bots = nil
@@ -193,19 +191,19 @@ func (s Settings) apply(row *db.App) error {
 		row.RespectDnt = *s.RespectDNT
 	}
 	listed := row.Sites
-	applyList(&f, s.Sites, &row.Sites, func(raw string) (string, error) {
+	applyList(&f, "site", s.Sites, &row.Sites, func(raw string) (string, error) {
 		if slices.Contains(listed, raw) { // maybe since before hosts were checked as they are now
 			return raw, nil
 		}
 		return readSite(raw)
 	})
-	applyList(&f, s.Ignore, &row.Ignore, readIgnored)
+	applyList(&f, "ignore", s.Ignore, &row.Ignore, readIgnored)
 	s.applyIgnoreFile(&f, row)
-	applyList(&f, s.KeepQuery, &row.KeepQuery, readParameter)
-	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
-	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
+	applyList(&f, "keep-query", s.KeepQuery, &row.KeepQuery, readParameter)
+	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "%d is not a number of days: write one up to %d, or 0: for ever")
+	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "%d is not a number of days: write one up to %d, or 0: never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or "+
+		f.add("forget-days", "visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or "+
 			"--forget-days 0", row.ForgetDays)
 	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
@@ -213,33 +211,35 @@ func (s Settings) apply(row *db.App) error {
 	if s.Tags != nil {
 		row.Tags = readTags(&f, s.Tags)
 	}
-	if applyList(&f, s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
-		f.add("goal: they are %d: %d are the most", len(row.Goals), mostGoals)
+	if applyList(&f, "goal", s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
+		f.add("goal", "they are %d: %d are the most", len(row.Goals), mostGoals)
 	}
-	if applyList(&f, s.PublicEvents, &row.PublicEvents, readPublicEvent); len(row.PublicEvents) > mostGoals {
-		f.add("public-events: they are %d: %d are the most", len(row.PublicEvents), mostGoals)
+	if applyList(&f, "public-events", s.PublicEvents, &row.PublicEvents, readPublicEvent); len(row.PublicEvents) > mostGoals {
+		f.add("public-events", "they are %d: %d are the most", len(row.PublicEvents), mostGoals)
 	}
 	applySwitch(&f, "public-top", s.PublicTop, &row.PublicTop)
 	applySwitch(&f, "filters", s.Filters, &row.Filters)
 	applySwitch(&f, "titles", s.Titles, &row.Titles)
-	return f.error()
+	return visit.Join(f...)
 }
 
-// applyWord sets a setting that is one of some words; what says what any other word is not.
-func applyWord(f *faults, name string, given, to *string, words []string, what string) {
+const notKnown = "%.64q is not known: write %s"
+
+// applyWord sets a setting that is one of some words; refusal is the format of an error about another word and all of these.
+func applyWord(f *faults, name string, given, to *string, words []string, refusal string) {
 	if given == nil {
 		return
 	}
 	*to = *given
 	if !slices.Contains(words, *given) {
-		f.add("%s: %.64q is not %s: write %s", name, *given, what, strings.Join(words, ", "))
+		f.add(name, refusal, *given, strings.Join(words, ", "))
 	}
 }
 
 func applySwitch(f *faults, name string, given *string, to *bool) {
 	if given != nil {
 		var word string
-		applyWord(f, name, given, &word, keeping, "known")
+		applyWord(f, name, given, &word, keeping, notKnown)
 		*to = word == isKept[true]
 	}
 }
@@ -247,18 +247,18 @@ func applySwitch(f *faults, name string, given *string, to *bool) {
 // longestRetention is a hundred years.
 const longestRetention = 36500
 
-func applyDays(f *faults, name string, given *int, to *int32, zero string) {
+func applyDays(f *faults, name string, given *int, to *int32, refusal string) {
 	switch {
 	case given == nil:
 	case *given < 0 || *given > longestRetention:
-		f.add("%s: %d is not a number of days: write one up to %d, or 0: %s", name, *given, longestRetention, zero)
+		f.add(name, refusal, *given, longestRetention)
 	default:
 		*to = int32(*given) //nolint:gosec // it is in range
 	}
 }
 
 // applyList sets a list to what read makes of each text, without repetitions.
-func applyList(f *faults, given []string, to *[]string, read func(string) (string, error)) {
+func applyList(f *faults, name string, given []string, to *[]string, read func(string) (string, error)) {
 	if given == nil {
 		return
 	}
@@ -266,7 +266,7 @@ func applyList(f *faults, given []string, to *[]string, read func(string) (strin
 	for _, raw := range given {
 		one, err := read(raw)
 		if err != nil {
-			f.add("%v", err)
+			*f = append(*f, visit.InField(name, err))
 		} else if !slices.Contains(*to, one) {
 			*to = append(*to, one)
 		}
@@ -294,7 +294,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 		}
 		host, err := readFrom(line)
 		if err != nil {
-			f.add("ignore-file: line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
+			f.add("ignore-file", "line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
 		}
 		if hosts = append(hosts, host); len(*f) == mostFaults {
 			return
@@ -302,7 +302,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 	}
 	slices.Sort(hosts)
 	if hosts = slices.Compact(hosts); len(hosts) > mostHosts {
-		f.add("ignore-file: it has %d hosts: %d are the most", len(hosts), mostHosts)
+		f.add("ignore-file", "it has %d hosts: %d are the most", len(hosts), mostHosts)
 	}
 	if s.Ignore == nil {
 		row.Ignore = slices.DeleteFunc(slices.Clone(row.Ignore), func(one string) bool { return strings.HasPrefix(one, FromPrefix) })
@@ -313,7 +313,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 // readParameter reads a query parameter that distinguishes pages.
 func readParameter(name string) (string, error) {
 	if name == "" {
-		return "", errors.New("keep-query: a parameter has no name")
+		return "", invalid("a parameter has no name")
 	}
 	return name, nil
 }
@@ -328,7 +328,7 @@ func readGoal(text string) (string, error) {
 	if name == "event" && err == nil || name == "page" && strings.HasPrefix(value, "/") && len(value) <= mostGoal && utf8.ValidString(value) {
 		return text, nil
 	}
-	return "", fmt.Errorf("goal: %.64q is none: write one like event:signup, page:/thanks or page:/docs/*", text)
+	return "", invalid("%.64q is none: write one like event:signup, page:/thanks or page:/docs/*", text)
 }
 
 const mostGoal = 500 // bytes
@@ -342,7 +342,7 @@ func readPublicEvent(text string) (string, error) {
 	t, err := visit.EventTarget(name)
 	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
 	if err != nil || len(text) > mostGoal || strings.Contains(event, "*") {
-		return "", fmt.Errorf("public-events: %.64q is not an event: write one like signup, or like/* for all with such a path", text)
+		return "", invalid("%.64q is not an event: write one like signup, or like/* for all with such a path", text)
 	}
 	if below {
 		event += belowEvent
@@ -361,7 +361,7 @@ func applyLimit(f *faults, name string, given *string, to **int32) {
 	}
 	n, err := strconv.ParseInt(*given, 10, 32)
 	if err != nil || n < 0 {
-		f.add("%s: %.64q is not a limit: write a number up to %d, 0 for no limit, or %s", name, *given, math.MaxInt32, byDefault)
+		f.add(name, "%.64q is not a limit: write a number up to %d, 0 for no limit, or %s", *given, math.MaxInt32, byDefault)
 		return
 	}
 	limit := int32(n)
@@ -379,15 +379,15 @@ func readTags(f *faults, given []string) (names []string) {
 		switch err := tag.CheckName(name); {
 		case name == byDefault, name == noTags && len(given) == 1, slices.Contains(tag.Names, name), slices.Contains(own, name):
 		case name == noTags:
-			f.add("tags: %s stands alone: leave it, or the other names, out", noTags)
+			f.add("tags", "%s stands alone: leave it, or the other names, out", noTags)
 		case err != nil:
-			f.add("tags: %v", err)
+			*f = append(*f, visit.InField("tags", err))
 		default:
 			own = append(own, name)
 		}
 	}
 	if len(own) > tag.MostNames {
-		f.add("tags: %d names are the app's own: leave out all but %d", len(own), tag.MostNames)
+		f.add("tags", "%d names are the app's own: leave out all but %d", len(own), tag.MostNames)
 	}
 	for _, name := range tag.Names {
 		if name == tag.Hour || slices.Contains(given, name) || slices.Contains(given, byDefault) {
@@ -398,13 +398,13 @@ func readTags(f *faults, given []string) (names []string) {
 }
 
 // faults gathers all that is wrong with the settings that somebody has typed.
-type faults []string
+type faults []error
 
-func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+// invalid makes an error about a value, for InField.
+func invalid(format string, args ...any) error {
+	return visit.Errorf(visit.Invalid, "", format, args...)
+}
 
-func (f faults) error() error {
-	if len(f) == 0 {
-		return nil
-	}
-	return visit.Errorf(visit.Invalid, "", "%s", strings.Join(f, "\n"))
+func (f *faults) add(setting, format string, args ...any) {
+	*f = append(*f, visit.Errorf(visit.Invalid, setting, format, args...))
 }

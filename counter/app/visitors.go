@@ -237,13 +237,13 @@ func readIgnored(raw string) (string, error) {
 	network, err := netip.ParsePrefix(raw)
 	switch {
 	case err == nil && network.Addr().Is4In6():
-		return "", fmt.Errorf("ignore: %.64q is a network of IPv4 addresses written as IPv6: write it like 192.0.2.0/24", raw)
+		return "", invalid("%.64q is a network of IPv4 addresses written as IPv6: write it like 192.0.2.0/24", raw)
 	case err == nil && network != network.Masked():
-		return "", fmt.Errorf("ignore: %.64q is an address within a network: write the network, %v, or the address alone", raw, network.Masked())
+		return "", invalid("%.64q is an address within a network: write the network, %v, or the address alone", raw, network.Masked())
 	case err == nil:
 		return network.String(), nil
 	case strings.Contains(raw, "/"):
-		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor",
+		return "", invalid("%.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor",
 			raw)
 	}
 	return readIgnoredID(raw)
@@ -252,14 +252,14 @@ func readIgnored(raw string) (string, error) {
 func readFrom(raw string) (string, error) {
 	host := tag.HostOf("http://" + raw)
 	if host == "" || strings.ContainsAny(raw, `/\?#@:*`) {
-		return "", fmt.Errorf("ignore: %.64q is not a host that visitors come from: write one like spam.example", raw)
+		return "", invalid("%.64q is not a host that visitors come from: write one like spam.example", raw)
 	}
 	return FromPrefix + host, nil
 }
 
 func readIgnoredID(id string) (string, error) {
 	if err := checkVisitor("visitor", id); err != nil {
-		return "", fmt.Errorf("ignore: %.64q is neither an address, nor a network, nor the id of a visitor", id)
+		return "", invalid("%.64q is neither an address, nor a network, nor the id of a visitor", id)
 	}
 	return IDPrefix + id, nil
 }

@@ -178,7 +178,7 @@ func (s *storm) command(what string, err error) bool {
 		return true
 	case errors.Is(err, db.ErrInstancesBehind), errors.Is(err, retention.ErrRunning), interrupted(err):
 	case told != nil:
-		assert.True(s, told.Kind == visit.NotFound || told.Kind == visit.Unavailable || strings.Contains(told.Message, "there is an app"),
+		assert.True(s, told.Kind == visit.NotFound || told.Kind == visit.Unavailable || strings.Contains(told.Message(), "there is an app"),
 			"%s: %v", what, err)
 	case errors.As(err, &refused):
 		assert.Equal(s, dayInUse, refused.Code, "%s: %v", what, err)

@@ -310,7 +310,7 @@ func (d *reader) Settled(entries []*feed.Entry[read]) {
 		case e.Fate == feed.Refused && e.Refusal.Kind == visit.Forbidden:
 			d.summary.leaveOut(OtherHost)
 		case e.Fate == feed.Refused:
-			d.summary.unread(e.Of.source.file.name, e.Of.line, e.Refusal.Message)
+			d.summary.unread(e.Of.source.file.name, e.Of.line, e.Refusal.Message())
 		case e.Fate == feed.Skipped && e.Why == visit.SkippedBot:
 			d.summary.leaveOut(Bot)
 		case e.Fate == feed.Skipped:

@@ -29,7 +29,7 @@ func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, fault("file: it is empty: its first line names the columns, uri,hot,uv,pv")
+		return nil, visit.Errorf(visit.Invalid, "file", "it is empty: its first line names the columns, uri,hot,uv,pv")
 	}
 	if err != nil {
 		return nil, unread(err)

@@ -307,11 +307,11 @@ func (l *limited) Read(into []byte) (int, error) {
 	h.newlines += int64(bytes.Count(into[:n], []byte("\n")))
 	switch {
 	case h.MostBytes > 0 && h.unpacked > h.MostBytes:
-		return 0, fault("file: it unpacks to more than %d MB: import it in the shell by footfall history import, which accepts more",
-			h.MostBytes>>20)
+		return 0, visit.Errorf(visit.Invalid, "file",
+			"it unpacks to more than %d MB: import it in the shell by footfall history import, which accepts more", h.MostBytes>>20)
 	case h.MostLines > 0 && h.newlines > h.MostLines:
-		return 0, fault("file: it has more than %d lines: import it in the shell by footfall history import, which accepts more",
-			h.MostLines)
+		return 0, visit.Errorf(visit.Invalid, "file",
+			"it has more than %d lines: import it in the shell by footfall history import, which accepts more", h.MostLines)
 	}
 	return n, err
 }

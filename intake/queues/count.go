@@ -117,7 +117,7 @@ func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) 
 			"the queue no longer has the messages from here up to %d, which were not counted: it kept them for too short a time", end-1)})
 	}
 	if e.Fate == feed.Refused {
-		kept = append(kept, record.Refusal{Position: m.Position, Reason: redactReason(e.Refusal.Message), Beginning: beginningOf(m.Text)})
+		kept = append(kept, record.Refusal{Position: m.Position, Reason: redactReason(e.Refusal.Message()), Beginning: beginningOf(m.Text)})
 	}
 	return kept
 }
@@ -143,7 +143,7 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 		case e.Fate == feed.Refused:
 			if missed, speak := r.logs.Next("refused", time.Now()); speak {
 				r.Log.Warn("a message of the queue could not be counted: footfall.refused has it", "part", m.Part, "position", m.Position,
-					"reason", redactReason(e.Refusal.Message), "unlogged_before", missed)
+					"reason", redactReason(e.Refusal.Message()), "unlogged_before", missed)
 			}
 		case e.Fate == feed.Counted && m.ahead:
 			r.Metrics.ahead.Inc()

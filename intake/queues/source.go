@@ -54,7 +54,9 @@ func problem(err error, otherwise string, all []meaning) error {
 // work again: passwords and rights are changed one after the other.
 func whileReading(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
-		return &visit.Error{Kind: visit.Unavailable, Message: verr.Message, Err: verr.Err}
+		passing := *verr
+		passing.Kind = visit.Unavailable
+		return &passing
 	}
 	return err
 }

@@ -22,11 +22,12 @@ LANGUAGE plpgsql IMMUTABLE
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    RAISE EXCEPTION '%', 'where: ' || format(format, VARIADIC args) USING ERRCODE = '22023';
+    RAISE EXCEPTION '%', 'where: ' || format(format, VARIADIC args)
+        USING ERRCODE = '22023', DETAIL = jsonb_build_object('field', 'where', 'text', format, 'values', args);
 END
 $$;
 
-COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with what is wrong with a filter.';
+COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with what is wrong with a filter, and with the format and its values as the detail, by which pages find the text of their language.';
 
 -- Is asked of the last day on which it is not known of somebody with what they came.
 CREATE FUNCTION filter_known(unknown integer) RETURNS boolean
@@ -74,7 +75,7 @@ CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT coalesce(string_agg(v.value, ', '), 'no values')
+    SELECT string_agg(v.value, ', ')
     FROM (
         SELECT t.value
         FROM tags AS t
@@ -86,7 +87,7 @@ AS $$
     ) AS v
 $$;
 
-COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag with which visitors came to a site, or to any site of an app.';
+COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag with which visitors came to a site, or to any site of an app; null: there are none.';
 
 -- The ids of the values of a tag; those of all other values, too, where the last is (none). A value with
 -- which nobody came to the site is as unknown as one that the app never had: somebody who may see that
@@ -116,6 +117,9 @@ BEGIN
         END IF;
         found := ARRAY(SELECT t.id FROM tags AS t WHERE t.app_id = of_app AND t.name = filter_tags.name AND lower(t.value) = lower(wanted));
         IF found = '{}' OR site_id IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(found) AS f (id) WHERE filter_came(site_id, f.id)) THEN
+            IF filter_values_of(of_app, site_id, name) IS NULL THEN
+                PERFORM filter_fault('nobody ever came with %s "%s": there are no values', name, wanted);
+            END IF;
             PERFORM filter_fault('nobody ever came with %s "%s": there are %s', name, wanted, filter_values_of(of_app, site_id, name));
         END IF;
         ids := ids || found;
@@ -347,13 +351,13 @@ BEGIN
         site_id := sites[1];
     END IF;
     IF needs_tags AND NOT filters THEN
-        PERFORM filter_fault('filters of app %s are off: footfall app set %1$s --filters on', app);
+        PERFORM filter_fault('filters of app %s are off: footfall app set %s --filters on', app, app);
     END IF;
 
     FOREACH condition IN ARRAY coalesce(conditions, '{}') LOOP
         c := filter_condition(of_app, app, site, condition);
         IF c.tagged AND NOT filters THEN
-            PERFORM filter_fault('filters of app %s are off: footfall app set %1$s --filters on', app);
+            PERFORM filter_fault('filters of app %s are off: footfall app set %s --filters on', app, app);
         ELSIF c.pages IS NOT NULL THEN
             joins := joins || format('%sEXISTS (SELECT FROM visits AS p WHERE p.page_id = ANY (%L) AND p.day_id BETWEEN %s AND %s AND p.day_id = s.day_id AND p.ip = s.ip)',
                                      CASE WHEN c.negated THEN 'NOT ' END, c.pages, from_day, to_day);

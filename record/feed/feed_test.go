@@ -139,7 +139,7 @@ func (l *list) Keep(e *feed.Entry[string], _ bool) []record.Refusal {
 	if e.Fate != feed.Refused {
 		return nil
 	}
-	return []record.Refusal{{Position: e.Next - 1, Reason: e.Refusal.Message}}
+	return []record.Refusal{{Position: e.Next - 1, Reason: e.Refusal.Message()}}
 }
 
 func (l *list) Settled(entries []*feed.Entry[string]) {

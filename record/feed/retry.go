@@ -82,7 +82,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 // Say says why it is waited, unless that was said of late.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
-	if _, speak := r.said.Next(verr.Message, time.Now()); speak {
-		r.notice(verr.Message, verr.Err)
+	if _, speak := r.said.Next(verr.Message(), time.Now()); speak {
+		r.notice(verr.Message(), verr.Err)
 	}
 }

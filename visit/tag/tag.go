@@ -11,7 +11,6 @@
 package tag
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -167,11 +166,12 @@ func misleads(r rune) bool {
 // CheckName returns an error unless an app may have a tag of its own of this name.
 func CheckName(name string) error {
 	if slices.Contains(Names, name) {
-		return fmt.Errorf("%s is there for every app: choose another name", name)
+		return visit.Errorf(visit.Invalid, "", "%s is there for every app: choose another name", name)
 	}
 	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' ||
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return fmt.Errorf("%.64q is not the name of a tag: write up to %d of a-z, 0-9 and _, the first a letter", name, MostNameBytes)
+		return visit.Errorf(visit.Invalid, "", "%.64q is not the name of a tag: write up to %d of a-z, 0-9 and _, the first a letter", name,
+			MostNameBytes)
 	}
 	return nil
 }

@@ -1,23 +1,22 @@
 // Package words has what pages say, in each language that people read: texts, numbers, days, and
 // names of countries and languages. The texts are in files, one a language, of which English is one;
-// texts that the shell and the API have as well are made elsewhere, in English, and recognised here.
+// texts that the shell and the API have as well are made elsewhere, in English, which is their key here.
 package words
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"html"
 	"html/template"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
+
+	"footfall/visit"
 )
 
 //go:embed *.toml
@@ -235,68 +234,86 @@ func (l *Language) Tongue(code string) string {
 	return ""
 }
 
-// madeElsewhere are texts that other packages make, in English, with the shell and the API in mind.
-type madeElsewhere struct {
-	keys     map[string]string // by text
-	patterns []pattern
-}
-
-type pattern struct {
-	key   string
-	reads *regexp.Regexp
-}
-
-// elsewhere is the section of the files for them; their places are {1}, {2} …
+// elsewhere is the section of the files for texts that other packages make, in English. Their formats have the places {1}, {2} …
 const elsewhere = "elsewhere."
 
-var place = regexp.MustCompile(`\\\{\d\\\}`)
-
-var recognised = sync.OnceValue(func() madeElsewhere {
-	english, made := English().texts, madeElsewhere{keys: map[string]string{}}
-	for _, key := range slices.Sorted(maps.Keys(english)) {
-		text := english[key]
-		switch {
-		case !strings.HasPrefix(key, elsewhere):
-		case strings.Contains(text, "{1}"):
-			made.patterns = append(made.patterns, pattern{key, regexp.MustCompile(
-				`(?s)^` + place.ReplaceAllString(regexp.QuoteMeta(text), `(.+?)`) + `$`)})
-		default:
-			made.keys[text] = key
+// keys are those of that section, by the text in English.
+var keys = sync.OnceValue(func() map[string]string {
+	keys := map[string]string{}
+	for key, text := range English().texts {
+		if strings.HasPrefix(key, elsewhere) {
+			keys[text] = key
 		}
 	}
-	// What says more is tried before what says less.
-	slices.SortStableFunc(made.patterns, func(a, b pattern) int { return cmp.Compare(len(b.reads.String()), len(a.reads.String())) })
-	return made
+	return keys
 })
 
-// Of is a text that was made elsewhere in this language; where it is not recognised, as it was made.
-func (l *Language) Of(text string) string {
-	if l == English() || text == "" {
-		return text
+// Of is Text for a text that is no format if it has no values: it may have a %.
+func (l *Language) Of(text string, values ...any) string {
+	if len(values) > 0 {
+		return l.Text(visit.Text{Format: text, Values: values})
 	}
-	if line, more, is := strings.Cut(text, "\n"); is {
-		return l.Of(line) + "\n" + l.Of(more)
-	}
-	made := recognised()
-	if key, is := made.keys[text]; is {
+	if key, is := keys()[text]; is {
 		return l.texts[key]
 	}
-	if field, rest, is := strings.Cut(text, ": "); is && !strings.Contains(field, " ") { // what is wrong, as addresses call it
-		if said := l.Of(rest); said != rest {
-			return said
+	return text
+}
+
+var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
+
+// placed writes a format as the files do, with {1} for its first value, and calls found with each verb and the number of its value.
+func placed(format string, found func(verb string, value int)) string {
+	value := 0
+	return verb.ReplaceAllStringFunc(format, func(written string) string {
+		parts := verb.FindStringSubmatch(written)
+		if written == "%%" {
+			return "%"
 		}
+		if value++; parts[1] != "" {
+			value, _ = strconv.Atoi(parts[1])
+		}
+		if found != nil {
+			found("%"+parts[2], value)
+		}
+		return "{" + strconv.Itoa(value) + "}"
+	})
+}
+
+// Text writes a text of another package with its values, each error among them in this language; in English if it is not in the files.
+func (l *Language) Text(t visit.Text) string {
+	var places []any
+	key, is := keys()[placed(t.Format, func(verb string, value int) {
+		if value <= len(t.Values) {
+			places = append(places, strconv.Itoa(value), l.typed(verb, t.Values[value-1]))
+		}
+	})]
+	if !is || l == English() {
+		return t.String()
 	}
-	for _, p := range made.patterns {
-		if found := p.reads.FindStringSubmatch(text); found != nil {
-			var places []any
-			for i, value := range found[1:] {
-				if typed, err := strconv.Unquote(value); err == nil && value[0] == '"' {
-					value = l.Say("sentences.quoted", "text", typed)
-				}
-				places = append(places, strconv.Itoa(i+1), value)
-			}
-			return l.Say(p.key, places...)
-		}
+	return l.Say(key, places...)
+}
+
+// typed writes a value of a text, in the quotation marks of the language if the format quotes it.
+func (l *Language) typed(format string, value any) string {
+	if e, is := value.(*visit.Error); is {
+		return l.Text(e.Text)
+	}
+	text := fmt.Sprintf(format, value)
+	if inside, err := strconv.Unquote(text); err == nil && text[0] == '"' {
+		return l.Say("sentences.quoted", "text", inside)
 	}
 	return text
+}
+
+// Error writes what is wrong, each part in a line. Unless it is in the files, it is in English and begins with the field.
+func (l *Language) Error(e *visit.Error) string {
+	var lines []string
+	for _, part := range e.All() {
+		line := part.Message()
+		if said := l.Text(part.Text); said != part.Text.String() {
+			line = said
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
