@@ -90,7 +90,23 @@ type world struct {
 	hash    *hashes
 }
 
-var formats = []string{"combined", "combined", "common", "combined+host", "nginx", "docker", "w3c", "caddy"}
+var formats = []string{"combined", "combined", "common", "combined+host", "nginx", "docker", "w3c", "caddy", "traefik", "alb", "cloudfront",
+	"haproxy", "log_format"}
+
+// headers are lines above those of a format, and only is the format to name.
+var (
+	headers = map[string]string{"w3c": "#Fields: date time c-ip cs-method cs-uri-stem sc-status",
+		"cloudfront": "#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs-uri-stem sc-status x-host-header cs(User-Agent)"}
+	only = map[string]logs.Format{"haproxy": "haproxy@UTC",
+		"log_format": `$remote_addr [$time_local] ${scheme}://$host$request_uri "$request_method" $status rt=$request_time`}
+)
+
+// options name the format of the case where it is needed.
+func (w *world) options(files ...string) Options {
+	o := w.desk.options(files...)
+	o.Rules.Format = only[w.format]
+	return o
+}
 
 func (w *world) one(of100 int) bool { return w.r.IntN(100) < of100 }
 
@@ -110,8 +126,23 @@ func (w *world) line(visitor, path string, status int) line {
 	case "caddy":
 		text = fmt.Sprintf(`{"ts":%d,"request":{"remote_ip":%q,"method":"GET","host":"blog.example","uri":%q,`+
 			`"headers":{"User-Agent":[%q]}},"status":%d}`, w.now, visitor, path, browser, status)
+	case "traefik":
+		text = fmt.Sprintf(`{"ClientHost":%q,"DownstreamStatus":%d,"RequestHost":"blog.example","RequestMethod":"GET","RequestPath":%q,`+
+			`"StartUTC":%q,"request_User-Agent":%q}`, visitor, status, path, at.Format(time.RFC3339), browser)
 	case "w3c":
 		text = fmt.Sprintf("%s %s GET %s %d", at.Format("2006-01-02 15:04:05"), visitor, path, status)
+	case "cloudfront":
+		text = fmt.Sprintf("%s\tFRA2-C1\t%s\tGET\t%s\t%d\tblog.example\tMozilla/5.0%%20(X11)%%20Firefox/140.0",
+			at.Format("2006-01-02\t15:04:05"), visitor, path, status)
+	case "alb":
+		text = fmt.Sprintf(`https %s app/blog/5 %s:2817 10.0.0.1:80 0.086 0.048 0.037 %d %[3]d 0 57 "GET https://blog.example:443%s HTTP/2.0" `+
+			`"%s" ECDHE TLSv1.2 arn:aws:a "Root=1-5" "blog.example" "-" 0 %[1]s "forward" "-" "-" "10.0.0.1:80" "200" "-" "-"`,
+			at.Format("2006-01-02T15:04:05.000000Z"), visitor, status, path, browser)
+	case "haproxy":
+		text = fmt.Sprintf(`%s web1 haproxy[1]: %s:3331 [%s] http-in static/srv1 10/0/30/69/109 %d 2750 - - ---- 1/1/1/1/0 0/0 "GET %s HTTP/1.1"`,
+			at.Format("Jan 02 15:04:05"), visitor, at.Format("02/Jan/2006:15:04:05.000"), status, path)
+	case "log_format":
+		text = fmt.Sprintf(`%s [%s] https://blog.example%s "GET" %d rt=0.017`, visitor, clf, path, status)
 	}
 	in := text
 	if w.format == "docker" {
@@ -123,8 +154,8 @@ func (w *world) line(visitor, path string, status int) line {
 // save writes a file as it is now.
 func (w *world) save(p *paper) {
 	var b strings.Builder
-	if w.format == "w3c" {
-		b.WriteString("#Fields: date time c-ip cs-method cs-uri-stem sc-status\n")
+	if headers[w.format] != "" {
+		b.WriteString(headers[w.format] + "\n")
 	}
 	for _, l := range p.lines {
 		b.WriteString(l.inFile + "\n")
@@ -394,10 +425,9 @@ func (w *world) tables() model {
 	g, err := w.counter.AuthorizeOperator(w.Context(), w.app)
 	require.NoError(w, err)
 	c, m := newCounted(g.DB(), g.App().ID, ""), model{"": {}}
-	hours, parser, parsed := map[int32]bool{}, logs.NewParser(""), logs.Line{}
-	parser.Header([]byte("#Fields: date time c-ip cs-method cs-uri-stem sc-status"))
-	if w.format != "w3c" {
-		parser = logs.NewParser("")
+	hours, parser, parsed := map[int32]bool{}, logs.NewParser(only[w.format]), logs.Line{}
+	for header := range strings.Lines(headers[w.format]) {
+		parser.Header([]byte(strings.TrimSpace(header)))
 	}
 	for text, l := range w.all {
 		require.NoError(w, parser.Parse([]byte(text), &parsed))
