@@ -252,12 +252,11 @@ var rules = []struct{ refusedBy, sql string }{
 	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
 	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
 
-	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted, closed) OVERRIDING SYSTEM VALUE
-		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0, true)`},
-	{"logs_are_closed", `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted) VALUES (1, 0, 0, sha256('a'), '', '', 0)`}, // as 0.2 does
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE
+		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
 	// as 0.1.0 does
-	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips, closed)
-		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}', true)`},
+	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips)
+		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
 	{"logs_counted_range", `UPDATE logs SET counted = -1`},
 	{"logs_counted_range", `UPDATE logs SET counted = 10`},
 	{"logs_counted_hash_length", `UPDATE logs SET counted_hash = '\x01'`},
@@ -407,8 +406,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO inbox (app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		VALUES (1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
-	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted, closed)
-		VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0, true)`)
+	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, hash, file, rules, counted)
+		VALUES (1, 9, 1, sha256('a'), 'access.log', '', 0)`)
 	exec(t, conn, `SELECT count_lines(1, '', '{1}', '{0}', '{2026-01-01}', ARRAY[sha256('a')])`)
 	exec(t, conn, `INSERT INTO read_logs (app_id, options, inode, run) VALUES (1, sha256('a'), '1:1', 'a')`)
 	exec(t, conn, `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`)

@@ -66,15 +66,7 @@ COMMENT ON COLUMN read_logs.run     IS 'The import that reads or has read it.';
 COMMENT ON COLUMN read_logs.state   IS 'Size and time of the last change of the file when all of it had been counted. Empty: not all of it was.';
 COMMENT ON COLUMN read_logs.read_at IS 'When the import began to read it.';
 
--- Imports of 0.2 neither begin a log from now on nor go on with one: see move_log.
-ALTER TABLE logs ADD COLUMN closed boolean;
-UPDATE logs SET closed = true;
-ALTER TABLE logs ADD CONSTRAINT logs_are_closed CHECK (closed IS TRUE) NOT VALID;
-
-COMMENT ON COLUMN logs.closed IS 'True: 0.2 has counted the log. No import adds logs any more.';
-
 -- +goose Down
-ALTER TABLE logs DROP COLUMN closed CASCADE;
 DROP TABLE read_logs;
 DROP TABLE counted_lines;
 DROP TABLE log_hours;

@@ -67,6 +67,10 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	clients.Go(c.acceptor)
 	defer func() { c.taken.Store(c.visits); clients.Wait() }()
 
+	logs := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "a.log"), nil, 0o600))
+	follower := followWith(t, before, append([]string{filepath.Join(logs, "*.log"), "--app=blog"}, flags...)...)
+
 	// The last release counts some of the visits that it accepts. Then nobody counts the inbox, and rows wait.
 	c.awaitAnswers(200)
 	eventually(t, "no instance counts the inbox", func() bool {
@@ -79,6 +83,11 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	first.awaitReady()
 	_, migrated := first.logged("schema brought up to date")
 	assert.True(t, migrated, "this version changes the tables or functions")
+	fresh, err := os.ReadFile(accessLog(t, "access.log", 7, 200))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "b.log"), fresh, 0o600))
+	follower.ends("its imports have ended: run the same command of the new version")
+	assert.Regexp(t, `\nvisits counted +200\n`, well(t, append([]string{"import", filepath.Join(logs, "*.log"), "--app=blog"}, flags...)...))
 	had = waiting()
 	assert.Positive(t, had, "the waiting visits are still there")
 	eventually(t, "the last release still accepts", func() bool { return waiting() > had+50 })
@@ -130,6 +139,35 @@ func readReports(t *testing.T, url string) {
 	}
 }
 
+// follower is an import that follows logs.
+type follower struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	ended  chan struct{}
+}
+
+func followWith(t *testing.T, program string, args ...string) *follower {
+	t.Helper()
+	f := &follower{t: t, cmd: exec.Command(program, append([]string{"import", "--follow"}, args...)...), ended: make(chan struct{})}
+	f.cmd.Env, f.cmd.Stderr = environment(), &f.stderr
+	require.NoError(t, f.cmd.Start())
+	go func() { _ = f.cmd.Wait(); close(f.ended) }() // ends with the process
+	t.Cleanup(func() { _ = f.cmd.Process.Kill(); <-f.ended })
+	return f
+}
+
+// ends waits until the import ends by itself, long before it would give up waiting for the database, and says why.
+func (f *follower) ends(why string) {
+	f.t.Helper()
+	begun := time.Now()
+	<-f.ended
+	assert.Contains(f.t, f.stderr.String(), why)
+	assert.Equal(f.t, 1, f.cmd.ProcessState.ExitCode())
+	assert.Less(f.t, time.Since(begun), dbtest.Patience)
+	assert.Less(f.t, f.cmd.ProcessState.UserTime(), dbtest.Patience/10, "it does not spin")
+}
+
 // builtBefore builds the last release.
 func builtBefore(t *testing.T) (program string) {
 	t.Helper()
@@ -154,7 +192,7 @@ func builtBefore(t *testing.T) (program string) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 	}
 	program = filepath.Join(folder, "footfall-before")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o="+program, "./cmd/footfall")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-o="+program, "./cmd/footfall")
 	build.Dir = folder
 	said, err := build.CombinedOutput()
 	require.NoError(t, err, string(said))

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +29,8 @@ import (
 
 // TestUpgradeOfMuch swaps two instances of the last release for two of this version, one after the
 // other, under load, over data with all that a release leaves half done: days of visits with sources
-// and countries, late ones among them, people, a log of which half is imported, visits that wait, and a
-// webhook whose receiver is away. Before, between and after every promise holds, and what was counted
+// and countries, late ones among them, people, a log of which half is imported, others that are followed,
+// imported each night, and windows, visits that wait, and a webhook whose receiver is away. Before, between and after every promise holds, and what was counted
 // of it stays. A dump of the release goes back to it, and forward to this version.
 // FOOTFALL_TRIAL_VISITS says how many visits: make upgrade-trial.
 func TestUpgradeOfMuch(t *testing.T) {
@@ -68,6 +70,7 @@ func TestUpgradeOfMuch(t *testing.T) {
 	require.NoError(t, os.WriteFile(log, bytes.Join(bytes.SplitAfter(whole, []byte("\n"))[:2000], nil), 0o600))
 	with(before, here, "import", log, "--app=logs")
 	require.NoError(t, os.WriteFile(log, whole, 0o600))
+	imports := importsBefore(t, before, here)
 
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	t.Cleanup(cancel)
@@ -103,12 +106,14 @@ func TestUpgradeOfMuch(t *testing.T) {
 	c.goTo(first, second)
 	require.Zero(t, old[1].stop())
 	counts()
-	assert.Equal(t, had, numbers(t, database))
+	imports.end()
+	assert.Equal(t, had, numbers(t, database), "imports of the release count nothing more")
 	assert.Equal(t, is, person(second))
 
 	hook.open.Store(true)
 	const rest = `\nvisits counted +2,000\n`
 	assert.Regexp(t, rest, well(t, append([]string{"import", log, "--app=logs"}, here...)...))
+	imports.goOn()
 	c.taken.Store(c.visits) // enough
 	clients.Wait()
 	c.allCounted(first.url)
@@ -134,6 +139,98 @@ func TestUpgradeOfMuch(t *testing.T) {
 		assert.Regexp(t, rest, with(program, there, "import", log, "--app=logs"), name)
 		assert.Contains(t, with(program, there, "verify"), "0 violations", name)
 		require.Zero(t, s.stop())
+	}
+}
+
+// importsOfBefore are imports of the last release into apps of their own: a follower, a cron job, whose log was
+// rotated and packed, and one of windows of a log.
+type importsOfBefore struct {
+	t        *testing.T
+	program  string
+	flags    []string
+	folder   string
+	lines    map[string][]string // of the log of an app
+	follower *follower
+}
+
+// importsBefore counts the first half of each log with the last release.
+func importsBefore(t *testing.T, program string, flags []string) *importsOfBefore {
+	t.Helper()
+	i := &importsOfBefore{t: t, program: program, flags: flags, folder: t.TempDir(), lines: map[string][]string{}}
+	for n, app := range []string{"follow", "cron", "window"} {
+		text, err := os.ReadFile(accessLog(t, app, uint64(20+n), 600)) //nolint:gosec // few
+		require.NoError(t, err)
+		i.lines[app] = strings.SplitAfter(strings.TrimSpace(string(text))+"\n", "\n")[:600]
+		i.write(app, app, 0, 300)
+		require.Zero(t, i.run(program, "app", "add", app, "--site=blog.example").code)
+	}
+	i.follower = followWith(t, program, append([]string{i.path("follow"), "--app=follow"}, flags...)...)
+	require.Zero(t, i.run(program, "import", i.path("cron"), "--app=cron").code)
+	require.Zero(t, i.run(program, "import", i.path("window"), "--app=window", "--after=counted").code)
+	conn := dbtest.Connect(t, strings.TrimPrefix(flags[0], "--database-url="))
+	eventually(t, "the follower has counted", func() bool {
+		return dbtest.Column[int64](t, conn, `SELECT coalesce(sum(hot), 0)::bigint FROM report.sites WHERE app = 'follow'`)[0] == 300
+	})
+	return i
+}
+
+func (i *importsOfBefore) path(name string) string { return filepath.Join(i.folder, name) }
+
+// write writes some lines of an app's log.
+func (i *importsOfBefore) write(app, name string, from, to int) {
+	require.NoError(i.t, os.WriteFile(i.path(name), []byte(strings.Join(i.lines[app][from:to], "")), 0o600))
+}
+
+func (i *importsOfBefore) run(program string, args ...string) result {
+	return footfallOf(i.t, program, nil, "", append(args, i.flags...)...)
+}
+
+// end has the logs grow after the upgrade. The follower and the cron job of the release end.
+func (i *importsOfBefore) end() {
+	i.t.Helper()
+	for _, app := range []string{"follow", "cron"} {
+		file, err := os.OpenFile(i.path(app), os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(i.t, err)
+		_, err = file.WriteString(strings.Join(i.lines[app][300:450], ""))
+		require.NoError(i.t, errors.Join(err, file.Close()))
+	}
+	i.follower.ends("its imports have ended: run the same command of the new version")
+	r := i.run(i.program, "import", i.path("cron"), "--app=cron")
+	require.Equal(i.t, 1, r.code)
+	require.Contains(i.t, r.stderr, "use a newer footfall")
+}
+
+// goOn imports the logs with this version, by the same commands: each line counts once.
+func (i *importsOfBefore) goOn() {
+	i.t.Helper()
+	imported := func(visits, how string, args ...string) {
+		i.t.Helper()
+		r := i.run(os.Args[0], append([]string{"import"}, args...)...)
+		assert.Zero(i.t, r.code, "%s: %s", how, r.stderr)
+		assert.Regexp(i.t, `\nvisits counted +`+visits+`\n`, r.stdout, how)
+	}
+	imported("150", "the followed log", i.path("follow"), "--app=follow")
+	i.write("follow", "new", 450, 600)
+	imported("150", "the file after it", i.path("follow"), i.path("new"), "--app=follow")
+
+	i.write("cron", "cron.1", 0, 450)
+	i.write("cron", "cron", 450, 600)
+	require.NoError(i.t, exec.Command("gzip", i.path("cron.1")).Run())
+	imported("300", "a log that was rotated and packed", i.path("cron"), i.path("cron.1.gz"), "--app=cron")
+
+	i.write("window", "window", 200, 500)
+	imported("200", "a window", i.path("window"), "--app=window", "--after=counted")
+	i.write("window", "window", 350, 600)
+	imported("100", "the next window", i.path("window"), "--app=window", "--after=counted")
+
+	i.write("cron", "tail", 100, 600)
+	require.Zero(i.t, i.run(os.Args[0], "import", i.path("tail"), "--app=cron").code, "its lines are recorded")
+	i.write("window", "other", 0, 250)
+	require.Zero(i.t, i.run(os.Args[0], "import", i.path("other"), "--app=window").code, "0.2 was told that its windows are counted")
+	for app := range i.lines {
+		hot := dbtest.Column[int64](i.t, dbtest.Connect(i.t, strings.TrimPrefix(i.flags[0], "--database-url=")),
+			`SELECT sum(hot)::bigint FROM report.sites WHERE app = $1`, app)[0]
+		assert.EqualValues(i.t, 600, hot, app)
 	}
 }
 

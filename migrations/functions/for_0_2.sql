@@ -1,7 +1,9 @@
 -- What only instances of 0.2 call, which may run next to this version while it is upgraded. 0.4 deletes
 -- this file.
 
--- An import of 0.2 that still runs ends here: it does not know which lines this version has counted.
+-- An import of 0.2 that still runs ends here: it does not know which lines this version has counted. It
+-- may begin a log before: a row of logs of which nothing is counted has no effect here. If that row were
+-- refused, the import would try again for ten minutes.
 CREATE FUNCTION move_log(app integer, log bigint, look bigint, from_counted bigint, to_counted bigint, hash bytea,
                          lines bigint, last_at timestamptz, tail bytea, after_lines bytea) RETURNS void
 LANGUAGE plpgsql
