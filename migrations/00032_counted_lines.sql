@@ -52,6 +52,10 @@ CREATE TABLE read_logs (
     inode   text        NOT NULL,
     run     text        NOT NULL,
     state   text        NOT NULL DEFAULT '',
+    place   bigint      NOT NULL DEFAULT 0,
+    sum     bigint      NOT NULL DEFAULT 0,
+    start   bigint      NOT NULL DEFAULT 0,
+    lines   bigint      NOT NULL DEFAULT 0,
     read_at timestamptz NOT NULL DEFAULT now(),
 
     PRIMARY KEY (app_id, options, inode),
@@ -64,6 +68,10 @@ COMMENT ON COLUMN read_logs.options IS 'A hash of the server, the site, the rule
 COMMENT ON COLUMN read_logs.inode   IS 'Device and inode of the file.';
 COMMENT ON COLUMN read_logs.run     IS 'The import that reads or has read it.';
 COMMENT ON COLUMN read_logs.state   IS 'Size and time of the last change of the file when all of it had been counted. Empty: not all of it was.';
+COMMENT ON COLUMN read_logs.place   IS 'How many of its bytes, from the beginning, were read and counted. 0: not known, or the file is packed.';
+COMMENT ON COLUMN read_logs.sum     IS 'A keyed XXH64 of these bytes.';
+COMMENT ON COLUMN read_logs.start   IS 'The byte from which lines are read again if the file grows: no line before it is of the last ten minutes.';
+COMMENT ON COLUMN read_logs.lines   IS 'The number of lines before start.';
 COMMENT ON COLUMN read_logs.read_at IS 'When the import began to read it.';
 
 -- +goose Down

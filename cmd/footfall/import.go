@@ -203,6 +203,7 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 	add("in this run, in two of its files", s.Twice)
 	add("not readable", s.Unreadable)
 	add("files unchanged, not read", s.Unchanged)
+	add("lines unchanged, not read", s.Skipped)
 	for _, format := range slices.Sorted(maps.Keys(s.Formats)) {
 		add("format "+string(format), s.Formats[format])
 	}

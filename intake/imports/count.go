@@ -125,7 +125,7 @@ func (d *reader) fill(ctx context.Context, s *source) error {
 // readLine reads a line of a source, and adds it to the queue unless it cannot count.
 func (d *reader) readLine(ctx context.Context, s *source) error {
 	if s.lines == nil {
-		if err := s.begin(d.Rules.Format); err != nil {
+		if err := s.begin(d.Rules.Format, d.app.hashes.seed); err != nil {
 			s.refuse("%s", s.file.readProblem(err))
 			return nil
 		}
@@ -138,6 +138,7 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	}
 	d.progress.Done.Add(s.lines.place - before)
 	if s.parser.Header(text) {
+		s.headed = true
 		d.sawLine()
 		d.summary.leaveOut(Header)
 		return nil
@@ -196,7 +197,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 		d.summary.leaveOut(TooOld)
 		return nil
 	}
-	of.number = s.numbers.next(l.Time.Unix(), of.hash)
+	of.number = s.numbers.next(l.Time.Unix(), of.hash, s.lines.at, s.lines.number-1)
 	var counted, before int
 	err := d.retry.Do(ctx, func() (err error) { counted, before, err = d.counted.numberNow(ctx, of.hour, of.hash); return err })
 	if err != nil {

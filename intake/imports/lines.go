@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/cespare/xxhash/v2"
+
 	"footfall/intake/logs"
 )
 
@@ -24,7 +26,11 @@ type lines struct {
 	place  int64  // where the next line begins
 	number int64  // of the line that was returned last, from 1
 	rest   int64  // how many bytes follow the last line
-	fault  error  // why nothing more can be read; nil: it is the end
+
+	sum       xxhash.Digest // of all bytes before place
+	sumBefore xxhash.Digest // of all bytes before at
+
+	fault error // why nothing more can be read; nil: it is the end
 }
 
 // lines reads the lines of a file from a place on, before which it has so many, until they are closed.
@@ -40,14 +46,17 @@ func (f *file) lines(place, number int64) (*lines, error) {
 // that is too long it returns a part that is too long.
 func (l *lines) next() ([]byte, bool) {
 	l.before, l.text, l.rest = l.text, l.before[:0], 0
+	sum := l.sum
 	for {
 		part, err := l.from.ReadSlice('\n')
 		l.rest += int64(len(part))
+		_, _ = sum.Write(part)
 		if len(l.text) <= logs.LongestLine {
 			l.text = append(l.text, part...)
 		}
 		switch {
 		case err == nil:
+			l.sumBefore, l.sum = l.sum, sum
 			return l.last()
 		case errors.Is(err, bufio.ErrBufferFull):
 		case errors.Is(err, io.EOF):

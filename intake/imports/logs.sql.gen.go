@@ -223,8 +223,15 @@ func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) er
 
 const readLogsEnd = `-- name: ReadLogsEnd :exec
 UPDATE read_logs AS r
-SET state = f.state
-FROM (SELECT unnest($4::text[]) AS inode, unnest($5::text[]) AS state) AS f
+SET state = f.state,
+    place = f.place,
+    sum   = f.sum,
+    start = f.start,
+    lines = f.lines
+FROM (
+    SELECT unnest($4::text[]) AS inode, unnest($5::text[]) AS state, unnest($6::bigint[]) AS place,
+           unnest($7::bigint[]) AS sum, unnest($8::bigint[]) AS start, unnest($9::bigint[]) AS lines
+) AS f
 WHERE r.app_id = $1
   AND r.options = $2
   AND r.inode = f.inode
@@ -237,9 +244,13 @@ type ReadLogsEndParams struct {
 	Run     string
 	Inodes  []string
 	States  []string
+	Places  []int64
+	Sums    []int64
+	Starts  []int64
+	Lines   []int64
 }
 
-// Notes that all of these files is counted. The two arrays are one table.
+// Notes how far files are counted, and their states, if that is all of them. The arrays are one table.
 func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
 	_, err := q.db.Exec(ctx, readLogsEnd,
 		arg.AppID,
@@ -247,17 +258,20 @@ func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error 
 		arg.Run,
 		arg.Inodes,
 		arg.States,
+		arg.Places,
+		arg.Sums,
+		arg.Starts,
+		arg.Lines,
 	)
 	return err
 }
 
 const readLogsGet = `-- name: ReadLogsGet :many
-SELECT inode, state
+SELECT inode, state, place, sum, start, lines
 FROM read_logs
 WHERE app_id = $1
   AND options = $2
   AND inode = ANY ($3::text[])
-  AND state <> ''
 `
 
 type ReadLogsGetParams struct {
@@ -269,9 +283,13 @@ type ReadLogsGetParams struct {
 type ReadLogsGetRow struct {
 	Inode string
 	State string
+	Place int64
+	Sum   int64
+	Start int64
+	Lines int64
 }
 
-// The states in which files were when all of them had been counted.
+// The states in which files were when all of them had been counted, and how far they were counted.
 func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]ReadLogsGetRow, error) {
 	rows, err := q.db.Query(ctx, readLogsGet, arg.AppID, arg.Options, arg.Inodes)
 	if err != nil {
@@ -281,7 +299,14 @@ func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]Rea
 	var items []ReadLogsGetRow
 	for rows.Next() {
 		var i ReadLogsGetRow
-		if err := rows.Scan(&i.Inode, &i.State); err != nil {
+		if err := rows.Scan(
+			&i.Inode,
+			&i.State,
+			&i.Place,
+			&i.Sum,
+			&i.Start,
+			&i.Lines,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -232,6 +232,28 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	require.Equal(t, 20, d.hot())
 }
 
+// Of a log that has grown, only the last ten minutes are read again. A file in its place is read from its start.
+func TestGrownLogsAreReadFromTheirEnd(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	lines := written(1, 0, 2000)
+	lines = append(lines, lines[1999], asked("10.9.9.9", "/ahead", int(time.Since(firstTime).Seconds())+1000))
+	path := d.lines("access.log", lines[:1500]...)
+	require.EqualValues(t, 1500, d.imported(path).Counted)
+	d.lines("access.log", lines[:2000]...)
+	s := d.imported(path)
+	require.EqualValues(t, []int64{500, 899, 601}, []int64{s.Counted, s.Skipped, s.Before})
+	d.lines("access.log", lines...)
+	s = d.imported(path)
+	require.EqualValues(t, []int64{1, 1399, 601}, []int64{s.Counted, s.Skipped, s.Before}, "a line is repeated, and another one waits")
+	require.Len(t, s.Notes, 1)
+	require.EqualValues(t, []int64{0, 1399}, []int64{d.imported(path).Counted, s.Skipped})
+	d.lines("access.log", append(written(2, 3000, 1), lines[1:]...)...)
+	s = d.imported(path)
+	require.EqualValues(t, []int64{1, 0}, []int64{s.Counted, s.Skipped})
+	d.prove()
+}
+
 // Who counts one hour decides again after another import has counted lines of it, and does not spin.
 func TestHourChangesUnderAChunk(t *testing.T) {
 	t.Parallel()

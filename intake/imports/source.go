@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"footfall/intake/logs"
 	"footfall/record/feed"
 )
@@ -13,8 +15,11 @@ import (
 // source is a file that is imported.
 type source struct {
 	file          *file
-	place, number int64  // the end of the last whole line that was read, and its number
-	behind        []byte // the line before the place
+	place, number int64          // the end of the last whole line that was read, and its number
+	behind        []byte         // the line before the place
+	sum           *xxhash.Digest // of the bytes before the place
+	known         ReadLogsGetRow // how far an earlier import has counted it
+	headed        bool           // it has headers
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
@@ -59,20 +64,23 @@ func (s *source) addNew(before int64) {
 }
 
 // begin makes a source ready to be read. A file that was cut, or replaced in place, is read from its start.
-func (s *source) begin(only logs.Format) (err error) {
+func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.comes, s.ended = 0, time.Time{}, false
 	if s.place > 0 && !s.goesOn() {
 		s.place, s.number, s.behind, s.numbers, s.parser, s.old = 0, 0, nil, numbering{}, nil, nil
 	}
-	if s.parser == nil {
-		s.parser = logs.NewParser(only)
-	}
 	if err := s.file.verify(); err != nil {
 		return err
 	}
+	if s.parser == nil {
+		s.parser = logs.NewParser(only)
+		if err := s.skip(seed); err != nil {
+			return err
+		}
+	}
 	if s.lines, err = s.file.lines(s.place, s.number); err == nil {
-		s.lines.text = slices.Clone(s.behind)
+		s.lines.text, s.lines.sum = slices.Clone(s.behind), *s.sum
 	}
 	return err
 }
@@ -97,7 +105,8 @@ func (s *source) text() ([]byte, bool) {
 func (s *source) wait(following bool) {
 	s.comes, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.at, s.lines.number-1
-	s.behind = slices.Clone(s.lines.before)
+	sum := s.lines.sumBefore // the lines may be read on
+	s.behind, s.sum = slices.Clone(s.lines.before), &sum
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
 			s.ahead++
@@ -110,7 +119,7 @@ func (s *source) wait(following bool) {
 // stop ends reading at the end of the file.
 func (s *source) stop() {
 	l := s.lines
-	s.place, s.number, s.behind = l.place, l.number, l.before
+	s.place, s.number, s.behind, s.sum = l.place, l.number, l.before, &l.sum
 	switch {
 	case l.fault != nil:
 		s.problem("%s after line %d: what comes before is read", s.file.readProblem(l.fault), l.number)

@@ -14,6 +14,7 @@ type Summary struct {
 	Before     int64 // lines that were counted before
 	Twice      int64 // lines that another file of this import had, or that another import counted at the same time
 	Unchanged  int64 // files that were not read
+	Skipped    int64 // lines that were not read, since an earlier import has counted the beginning of their file
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
 	Sites      map[string]int64 // visits

@@ -2,7 +2,10 @@ package imports
 
 import (
 	"context"
+	"io"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // begin notes in the tables that this import reads the files that have changed since one read them to their
@@ -22,15 +25,16 @@ func (r *run) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		states := make(map[string]string, len(rows))
+		known := make(map[string]ReadLogsGetRow, len(rows))
 		for _, row := range rows {
-			states[row.Inode] = row.State
+			known[row.Inode] = row
 		}
 		var read []string
 		r.changed = nil
 		for _, s := range r.sources {
 			inode := s.file.inode()
-			if state := s.file.state(); state != "" && states[inode] == state && !r.Follow {
+			s.known = known[inode]
+			if state := s.file.state(); state != "" && s.known.State == state && !r.Follow {
 				continue
 			}
 			if r.changed = append(r.changed, s); inode != "" {
@@ -45,17 +49,47 @@ func (r *run) begin(ctx context.Context) error {
 	return err
 }
 
-// remember notes in the tables which files were read and counted to their end. With other settings, other
-// lines may count.
+// remember notes in the tables how far files were read and counted. With other settings, other lines may
+// count.
 func (r *run) remember(ctx context.Context) error {
 	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name}
 	for _, s := range r.changed {
-		if s.state != "" && r.app.hash == r.began {
-			end.Inodes, end.States = append(end.Inodes, s.file.inode()), append(end.States, s.state)
+		if s.file.inode() == "" || s.refused || r.app.hash != r.began {
+			continue
 		}
+		var k ReadLogsGetRow
+		if s.file.packed == plain && !s.headed {
+			k.Start, k.Lines = s.numbers.start(s.place, s.number)
+			k.Place, k.Sum = s.place, int64(s.sum.Sum64()) //nolint:gosec // the same bits
+		}
+		end.Inodes, end.States, end.Places = append(end.Inodes, s.file.inode()), append(end.States, s.state), append(end.Places, k.Place)
+		end.Sums, end.Starts, end.Lines = append(end.Sums, k.Sum), append(end.Starts, k.Start), append(end.Lines, k.Lines)
 	}
 	if len(end.Inodes) == 0 {
 		return nil
 	}
 	return r.tx(ctx, func(q *Queries) error { return q.ReadLogsEnd(ctx, end) })
+}
+
+// skip skips the part of a file that an earlier import has counted, except the last ten minutes of it, whose
+// lines are numbered again. The file must begin with that part, and have no headers.
+func (s *source) skip(seed uint64) error {
+	s.sum = xxhash.NewWithSeed(seed)
+	if s.file.handle == nil || s.known.Place == 0 {
+		return nil
+	}
+	part := io.NewSectionReader(s.file.handle, 0, s.known.Place)
+	sum := xxhash.NewWithSeed(seed)
+	n, err := io.Copy(sum, io.LimitReader(part, s.known.Start))
+	if err != nil {
+		return err
+	}
+	begin := *sum
+	rest, err := io.Copy(sum, part)
+	if err != nil || n+rest < s.known.Place || int64(sum.Sum64()) != s.known.Sum { //nolint:gosec // the same bits
+		return err
+	}
+	s.place, s.number, s.sum = s.known.Start, s.known.Lines, &begin
+	s.summary.Skipped += s.number
+	return nil
 }

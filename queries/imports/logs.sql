@@ -46,13 +46,12 @@ SELECT EXISTS (
 )::boolean AS named;
 
 -- name: ReadLogsGet :many
--- The states in which files were when all of them had been counted.
-SELECT inode, state
+-- The states in which files were when all of them had been counted, and how far they were counted.
+SELECT inode, state, place, sum, start, lines
 FROM read_logs
 WHERE app_id = @app_id
   AND options = @options
-  AND inode = ANY (@inodes::text[])
-  AND state <> '';
+  AND inode = ANY (@inodes::text[]);
 
 -- name: ReadLogsBegin :exec
 -- Notes that a run reads files. `import forget` deletes these rows: then ReadLogsEnd notes nothing.
@@ -66,10 +65,17 @@ ON CONFLICT (app_id, options, inode) DO UPDATE
         read_at = now();
 
 -- name: ReadLogsEnd :exec
--- Notes that all of these files is counted. The two arrays are one table.
+-- Notes how far files are counted, and their states, if that is all of them. The arrays are one table.
 UPDATE read_logs AS r
-SET state = f.state
-FROM (SELECT unnest(@inodes::text[]) AS inode, unnest(@states::text[]) AS state) AS f
+SET state = f.state,
+    place = f.place,
+    sum   = f.sum,
+    start = f.start,
+    lines = f.lines
+FROM (
+    SELECT unnest(@inodes::text[]) AS inode, unnest(@states::text[]) AS state, unnest(@places::bigint[]) AS place,
+           unnest(@sums::bigint[]) AS sum, unnest(@starts::bigint[]) AS start, unnest(@lines::bigint[]) AS lines
+) AS f
 WHERE r.app_id = @app_id
   AND r.options = @options
   AND r.inode = f.inode
