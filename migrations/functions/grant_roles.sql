@@ -62,7 +62,7 @@ BEGIN
         GRANT UPDATE (sample)         ON log_samples    TO footfall_app;
         GRANT UPDATE (servers, versions, gone, latest) ON log_hours TO footfall_app;
         GRANT UPDATE (hashes)         ON counted_lines  TO footfall_app;
-        GRANT UPDATE (run, state, read_at) ON read_logs TO footfall_app;
+        GRANT UPDATE (run, state, place, sum, start, lines, read_at) ON read_logs TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (height, person, tag_ids) ON people TO footfall_app;
