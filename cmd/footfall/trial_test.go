@@ -30,7 +30,8 @@ import (
 // TestUpgradeOfMuch swaps two instances of the last release for two of this version, one after the
 // other, under load, over data with all that a release leaves half done: days of visits with sources
 // and countries, late ones among them, people, a log of which half is imported, others that are followed,
-// imported each night, and windows, visits that wait, and a webhook whose receiver is away. Before, between and after every promise holds, and what was counted
+// imported each night, and windows, visits that wait, and a webhook whose receiver is away.
+// Before, between and after every promise holds, and what was counted
 // of it stays. A dump of the release goes back to it, and forward to this version.
 // FOOTFALL_TRIAL_VISITS says how many visits: make upgrade-trial.
 func TestUpgradeOfMuch(t *testing.T) {
