@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -167,9 +168,9 @@ func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 		return true
 	}
 	f := web.Form{ID: "sure", Button: button, Weighty: true, Hidden: [][2]string{{"sure", "yes"}}}
-	for name, values := range p.form {
+	for _, name := range slices.Sorted(maps.Keys(p.form)) {
 		if name != "sure" && name != "word" {
-			for _, value := range values {
+			for _, value := range p.form[name] {
 				f.Hidden = append(f.Hidden, [2]string{name, value})
 			}
 		}
