@@ -33,7 +33,7 @@ const mostTyped = 64 << 30
 
 // run writes an app to a file, which is there as a whole or not at all, or to standard output.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	out, end := p.stdout, func(error) error { return nil }
+	out, end := p.stdout, func(err error) error { return err }
 	if c.File != standardOutput {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
