@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"math"
 	"slices"
 
@@ -13,34 +12,14 @@ import (
 
 type appPage struct {
 	frame
-	Heading  heading
-	Range    rangeBar
-	Columns  []column
-	Sites    []siteRow
-	One      *targetPage // all sites as one; nil: there are not several
-	Reason   string      // why some of its numbers are not known; "": they are
-	NoTags   string      // why it is not known with what visitors came; "": it is
-	Source   source
-	Cut      bool // there may be more sites
-	Part     part
-	Compared bool   // there is a column of changes
-	InPages  string // the page with what to put into pages; "": the reader has come by a link
-}
-
-type column struct {
-	Label, Means, Link string
-	Chosen             bool
-	Class              string
-	Sort               string // what is ordered by it; "": nothing is
-}
-
-type siteRow struct {
-	report.SiteBetween
-	Name, Link string
-	Told       string // who else has counted it until when, where nobody here has; "": it was counted here
-	Spark      template.HTML
-	Change     change
-	compared   bool // it says how much has changed
+	Heading heading
+	Range   rangeBar
+	Sites   list
+	One     *targetPage // all sites as one; nil: there are not several
+	Reason  string      // why some of its numbers are not known; "": they are
+	NoTags  string      // why it is not known with what visitors came; "": it is
+	Cut     bool        // there may be more sites
+	InPages string      // the page with what to put into pages; "": the reader has come by a link
 }
 
 // mostTagged is of how many visits to all sites of an app a page tells with what they came: to tell who came to
@@ -165,15 +144,11 @@ func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.S
 }
 
 func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
-	look, back := v.sitesLook(), v.daysBefore()
 	sites, err := d.sitesOf(ctx, &v)
 	if err != nil {
 		return nil, err
 	}
-	page := &appPage{
-		frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL),
-		Cut: len(sites.Rows) == report.DeepestTop, Compared: look.Before > 0,
-	}
+	page := &appPage{frame: v.frame(), Heading: v.heading(), Cut: len(sites.Rows) == report.DeepestTop}
 	if err := d.asOne(ctx, v, sites.Rows, page); err != nil {
 		return nil, err
 	}
@@ -182,12 +157,37 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	if v.app.Shared == nil {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
+	page.Sites = list{Kind: "sites", Columns: v.siteColumns(v.sitesLook().Before > 0), From: v.source("sites", sites.SQL)}
+	until, err := d.toldSites(ctx, v, &sites)
+	slices.SortStableFunc(sites.Rows, v.order)
+	page.Sites.Part = v.part(len(sites.Rows))
+	for _, s := range sites.Rows[min(v.skip, len(sites.Rows)):min(v.skip+listedRows, len(sites.Rows))] {
+		c, compared := countedFrom(s.FirstDay, v.app.Today), v.compares(s)
+		changed := changeOf(v.app.words(), s.UniquesCompared, s.UniquesBefore, compared)
+		if !compared && s.FirstDay > 0 {
+			changed = change{Way: "same", Text: v.say("app.since", "day", c.shortly(v.app.words()))}
+		}
+		page.Sites.add(v, row{Name: v.nameOf(s.Site), Link: v.of(s.Site, "").link(), Stored: s.Site, Until: until[s.Site]}, map[string]any{
+			"": c.spark(v.app.words(), s.Last30Days, "visitors"), "today": s.Today, "uniques": s.Uniques, byChange: changed,
+			"pv": s.Pv, "hot": s.Hot})
+	}
+	return page, err
+}
+
+// compares reports whether a site shows how much has changed.
+func (v view) compares(s report.SiteBetween) bool {
+	return countedFrom(s.FirstDay, v.app.Today).of(v.in, v.daysBefore()).changes()
+}
+
+// siteColumns are those of the list of sites.
+func (v view) siteColumns(compared bool) (columns []column) {
+	first := v.with(func(o *view) { o.skip = 0 })
 	for _, c := range []struct{ sort, label, means, class string }{
-		{"site", "app.site", "", ""}, {"", "ranges.30d", "app.of-each-day", "wide"}, {"today", "ranges.today", "app.today", ""},
-		{"uniques", "numbers.visitors", "means.visitors", ""}, {"change", "numbers.change", "means.change", "change"},
-		{"pv", "numbers.visits", "means.visits", "wide"}, {"hot", "numbers.views", "means.views", "wide"},
+		{"site", "app.site", "", ""}, {"", "ranges.30d", "app.of-each-day", "n wide"}, {"today", "ranges.today", "app.today", "n"},
+		{"uniques", "numbers.visitors", "means.visitors", "n"}, {byChange, "numbers.change", "means.change", "n change"},
+		{"pv", "numbers.visits", "means.visits", "n wide"}, {"hot", "numbers.views", "means.views", "n wide"},
 	} {
-		if c.sort == "change" && !page.Compared {
+		if c.sort == byChange && !compared {
 			continue
 		}
 		to := column{Label: v.say(c.label), Sort: c.sort, Chosen: c.sort == v.sort, Class: c.class}
@@ -197,30 +197,14 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		if c.sort != "" {
 			to.Link = first.with(func(o *view) { o.sort = c.sort }).link()
 		}
-		page.Columns = append(page.Columns, to)
+		columns = append(columns, to)
 	}
-	for _, s := range sites.Rows {
-		c := countedFrom(s.FirstDay, v.app.Today)
-		row := siteRow{SiteBetween: s, Name: v.nameOf(s.Site), Link: v.of(s.Site, "").link()}
-		row.Spark = c.spark(v.app.words(), s.Last30Days, "visitors")
-		row.compared = c.of(v.in, back).changes()
-		if row.Change = changeOf(v.app.words(), s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {
-			row.Change = change{Way: "same", Text: v.say("app.since", "day", c.shortly(v.app.words()))}
-		}
-		page.Sites = append(page.Sites, row)
-	}
-	if err := d.toldSites(ctx, v, page); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(page.Sites, v.order)
-	page.Part = v.part(len(page.Sites))
-	page.Sites = page.Sites[min(v.skip, len(page.Sites)):min(v.skip+listedRows, len(page.Sites))]
-	return page, nil
+	return columns
 }
 
 // order is that of sites: names from the first letter, numbers from the highest. Events are no
 // site, and last.
-func (v view) order(a, b siteRow) int {
+func (v view) order(a, b report.SiteBetween) int {
 	switch {
 	case a.Site == visit.EventSite:
 		return 1
@@ -229,7 +213,7 @@ func (v view) order(a, b siteRow) int {
 	}
 	switch v.sort {
 	case "site":
-		return cmp.Compare(a.Name, b.Name)
+		return cmp.Compare(v.nameOf(a.Site), v.nameOf(b.Site))
 	case "today":
 		return cmp.Compare(b.Today, a.Today)
 	case "uniques":
@@ -237,7 +221,7 @@ func (v view) order(a, b siteRow) int {
 	case "hot":
 		return cmp.Compare(b.Hot, a.Hot)
 	case "change":
-		return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, b.compared), growth(a.UniquesCompared, a.UniquesBefore, a.compared))
+		return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, v.compares(b)), growth(a.UniquesCompared, a.UniquesBefore, v.compares(a)))
 	}
 	return cmp.Compare(b.Pv, a.Pv)
 }

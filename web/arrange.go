@@ -12,17 +12,18 @@ func (page *targetPage) arrange() {
 		left += rows
 		return "left"
 	}
-	page.Sides = map[string]string{"pages": "full"}
 	others := len(page.Tags) > 0 || page.Goals != nil || page.Events != nil || !page.OfEvents && !page.OfApp
-	if page.ListsPages && page.Numbers == "" && len(page.Columns) <= 3 && others {
-		page.Sides["pages"] = side(len(page.Pages) + panelRows)
-	}
-	for i := range page.Tags {
-		if page.Tags[i].Side = "full"; page.Numbers == "" {
-			page.Tags[i].Side = side(len(page.Tags[i].Rows) + panelRows)
+	if p := page.Pages; p != nil {
+		if p.Side = "full"; page.Numbers == "" && len(p.Columns) <= 4 && others {
+			p.Side = side(len(p.Rows) + panelRows)
 		}
 	}
-	for _, did := range []*didPanel{page.Goals, page.Events} {
+	for _, p := range page.Tags {
+		if p.Side = "full"; page.Numbers == "" {
+			p.Side = side(len(p.Rows) + panelRows)
+		}
+	}
+	for _, did := range []*list{page.Goals, page.Events} {
 		if did != nil {
 			did.Side = side(len(did.Rows) + panelRows)
 		}
@@ -31,7 +32,7 @@ func (page *targetPage) arrange() {
 	if !page.IsSite {
 		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
 	}
-	page.Sides["mix"], page.Sides["returns"], page.Sides["firsts"] = side(mix), side(returns), side(firsts)
+	page.Sides = map[string]string{"mix": side(mix), "returns": side(returns), "firsts": side(firsts)}
 }
 
 // panelRows is the height of a panel without rows: its title, its head and its foot.

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"html/template"
 	"slices"
 
 	"footfall/report"
@@ -12,30 +11,21 @@ import (
 
 // done is what a page tells of what visitors did, besides coming.
 type done struct {
-	Events  *didPanel // nil: there are none
-	Goals   *didPanel // nil: the app has none
-	Funnel  string    // link to how far they got; "": there is none
-	OnePage *onePage  // nil: it is not for here
+	Events *list  // nil: there are none
+	Goals  *list  // nil: the app has none
+	Funnel string // link to how far they got; "": there is none
 }
 
-// didPanel shows what visitors of a site did.
-type didPanel struct {
-	Rows     []didRow
-	Side     string // where the panel is: left or right
-	Reason   string // why it is not known; "": it is
-	Anywhere bool   // the app has sites besides, where it may have been done
-	Cut      bool   // there are more
-	From     source
+// did makes a list of what visitors did, which is above the share of them.
+func (v view) did(id, title string) *list {
+	return &list{ID: id, Title: v.say(title), Kind: "bars tags",
+		Columns: v.columnsOf(v.say("did.name"), "visitors", "numbers.visitors", "share", "did.of")}
 }
 
-type didRow struct {
-	Name   string
-	Link   string // to those alone who did it, or if it is chosen, back; "": it leads nowhere
-	Chosen bool
-	Bar    template.HTML
-
-	Visitors int64
-	Share    string // of the visitors
+// addShare adds a row of so many visitors of a whole.
+func (l *list) addShare(v view, r row, visitors, whole int64) {
+	r.Bar = bar("rank", visitors, whole)
+	l.add(v, r, map[string]any{"visitors": visitors, "share": v.rate(visitors, whole)})
 }
 
 // events reads the first events that visitors of a site did.
@@ -50,29 +40,38 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 		read, err = d.reader.Events(ctx, look)
 		return err
 	})
-	made := didPanel{Reason: reason, Anywhere: v.app.Several && v.site != "", From: v.source("events", read.SQL)}
 	if err != nil {
 		return err
 	}
+	made, cut := v.did("events", "did.events"), false
+	made.From = v.source("events", read.SQL)
 	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
 		page.Range.Hint = append(page.Range.Hint, condition)
 		if v.site != "" && slices.Contains(v.app.Goals, condition) { // which is among the goals of this page
-			made.Cut = true
+			cut = true
 			continue
 		}
-		row := didRow{Name: e.Event, Chosen: slices.Contains(v.where, condition), Bar: bar("rank", e.Visitors, e.OfVisitors),
-			Visitors: e.Visitors, Share: v.rate(e.Visitors, e.OfVisitors)}
-		if v.app.Shared == nil && v.site != "" {
-			row.Link = v.toggled(condition).link()
-		}
-		if made.Rows = append(made.Rows, row); len(made.Rows) > firstEvents {
-			made.Rows, made.Cut = made.Rows[:firstEvents], true
+		if cut = cut || len(made.Rows) == firstEvents; len(made.Rows) == firstEvents {
 			break
 		}
+		r := row{Name: e.Event}.choose(slices.Contains(v.where, condition))
+		if v.app.Shared == nil && v.site != "" {
+			r.Link = v.toggled(condition).link()
+		}
+		made.addShare(v, r, e.Visitors, e.OfVisitors)
 	}
-	if made.Reason != "" || len(made.Rows) > 0 {
-		page.Events = &made
+	switch help := "did.here"; {
+	case reason != "":
+		made.Reason, page.Events = reason, made
+	case len(made.Rows) > 0:
+		if page.Events = made; v.app.Several && v.site != "" {
+			help = "did.anywhere"
+		}
+		made.Help = v.say(help) + v.say("sentences.gap") + v.say("did.share")
+		if cut {
+			made.Help += v.say("sentences.gap") + v.say("did.cut")
+		}
 	}
 	return nil
 }
@@ -88,10 +87,10 @@ type onePage struct {
 
 func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error {
 	switch {
-	case v.path != "" || v.ofEvents() || v.onlySums() || v.find != "" || v.value != "":
+	case page.Pages == nil || v.ofEvents() || v.find != "" || v.value != "":
 		return nil
 	case !v.onePage:
-		page.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
+		page.Pages.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
 		return nil
 	}
 	made := onePage{}
@@ -103,7 +102,7 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 		}
 		return err
 	})
-	made.Reason, page.OnePage = reason, &made
+	made.Reason, page.Pages.OnePage = reason, &made
 	return err
 }
 

@@ -225,10 +225,10 @@ func (v view) brings() string {
 }
 
 // suggestions are conditions that a page has values of.
-func suggestions(panels []tagPanel) (some []string) {
+func suggestions(panels []*list) (some []string) {
 	for _, p := range panels {
 		for _, r := range p.Rows {
-			some = append(some, r.Condition)
+			some = append(some, r.condition)
 		}
 	}
 	return append(some, "new", "returning")

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"html/template"
 	"slices"
 	"strings"
 
@@ -26,23 +25,12 @@ type reachedPage struct {
 	Goal    string // in words; "": it is a funnel
 	Only    string // link to those alone who reached the goal; "": there is none
 	By      []option
-	Column  string
-	Rows    []reachedRow
+	List    list
 	Reason  string // why it is not known; "": it is
 	Form    search
 	Steps   []string // the text of each field
 	More    bool     // there may be another field
 	Hint    []string // pages and events that fields suggest
-	From    source
-}
-
-type reachedRow struct {
-	Name     string
-	Bar      template.HTML
-	Visitors int64
-	Of       int64 // visitors of the day or value; of a step, those of the step before
-	Share    string
-	SameDay  int64
 }
 
 // readReached reads which goal is looked at, or whose way to which steps.
@@ -153,22 +141,26 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	made := didPanel{Reason: reason, From: v.source("goals", read.SQL)}
-	for _, g := range read.Rows {
-		row := didRow{Name: goalName(g.Goal), Bar: bar("rank", g.Visitors, g.OfVisitors), Visitors: g.Visitors,
-			Share: v.rate(g.Visitors, g.OfVisitors), Chosen: slices.Contains(v.where, g.Goal)}
-		if v.app.Shared == nil || v.sharesCondition(g.Goal) {
-			row.Link = v.with(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
-		}
-		made.Rows = append(made.Rows, row)
+	made := v.did("goals", "did.goals")
+	made.From = v.source("goals", read.SQL)
+	if page.Goals = made; reason != "" {
+		made.Reason = reason
+	} else if len(read.Rows) > 0 {
+		made.Help = v.say("did.goals-help")
 	}
-	page.Goals = &made
+	for _, g := range read.Rows {
+		r := row{Name: goalName(g.Goal)}.choose(slices.Contains(v.where, g.Goal))
+		if v.app.Shared == nil || v.sharesCondition(g.Goal) {
+			r.Link = v.with(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
+		}
+		made.addShare(v, r, g.Visitors, g.OfVisitors)
+	}
 	return nil
 }
 
 // reached makes the page of a goal, or of a funnel.
 func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
-	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(),
+	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(), List: list{Kind: "bars tags"},
 		Back: v.with(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
 	page.Heading.Compared, page.Range.Compares = "", nil
 	if v.goal != "" {
@@ -183,7 +175,9 @@ func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
 }
 
 func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
-	page.Goal, page.Column = goalName(v.goal), sentenceCase(v.tagLabel(v.goalBy))
+	page.Goal = goalName(v.goal)
+	page.List.Columns = v.columnsOf(sentenceCase(v.tagLabel(v.goalBy)), "visitors", "reached.reached", "of", "numbers.visitors",
+		"share", "did.of")
 	if page.Only = v.with(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
 		page.Only = ""
 	}
@@ -192,7 +186,7 @@ func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
 	}
 	_, look := v.asks("goal")
 	read, err := d.reader.Goals(ctx, look)
-	page.From = v.source("goal", read.SQL)
+	page.List.From = v.source("goal", read.SQL)
 	most := int64(0)
 	for _, g := range read.Rows {
 		most = max(most, g.Visitors)
@@ -202,8 +196,8 @@ func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
 		if at, is := visit.ParseDay(g.Value, v.app.Today); v.goalBy == byDay && is == nil {
 			name = v.app.words().Day(at)
 		}
-		page.Rows = append(page.Rows, reachedRow{Name: name, Bar: bar("rank", g.Visitors, most), Visitors: g.Visitors, Of: g.OfVisitors,
-			Share: v.rate(g.Visitors, g.OfVisitors)})
+		page.List.add(v, row{Name: name, Bar: bar("rank", g.Visitors, most)}, map[string]any{"visitors": g.Visitors, "of": g.OfVisitors,
+			"share": v.rate(g.Visitors, g.OfVisitors)})
 	}
 	return err
 }
@@ -221,13 +215,16 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	if err := d.suggestSteps(ctx, v, page); err != nil || len(v.steps) == 0 {
 		return err
 	}
+	page.List.Columns = v.columnsOf(v.say("reached.step"), "visitors", "numbers.visitors", "share", "did.of", "lost", "reached.lost",
+		"day", "reached.one-day")
+	page.List.Columns[3].Class = "n wide"
 	_, look := v.asks("funnel")
 	read, err := d.reader.Funnel(ctx, look)
-	page.From = v.source("funnel", read.SQL)
+	page.List.From = v.source("funnel", read.SQL)
 	for i, f := range read.Rows {
 		before := read.Rows[max(i-1, 0)].Visitors
-		page.Rows = append(page.Rows, reachedRow{Name: v.stepName(f.Step), Bar: bar("rank", f.Visitors, read.Rows[0].Visitors),
-			Visitors: f.Visitors, Of: before - f.Visitors, Share: v.rate(f.Visitors, read.Rows[0].Visitors), SameDay: f.SameDay})
+		page.List.add(v, row{Name: v.stepName(f.Step), Bar: bar("rank", f.Visitors, read.Rows[0].Visitors)}, map[string]any{
+			"visitors": f.Visitors, "share": v.rate(f.Visitors, read.Rows[0].Visitors), "lost": before - f.Visitors, "day": f.SameDay})
 	}
 	return err
 }

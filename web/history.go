@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"slices"
 	"strings"
 
@@ -58,49 +57,42 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
 }
 
-// toldSites puts sites that others have counted, and nobody here, into the list of an app's.
-func (d *Dashboard) toldSites(ctx context.Context, v view, page *appPage) error {
+// toldSites adds sites that only others have counted, and returns until when.
+func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
 	told, err := d.reader.ToldSites(ctx, v.app.Name, report.DeepestTop)
+	until = map[string]string{}
 	for _, s := range told {
-		row := siteRow{Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Told: v.toldUntil(s.Source, s.Day)}
-		row.Site, row.Today, row.Uniques, row.Pv, row.Hot = s.Site, report.Unknown, report.Unknown, report.Unknown, report.Unknown
-		page.Sites = append(page.Sites, row)
+		until[s.Site] = v.toldUntil(s.Source, s.Day)
+		sites.Rows = append(sites.Rows, report.SiteBetween{Site: s.Site, Today: report.Unknown, Uniques: report.Unknown, Pv: report.Unknown,
+			Hot: report.Unknown})
 	}
-	return err
+	return until, err
 }
 
-// toldPages are pages of a site as others have counted them.
-type toldPages struct {
-	Rows          []toldPage
-	All, AllPages string // what leads to all of them, and its link; "": they are here
-	SQL           string
-}
-
-type toldPage struct {
-	report.PanelToldPagesRow
-	Name, Link string
-	Bar        template.HTML
-}
-
-// toldPages reads them: the first of a range, or all.
+// toldPages reads the pages of a site as others have counted them: the first of a range, or all.
 func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
 	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
 		return nil
 	}
 	told, err := d.reader.ToldPages(ctx, v.look())
 	rows, found := told.Rows, len(told.Rows)
-	page.Told.SQL = told.SQL
+	made := &list{ID: "told-pages", Class: "main", Title: v.say("history.pages"), Kind: "pages", From: source{SQL: told.SQL},
+		Columns: v.columnsOf(v.say("pages.page"), "pv", "numbers.visits", "hot", "numbers.views")}
+	made.Columns[2].Chosen = true
 	if v.all == "told" {
-		page.Part = v.part(found)
+		made.Part, made.Links = v.part(found), []option{{Label: v.say("layout.skip"), Link: page.Numbers}}
 		rows = rows[min(v.skip, found):min(v.skip+listedRows, found)]
 	} else if rows = rows[:min(firstPages, found)]; found > firstPages {
-		page.Told.All, page.Told.AllPages = v.say("parts.all", "count", found), v.with(func(o *view) { o.all, o.skip = "told", 0 }).link()
+		all := v.with(func(o *view) { o.all, o.skip = "told", 0 }).link()
+		made.Links = []option{{Label: v.say("parts.all", "count", found), Link: all}}
 	}
 	for _, p := range rows {
-		page.Told.Rows = append(page.Told.Rows, toldPage{
-			p, strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site)), v.of(v.site, strings.TrimPrefix(p.Uri, v.site)).link(),
-			bar("rank", p.Hot, rows[0].Hot),
-		})
+		name := strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site))
+		link := v.of(v.site, strings.TrimPrefix(p.Uri, v.site)).link()
+		made.add(v, row{Name: name, Link: link, Stored: p.Uri, Bar: bar("rank", p.Hot, rows[0].Hot)}, map[string]any{"pv": p.Pv, "hot": p.Hot})
+	}
+	if len(made.Rows) > 0 {
+		page.Told = made
 	}
 	return err
 }

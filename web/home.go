@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"html/template"
 	"slices"
 	"strings"
 
@@ -12,19 +11,12 @@ import (
 
 type homePage struct {
 	frame
-	Apps   []appRow
-	Source string // the statement
+	Apps   list
 	Origin string // of this service
 	Line   string // for the pages of the app to begin with
 	Try    string // that app, nothing having been counted yet; "": something was
 	Away   string // cells whose apps are not known now
 	ByHand bool   // it believes anybody who says who came
-}
-
-type appRow struct {
-	report.AppToday
-	Link  string
-	Spark template.HTML
 }
 
 // Sentence is one for a page to begin with.
@@ -38,15 +30,20 @@ func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string
 	for _, app := range apps {
 		today[app.Name] = app.Today
 	}
-	page.Source, page.Away = rows.SQL, strings.Join(away, ", ")
+	page.Away = strings.Join(away, ", ")
 	slices.SortFunc(rows.Rows, func(a, b report.AppToday) int { return cmp.Compare(a.App, b.App) })
+	v := view{app: App{Place: p}}
+	page.Apps = list{Kind: "sites", From: source{SQL: rows.SQL}, Columns: v.columnsOf(p.say("home.app"), "spark", "ranges.30d",
+		"today", "home.views-today", "sites", "home.sites", "zone", "home.days-in")}
+	page.Apps.Columns[1].Class, page.Apps.Columns[4].Class = "n wide", "wide"
 	for _, app := range rows.Rows {
-		page.Apps = append(page.Apps, appRow{app, usualView(App{Place: p, Name: app.App}, "").link(),
-			countedFrom(app.FirstDay, today[app.App]).spark(p.words(), app.Last30Days, "views")})
+		page.Apps.add(v, row{Name: app.App, Link: usualView(App{Place: p, Name: app.App}, "").link()}, map[string]any{
+			"spark": countedFrom(app.FirstDay, today[app.App]).spark(p.words(), app.Last30Days, "views"),
+			"today": app.Today, "sites": app.Sites, "zone": app.Tz})
 	}
-	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
-	if len(page.Apps) > 0 && !counted && len(away) == 0 {
-		page.Try = page.Apps[0].App
+	counted := slices.ContainsFunc(rows.Rows, func(a report.AppToday) bool { return a.Sites > 0 })
+	if len(rows.Rows) > 0 && !counted && len(away) == 0 {
+		page.Try = rows.Rows[0].App
 		page.Line = embed.Line(origin, page.Try)
 		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })
 	}

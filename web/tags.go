@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"slices"
 
 	"footfall/report"
@@ -13,37 +12,6 @@ import (
 )
 
 const firstTags = 10 // rows of a panel next to others
-
-// tagPanel shows with what visitors came: the values of one tag, each visitor of a day once.
-type tagPanel struct {
-	Panel, Title string
-	Side         string // where the panel is: left, right or full
-	Tag          string
-	By           []option // other tags
-	Columns      []column
-	Columned     option // leads to more of them, or back
-	Rows         []tagRow
-	Since        int32  // before this day, which is in the range, there are no tags; 0: there are
-	Missing      bool   // a file of countries, of which nobody is known
-	CountriesBy  string // who has made the file that they are from; "": they are from none, or not shown
-	All          string // what leads to all of them, where there are more
-	AllTags      string // link to that
-	Part         part   // of all
-	From         source
-}
-
-type tagRow struct {
-	report.TagValue
-	Name   string
-	Link   string // to those alone who came with it, or if it is chosen, back; "": it leads nowhere
-	Chosen bool
-
-	Condition string
-	None      bool
-	Bar       template.HTML
-	Numbers   []cell
-	Change    change
-}
 
 // titles are those of panels; one of an app's own tag has its name.
 func (v view) titleOf(name string) string {
@@ -126,7 +94,7 @@ func (v view) panelTags() (names []string) {
 }
 
 // tagPanels reads the panels of tags, or the one of which all is shown.
-func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, err error) {
+func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err error) {
 	if v.onlySums() {
 		return nil, nil
 	}
@@ -134,8 +102,8 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 		if len(v.tags(panel)) == 0 || v.all != "" && v.all != panel {
 			continue
 		}
-		made := tagPanel{Panel: panel}
-		if err := d.tagPanel(ctx, v, &made); err != nil {
+		made := &list{ID: panel, Kind: "bars tags"}
+		if err := d.tagPanel(ctx, v, made); err != nil {
 			return nil, err
 		}
 		panels = append(panels, made)
@@ -143,14 +111,14 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, e
 	return panels, nil
 }
 
-func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
-	chosen, look := v.tag(p.Panel), v.look()
-	p.Tag, p.Title = sentenceCase(v.tagLabel(chosen)), v.titleOf(chosen)
+func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
+	chosen, look := v.tag(p.ID), v.look()
+	p.Title = v.titleOf(chosen)
 	first := v.with(func(o *view) { o.skip = 0 })
-	for _, tag := range v.tags(p.Panel) {
-		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.Panel], o.value = tag, "" }).link()
+	for _, tag := range v.tags(p.ID) {
+		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.ID], o.value = tag, "" }).link()
 		if tag != chosen {
-			p.By = append(p.By, option{v.titleOf(tag), link + "#" + p.Panel, false, ""})
+			p.By = append(p.By, option{v.titleOf(tag), link + "#" + p.ID, false, ""})
 		}
 	}
 	look.Name, look.N = chosen, report.DeepestTop
@@ -158,17 +126,24 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 	if err != nil {
 		return err
 	}
-	p.From = v.source(p.Panel, read.SQL)
-	if chosen == tag.Country && len(read.Rows) > 1 && v.app.CountriesBy != nil {
-		p.CountriesBy = v.app.CountriesBy()
+	p.From = v.source(p.ID, read.SQL)
+	l := v.app.words()
+	if chosen == tag.Country && v.app.noCountries && v.app.Shared == nil {
+		p.Reason = l.HTML("tags.missing")
+	} else if len(read.Rows) == 0 {
+		p.Reason = v.say("parts.nobody")
 	}
-	p.Missing = chosen == tag.Country && v.app.noCountries && v.app.Shared == nil
 	if len(read.Rows) == 0 {
 		return nil
 	}
 	values, none := read.Rows[:len(read.Rows)-1], read.Rows[len(read.Rows)-1]
 	if none.Since > look.In.From && len(v.where) == 0 {
-		p.Since = none.Since
+		p.note(v.say("tags.since", "day", l.Dated(none.Since)))
+	}
+	if chosen == tag.Country && len(values) > 0 && v.app.CountriesBy != nil {
+		if maker := v.app.CountriesBy(); maker != "" {
+			p.note(v.say("tags.countries-by", "maker", maker))
+		}
 	}
 	most := none.Pv
 	if len(values) > 0 {
@@ -186,16 +161,20 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		rows = rows[min(v.skip, all):min(v.skip+listedRows, all)]
 	} else if all > firstTags {
 		rows = v.withNone(chosen, values[:firstTags-(all-len(values))], none)
-		if v.site != "" {
-			p.All, p.AllTags = v.say("parts.all", "count", all), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
-		}
+		label := v.say("parts.all", "count", all)
 		if len(values) == report.DeepestTop {
-			p.All = v.say("parts.all-or-more", "count", report.DeepestTop)
+			label = v.say("parts.all-or-more", "count", report.DeepestTop)
+		}
+		if v.site != "" {
+			link := v.with(func(o *view) { o.all, o.find, o.value = p.ID, "", "" }).link()
+			p.Links = []option{{Label: label, Link: link}}
 		}
 	}
-	p.Columns, p.Columned = v.tagColumns(), v.columned(p.Panel)
+	p.Columns = append([]column{{Label: sentenceCase(v.tagLabel(chosen))}}, v.tagColumns()...)
+	p.Columned = v.columned(p.ID)
 	for _, value := range rows {
-		p.Rows = append(p.Rows, v.tagRow(chosen, value, p.Columns, most, compared))
+		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
+			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
 	}
 	return nil
 }
@@ -214,19 +193,19 @@ func (v view) withNone(name string, values []report.TagValue, none report.TagVal
 	return slices.Insert(slices.Clone(values), at, none)
 }
 
-func (v view) tagRow(name string, value report.TagValue, columns []column, most int64, compared bool) tagRow {
-	row := tagRow{TagValue: value, Name: tagName(v.app.words(), name, value.Value), Bar: bar("rank", value.Pv, most)}
-	row.None = value.Value == report.WithoutTag && name != tag.Source
-	row.Change = changeOf(v.app.words(), value.PvCompared, value.PvBefore, compared)
-	for _, c := range columns {
-		n := map[string]int64{"": value.Pv, "uv": value.Newcomers}[c.Sort]
-		row.Numbers = append(row.Numbers, cell{c.Class, n, c.Sort == byChange})
+func (v view) tagRow(name string, value report.TagValue, most int64) row {
+	r := row{Name: tagName(v.app.words(), name, value.Value), Bar: bar("rank", value.Pv, most), condition: conditionOf(name, value.Value)}
+	if r.Name != value.Value {
+		r.Value = value.Value
 	}
-	row.Condition = conditionOf(name, value.Value)
-	if row.Chosen = slices.Contains(v.where, row.Condition); v.site != "" && (v.app.Shared == nil || v.sharesCondition(row.Condition)) {
-		row.Link = v.toggled(row.Condition).link()
+	if v.site != "" && (v.app.Shared == nil || v.sharesCondition(r.condition)) {
+		r.Link = v.toggled(r.condition).link()
 	}
-	return row
+	if value.Value == report.WithoutTag && name != tag.Source {
+		r.Class = "none"
+		return r
+	}
+	return r.choose(slices.Contains(v.where, r.condition))
 }
 
 // leadsToPages reports whether pages have the tag, and may be shown with it.

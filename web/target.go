@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"slices"
@@ -17,10 +18,10 @@ type targetPage struct {
 	done
 	Heading     heading
 	Range       rangeBar
-	Nobody      bool // nothing was counted in the range
-	Never       bool // nor at any time
-	Alone       bool // others have counted it, and nobody here
-	Told        toldPages
+	Nobody      bool   // nothing was counted in the range
+	Never       bool   // nor at any time
+	Alone       bool   // others have counted it, and nobody here
+	Told        *list  // pages as others have counted them; nil: there are none
 	Outside     string // why none of the days can have been counted; "": some can
 	Tiles       []tile
 	NumbersFrom source
@@ -31,23 +32,13 @@ type targetPage struct {
 	Erased      int64
 	OnlySums    bool   // the days of a single tag, and nothing else
 	Only        string // link to the site, and those alone who saw this page; "": it is none
-	Brings      string // link to the pages to which the chosen value brought visitors
 	InPages     string // link to what pages can have; "": it is not a site's, or the reader has come by a link
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	NoteAt      string // link to where a note of the day is added; "": there are several days, or the reader may not
-	Tags        []tagPanel
+	Tags        []*list
 	New, Back   int64  // who came: those who were new, and those who had been there before
-	ListsPages  bool   // of a site
-	Brought     string // the source or campaign that brought visitors to them; "": they are not chosen by that
-	Pages       []pageRow
-	Columns     []column // of Pages
-	Columned    option   // leads to more of them, or back
-	Find        search
-	PagesFrom   source
-	All         string // what leads to all of them, where there are more
-	AllPages    string // link to that
-	Part        part   // of all
+	Pages       *list  // of a site; nil: they are not listed
 	Numbers     string // link to the numbers, from all pages; "": they are here
 	IsSite      bool
 	OfEvents    bool
@@ -112,27 +103,11 @@ type barRow struct {
 	Noted  string
 }
 
-type pageRow struct {
-	Chosen bool
-	report.Page
-	Name    string // without the site
-	Link    string
-	Bar     template.HTML
-	Numbers []cell
-	Change  change
-}
-
-type cell struct {
-	Class  string
-	Number int64
-	Change bool // it has the change in place of a number
-}
-
 type search struct {
 	Part   string // "": nothing is looked for
 	Action string
 	Keeps  [][2]string
-	All    string // the link to the top pages
+	All    string // the link to the top pages; "": these are shown
 }
 
 type option struct {
@@ -179,7 +154,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.app.words(), v.keepMore()), v.erased, v.onlySums()
-	page.Brings, page.NoteAt = v.brings(), v.noteAt()
+	page.NoteAt = v.noteAt()
 	if v.path != "" && !v.ofEvents() {
 		page.Only = v.toggled(pageCondition(v.path)).link()
 	} else if !page.Never && !v.ofEvents() {
@@ -318,65 +293,86 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	if page.ListsPages = page.IsSite && !v.onlySums(); !page.ListsPages {
+	if !page.IsSite || v.onlySums() {
 		return nil
 	}
-	first := v.with(func(o *view) { o.skip = 0 })
-	action, _, _ := strings.Cut(v.link(), "?")
-	all := first.with(func(o *view) { o.find, o.value = "", "" }).link()
-	if v.site != "" && !v.ofEvents() {
-		page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: all}
-	}
-	panel := "pages"
-	switch {
-	case v.value != "":
-		panel, page.Brought = "tag-pages", tagName(v.app.words(), v.fromBy, v.value)
-	case v.find != "":
-		panel = "search"
-	}
-	page.Columns, page.Columned = v.pageColumns(), v.columned("pages")
-	listed, found, err := d.listed(ctx, v)
+	found, all, err := d.listed(ctx, v)
 	if err != nil {
 		return err
 	}
-	page.PagesFrom = v.source(panel, listed.SQL)
-	switch {
+	l, title, none := v.app.words(), "pages.title", "pages.none"
+	p := &list{ID: "pages", Class: "main", Kind: "pages", Columns: append([]column{{Label: v.say("pages.page")}}, v.pageColumns()...),
+		Columned: v.columned("pages")}
+	panel := "pages"
+	if v.ofEvents() {
+		p.Columns[0].Label, title, none = v.say("did.name"), "did.events", "chart.nothing"
+	}
+	switch p.Title = v.say(title); {
+	case v.value != "":
+		panel, none = "tag-pages", "pages.brought-nobody"
+		p.Title = l.HTML("pages.brought", "source", isolated(tagName(l, v.fromBy, v.value)))
+	case v.find != "":
+		panel, none = "search", "pages.none-found"
+		p.Title = l.HTML("pages.found", "part", isolated(v.find))
+	}
+	if v.site != "" && !v.ofEvents() && len(v.where) == 0 {
+		p.Find = v.pageSearch()
+	}
+	p.From = v.source(panel, found.SQL)
+	switch first, label := v.with(func(o *view) { o.skip = 0 }), ""; {
 	case v.all != "":
-		page.Part = v.part(found)
-	case found > report.DeepestTop:
-		page.All, page.AllPages = v.say("parts.all-more", "count", report.DeepestTop), v.with(func(o *view) { o.all = "pages" }).link()
-	case found > firstPages:
-		page.All, page.AllPages = v.say("parts.all", "count", found), v.with(func(o *view) { o.all = "pages" }).link()
+		p.Part, p.Links = v.part(all), []option{{Label: v.say("layout.skip"), Link: first.toNumbers()}}
+	case all > report.DeepestTop:
+		label = v.say("parts.all-more", "count", report.DeepestTop)
+		fallthrough
+	case all > firstPages:
+		label = cmp.Or(label, v.say("parts.all", "count", all))
+		p.Links = []option{{Label: label, Link: v.with(func(o *view) { o.all = "pages" }).link()}}
+	}
+	if brings := v.brings(); brings != "" {
+		p.Notes = append(p.Notes, l.HTML("pages.brings", "pages", brings))
 	}
 	most := int64(0) // the bar of the first page of the list is full
-	for _, p := range listed.Rows {
+	for _, p := range found.Rows {
 		most = max(most, v.barOf(p))
 	}
-	for _, p := range listed.Rows {
-		site, path := v.site, strings.TrimPrefix(p.URI, v.site)
-		if v.site == "" {
-			if site, path, _ = strings.Cut(p.URI, "/"); site == visit.EventSite {
-				continue
-			}
-			path = "/" + path
-		}
-		link := v.of(site, path).with(func(o *view) { o.by = orders[0] })
-		if len(v.where) > 0 {
-			link = v.toggled(pageCondition(path))
-		}
-		page.Pages = append(page.Pages, pageRow{
-			Chosen: slices.Contains(v.where, pageCondition(path)),
-			Page:   p, Name: v.pageName(p.URI), Link: link.link(),
-			Bar:    bar("rank", v.barOf(p), most),
-			Change: changeOf(v.app.words(), p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
-		})
-		row := &page.Pages[len(page.Pages)-1]
-		for _, c := range page.Columns {
-			row.Numbers = append(row.Numbers, cell{c.Class, map[string]int64{"": p.Uniques, "hot": p.Hot, "pv": p.PV, "uv": p.NewVisitors}[c.Sort],
-				c.Sort == byChange})
+	for _, of := range found.Rows {
+		if row, shown := v.pageRow(of, most); shown {
+			p.add(v, row, map[string]any{"": of.Uniques, "hot": of.Hot, "pv": of.PV, "uv": of.NewVisitors,
+				byChange: changeOf(l, of.UniquesCompared, of.UniquesBefore, v.stretch().changes())})
 		}
 	}
+	if page.Pages = p; len(p.Rows) == 0 {
+		p.Reason = v.say(none)
+	}
 	return nil
+}
+
+// pageSearch returns the form that finds pages by a part of their path or title.
+func (v view) pageSearch() *search {
+	action, _, _ := strings.Cut(v.link(), "?")
+	form := &search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value")}
+	if v.find != "" || v.value != "" {
+		form.All = v.with(func(o *view) { o.skip, o.find, o.value = 0, "", "" }).link()
+	}
+	return form
+}
+
+// pageRow returns the row of a page, unless it is an event among the pages of an app.
+func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
+	site, path := v.site, strings.TrimPrefix(p.URI, v.site)
+	if v.site == "" {
+		if site, path, _ = strings.Cut(p.URI, "/"); site == visit.EventSite {
+			return row{}, false
+		}
+		path = "/" + path
+	}
+	link := v.of(site, path).with(func(o *view) { o.by = orders[0] })
+	if len(v.where) > 0 {
+		link = v.toggled(pageCondition(path))
+	}
+	made := row{Name: v.pageName(p.URI), Link: link.link(), Stored: p.URI, Calls: p.Title, Bar: bar("rank", v.barOf(p), most)}
+	return made.choose(slices.Contains(v.where, pageCondition(path))), true
 }
 
 // visitors reads who comes back, and who came first.

@@ -147,7 +147,7 @@ func in(l *words.Language) map[string]*template.Template {
 	pages := map[string]*template.Template{}
 	for _, name := range pageNames {
 		page := template.New("layout.html").Funcs(functions(l))
-		for _, file := range []string{"layout", "parts", "did", name} {
+		for _, file := range []string{"layout", "parts", "list", name} {
 			text, err := files.ReadFile("templates/" + file + ".html")
 			if err != nil {
 				panic(err)

@@ -1,0 +1,104 @@
+package web
+
+import (
+	"html/template"
+	"strings"
+)
+
+// list is a table whose rows have a name and numbers. With an ID, it is a section of a page, and has files.
+type list struct {
+	ID, Class string
+	Side      string // the column of the page: left, right or full
+	Title     any    // text, or HTML
+	By        []option
+	Find      *search
+	Kind      string   // the class of the table
+	Columns   []column // the first one has the names
+	Rows      []row
+	Reason    any // why there are no rows: text, or HTML; nil: there are
+	Part      part
+	Notes     []template.HTML // below the rows
+	Help      string
+	Links     []option // before the source
+	From      source
+	Columned  option   // leads to more columns, or back
+	OnePage   *onePage // nil: it is not for here
+}
+
+type column struct {
+	Label, Means, Link string
+	Chosen             bool
+	Class              string
+	Sort               string // names the number in the column; rows are sorted by it
+}
+
+// Order returns the direction in which rows are sorted by the column; "": they are not.
+func (c column) Order() string {
+	switch {
+	case !c.Chosen:
+		return ""
+	case c.Sort == "site":
+		return "ascending"
+	}
+	return "descending"
+}
+
+type row struct {
+	Class         string // none or chosen
+	Name, Link    string
+	Stored, Value string // titles of the link and of the name: how these are stored
+	Calls, Until  string // beside and below the name
+	Bar           template.HTML
+	Cells         []cell
+
+	condition string // that selects the row's visitors
+}
+
+type cell struct {
+	Class  string
+	Text   any
+	Change *change // in place of a text
+}
+
+// Classes returns the classes of the section.
+func (l *list) Classes() string { return strings.TrimSpace(l.Class + " " + l.Side) }
+
+// add adds a row with its values, by the names of columns: numbers, changes, text or HTML.
+func (l *list) add(v view, r row, values map[string]any) {
+	for _, c := range l.Columns[1:] {
+		shown := cell{Class: c.Class, Text: values[c.Sort]}
+		switch value := shown.Text.(type) {
+		case int64:
+			shown.Text = v.number(value)
+		case change:
+			shown.Change = &value
+		}
+		r.Cells = append(r.Cells, shown)
+	}
+	l.Rows = append(l.Rows, r)
+}
+
+// note adds a text below the rows.
+func (l *list) note(text string) {
+	l.Notes = append(l.Notes, template.HTML(template.HTMLEscapeString(text)))
+} //nolint:gosec // it is escaped
+
+// choose marks a row that is selected by the filter.
+func (r row) choose(chosen bool) row {
+	if chosen {
+		r.Class = "chosen"
+	}
+	return r
+}
+
+// Chosen reports whether the filter selects the row.
+func (r row) Chosen() bool { return r.Class == "chosen" }
+
+// columnsOf returns a column of names and columns of numbers, each given by its name and label.
+func (v view) columnsOf(names string, labels ...string) []column {
+	columns := []column{{Label: names}}
+	for i := 0; i < len(labels); i += 2 {
+		columns = append(columns, column{Sort: labels[i], Label: v.say(labels[i+1]), Class: "n"})
+	}
+	return columns
+}
