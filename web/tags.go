@@ -130,10 +130,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 	l := v.app.words()
 	if chosen == tag.Country && v.app.noCountries && v.app.Shared == nil {
 		p.Reason = l.HTML("tags.missing")
-	} else if len(read.Rows) == 0 {
-		p.Reason = v.say("parts.nobody")
 	}
 	if len(read.Rows) == 0 {
+		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 		return nil
 	}
 	values, none := read.Rows[:len(read.Rows)-1], read.Rows[len(read.Rows)-1]
@@ -175,6 +174,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 	for _, value := range rows {
 		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
 			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
+	}
+	if len(p.Rows) == 0 { // after the last one
+		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 	}
 	return nil
 }
