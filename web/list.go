@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// list is a table whose rows have a name and numbers. With an ID, it is a section of a page, and has files.
+// list is a table whose rows have a name and numbers (templates/list.html). With an ID, it is a section of a page, and has files.
 type list struct {
 	ID, Class string
 	Side      string // the column of the page: left, right or full
