@@ -194,14 +194,21 @@ func TestCallsAreForgotten(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }
 
-// An app goes with its positions.
+// An app goes with its positions, also those of a stream of NATS that 0.2 has counted.
 func TestDeleteAppWithPositions(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	g := in.counting(t)
 	_, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	require.NoError(t, admin.NewAdmin(in.DB, nil).DeleteApp(t.Context(), "demo"))
+	in.Exec(t, `INSERT INTO positions (app_id, source, part, next) VALUES (1, 'nats visits 2026-06-29T12:00:00Z', '0', 7)`)
+	a := admin.NewAdmin(in.DB, nil)
+	queues, err := a.Queues(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Len(t, queues, 1)
+	require.Equal(t, int64(7), queues[0].Row.Next)
+	require.NoError(t, a.DeleteApp(t.Context(), "demo"))
+	require.Zero(t, in.One(t, `SELECT count(*) FROM positions`))
 	_, err = g.OpenCall(t.Context(), "two", [32]byte{1}, 100)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)

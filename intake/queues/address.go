@@ -1,10 +1,8 @@
 package queues
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,40 +11,39 @@ import (
 
 // Address says which queue to read, and how to reach it.
 type Address struct {
-	scheme   string   // kafka, kafkas, nats or tls
+	scheme   string   // kafka or kafkas
 	hosts    []string // each with a port
-	queue    string   // the topic, or the stream
+	queue    string   // the topic
 	user     string
 	password string
-	parts    []int32 // of Kafka; none: those that the group leaves this consumer
+	parts    []int32 // partitions; none: those that the group leaves this consumer
 	options  map[string]string
 }
 
 // kind is what addresses of a scheme may have.
 type kind struct {
 	port    string
-	queue   string // what a queue is called there
 	example string
 	options []string
 }
 
 var kinds = map[string]kind{
-	"kafka": {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group", "cluster"}},
-	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512",
+	"kafka": {"9092", "kafka://localhost:9092/visits", []string{"sasl", "group", "cluster"}},
+	"kafkas": {"9093", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512",
 		[]string{"sasl", "group", "cluster", "ca", "cert", "key"}},
-	"nats": {"4222", "stream", "nats://localhost:4222/visits", []string{"creds"}},
-	"tls":  {"4222", "stream", "tls://nats.example:4222/visits?creds=FILE", []string{"creds", "ca", "cert", "key"}},
 }
 
-// ParseAddress reads an address as it is typed, and tells all that is wrong with it. partitions are
-// those of Kafka to read, as 0,3; "": those that the consumer group leaves. passwordFile has the
-// password, if it is not in the address. app names the consumer group unless the address does.
+// ParseAddress parses the address of a queue and returns every fault in it. partitions lists the partitions to
+// read, as 0,3; "" means those that the consumer group leaves. passwordFile contains the password, if the address
+// does not. app names the consumer group unless the address does.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]
-	if !ok {
-		return nil, []error{fmt.Errorf("the queue begins with none of %s: write one like %s",
-			strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ")+"://", kinds["kafka"].example)}
+	switch {
+	case scheme == "nats" || scheme == "tls":
+		return nil, []error{errors.New("NATS is not read any more: send visits through Kafka (kafka://…), or with POST /visits")}
+	case !ok:
+		return nil, []error{fmt.Errorf("the queue begins with neither kafka:// nor kafkas://: write one like %s", kinds["kafka"].example)}
 	}
 	var faults []error
 	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -68,7 +65,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 	a.password, _ = parsed.User.Password()
 	for host := range strings.SplitSeq(hosts, ",") {
 		if host == "" || strings.ContainsAny(host, " \\") {
-			wrong("the queue names no host before its %s: write one like %s", k.queue, k.example)
+			wrong("the queue names no host before its topic: write one like %s", k.example)
 			continue
 		}
 		if colon := strings.LastIndexByte(host, ':'); colon <= strings.LastIndexByte(host, ']') {
@@ -77,7 +74,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 		a.hosts = append(a.hosts, host)
 	}
 	if a.queue == "" || strings.Contains(a.queue, "/") {
-		wrong("the queue names no %s: write one like %s", k.queue, k.example)
+		wrong("the queue names no topic: write one like %s", k.example)
 	}
 	for name, values := range parsed.Query() {
 		if !slices.Contains(k.options, name) {
@@ -94,9 +91,6 @@ func (a *Address) readPartitions(text string) (faults []error) {
 	if text == "" {
 		return nil
 	}
-	if !a.isKafka() {
-		return []error{errors.New("--partitions: only a topic of Kafka has partitions: leave it out")}
-	}
 	for one := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 32)
 		if err != nil || n < 0 || slices.Contains(a.parts, int32(n)) {
@@ -106,14 +100,4 @@ func (a *Address) readPartitions(text string) (faults []error) {
 		a.parts = append(a.parts, int32(n))
 	}
 	return faults
-}
-
-func (a *Address) isKafka() bool { return strings.HasPrefix(a.scheme, "kafka") }
-
-// Connect opens the queue.
-func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
-	if a.isKafka() {
-		return a.connectKafka(ctx, parts)
-	}
-	return a.connectNATS(ctx, parts)
 }

@@ -45,8 +45,8 @@ type kafka struct {
 	packed, unpacked float64
 }
 
-// connectKafka opens a topic.
-func (a *Address) connectKafka(ctx context.Context, parts Parts) (Source, error) {
+// Connect opens the topic.
+func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	k := &kafka{Address: a, Parts: parts, begun: map[int32]int64{}}
 	options, err := a.kafkaOptions()
 	if err != nil {

@@ -319,6 +319,8 @@ func TestAddresses(t *testing.T) {
 	}{
 		{"visits", "", "", []string{"kafka://localhost:9092/visits"}},
 		{"amqp://a/visits", "", "", []string{"kafka://"}},
+		{"nats://a/visits", "", "", []string{"send visits through Kafka (kafka://…), or with POST /visits"}},
+		{"tls://a/visits?creds=FILE", "", "", []string{"POST /visits"}},
 		{"kafka:///", "x,-1,2,2", "", []string{"names no host", "names no topic", `"x"`, `"-1"`, `"2"`}},
 		{"kafka://a/b/c?sasl=gssapi&x=1", "", "", []string{"names no topic", `no option "x"`, `"gssapi" is not known`}},
 		{"kafka://me:secret@a/visits", "", "", []string{"how they log in"}},

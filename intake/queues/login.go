@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -21,9 +20,6 @@ import (
 func (a *Address) checkLogin() (faults []error) {
 	if _, err := a.tls(); err != nil {
 		faults = append(faults, err)
-	}
-	if !a.isKafka() {
-		return faults
 	}
 	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
 	switch {
@@ -40,7 +36,7 @@ func (a *Address) checkLogin() (faults []error) {
 
 // tls is how to speak TLS; nil: not at all.
 func (a *Address) tls() (*tls.Config, error) {
-	if a.scheme != "kafkas" && a.scheme != "tls" {
+	if a.scheme != "kafkas" {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -101,23 +97,6 @@ func (a *Address) kafkaOptions() ([]kgo.Opt, error) {
 	secure, err := a.tls()
 	if secure != nil {
 		options = append(options, kgo.DialTLSConfig(secure))
-	}
-	return options, err
-}
-
-// natsOptions are those of who logs in.
-func (a *Address) natsOptions() ([]nats.Option, error) {
-	silent := func(*nats.Conn, *nats.Subscription, error) {} // whoever asks is told, and not the terminal, too
-	options := []nats.Option{nats.Name("footfall"), nats.NoReconnect(), nats.Timeout(askWithin), nats.ErrorHandler(silent)}
-	if a.user != "" {
-		options = append(options, nats.UserInfo(a.user, a.password))
-	}
-	if file := a.options["creds"]; file != "" {
-		options = append(options, nats.UserCredentials(file))
-	}
-	secure, err := a.tls()
-	if secure != nil {
-		options = append(options, nats.Secure(secure))
 	}
 	return options, err
 }

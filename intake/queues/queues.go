@@ -1,7 +1,7 @@
 // Package queues counts the visits that come as messages of a queue, each once: whoever is killed,
 // whoever else reads the same queue, and however often the queue delivers a message.
 //
-// A Source reads a queue (kafka.go, nats.go). How far each of its parts was counted is a position,
+// A Source reads a queue (kafka.go). How far each of its parts was counted is a position,
 // which moves in the transaction that counts (package feed); what the queue itself keeps of that is
 // never asked. A message that cannot be counted is kept in the table refused by the transaction
 // that passes it.

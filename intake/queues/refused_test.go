@@ -88,37 +88,21 @@ func TestClockOfAProducerIsAhead(t *testing.T) {
 		}
 		return append(messages, message{text: `{"uri":"http://blog.example/","ip":"x","at":"9999-12-31T23:59:59Z"}`, at: began})
 	}
-	counted := func(w *world, ahead float64) {
-		c := w.consumeAll()
-		assert.Equal(t, map[string]float64{"": ahead}, c.metric("footfall_queue_ahead_total"))
-		assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
-		days := desk.Column[string](w.t, w.Desk, `SELECT DISTINCT day_id::text FROM footfall.visits`)
-		require.NotEmpty(t, days)
-		for _, day := range days { // two, if midnight comes meanwhile
-			assert.GreaterOrEqual(t, day, began.UTC().Format("20060102"))
-			assert.LessOrEqual(t, day, time.Now().UTC().Format("20060102"))
-		}
+	w := newWorld(t)
+	w.send(0, sent("192.0.2.")...)
+	for i, at := range []time.Time{began.Add(10 * time.Minute), began.AddDate(200, 0, 0)} {
+		visitor := fmt.Sprint("198.51.100.", i)
+		w.send(1, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q}`, visitor), page: "/", visitor: visitor, at: at})
 	}
-	t.Run("of Kafka", func(t *testing.T) {
-		w := newWorld(t)
-		w.send(0, sent("192.0.2.")...)
-		for i, at := range []time.Time{began.Add(10 * time.Minute), began.AddDate(200, 0, 0)} {
-			visitor := fmt.Sprint("198.51.100.", i)
-			w.send(1, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q}`, visitor), page: "/", visitor: visitor, at: at})
-		}
-		counted(w, 5)
-	})
-	t.Run("of NATS", func(t *testing.T) {
-		n := newNATS(t)
-		js, done := n.stream()
-		defer done()
-		for _, m := range sent("192.0.2.") {
-			_, err := js.Publish(t.Context(), "visits", []byte(m.text))
-			require.NoError(t, err)
-			n.note(m)
-		}
-		counted(n.world, 3)
-	})
+	c := w.consumeAll()
+	assert.Equal(t, map[string]float64{"": 5}, c.metric("footfall_queue_ahead_total"))
+	assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
+	days := desk.Column[string](w.t, w.Desk, `SELECT DISTINCT day_id::text FROM footfall.visits`)
+	require.NotEmpty(t, days)
+	for _, day := range days { // two, if midnight comes meanwhile
+		assert.GreaterOrEqual(t, day, began.UTC().Format("20060102"))
+		assert.LessOrEqual(t, day, time.Now().UTC().Format("20060102"))
+	}
 }
 
 // A producer that sends nothing but garbage fills no table, and what is old goes.

@@ -1,7 +1,6 @@
 package queues
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -80,30 +79,4 @@ func lostMessages(queue, part, ends string, counted int64) error {
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+
 			"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%s'",
 		ends, counted, strings.ReplaceAll(queue, "'", "''"), part)
-}
-
-// take waits for what a channel has next, and takes what else is there, so much at most. more: it
-// is not closed.
-func take[T any](ctx context.Context, from <-chan T, most int) (taken []T, more bool, err error) {
-	select {
-	case one, more := <-from:
-		if !more {
-			return nil, false, nil
-		}
-		taken = append(taken, one)
-	case <-ctx.Done():
-		return nil, true, ctx.Err()
-	}
-	for len(taken) < most {
-		select {
-		case one, more := <-from:
-			if !more {
-				return taken, false, nil
-			}
-			taken = append(taken, one)
-		default:
-			return taken, true, nil
-		}
-	}
-	return taken, true, nil
 }
