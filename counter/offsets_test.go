@@ -56,7 +56,7 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	tell("numbers of visits", numbers[0], err)
 	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), Counted: counted}, false)
 	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // which no badge knows
-	tell("badge", s.Answer, err)
+	tell("badge", s, err)
 	require.Len(t, told, 1, "%v", told)
 	return row(a)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,12 +19,10 @@ type Badge struct {
 	Site   bool   // the number is the site's, not the page's
 	Number string // hot, pv or uv
 	Count  bool   // showing it is a visit
-	Days   int    // of the line beside the number; 0: there is none
 	// Counted: the number is what was counted, without what is from elsewhere.
 	Counted bool
 
 	label string
-	plain bool // text alone
 }
 
 // What a badge may say, the usual first.
@@ -37,13 +34,12 @@ var (
 
 const (
 	longestLabel = 64 // characters
-	longestLine  = 90 // days
 	noNumber     = "–"
 )
 
-// ReadBadge reads the parameters of a badge. What is wrong is left as usual, so that the badge can
-// be drawn nevertheless; the error is the first fault. Other parameters are ignored, and so are the
-// colours and other styles that READMEs may name.
+// ReadBadge reads the parameters of a badge. It keeps the default in place of a wrong value, so that the badge can
+// still be drawn, and returns the first fault. Other parameters are ignored: READMEs still contain the color, style
+// and chart of former versions.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -66,12 +62,12 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		}
 		return value == wanted
 	}
-	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), plain: q.Get("style") == "plain"}
+	b = Badge{URI: q.Get("uri"), Event: q.Get("event")}
 	numbers := badgeNumbers
 	if b.Event != "" {
 		numbers = eventNumbers
-		if q.Has("count") || q.Has("chart") {
-			wrong("event", "its badge neither counts nor has a line: leave count and chart out")
+		if q.Has("count") {
+			wrong("event", "its badge does not count: leave count out")
 		}
 	}
 	target, number, _ := strings.Cut(oneOf("show", numbers), ".")
@@ -84,14 +80,6 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		b.label = label
 	}
 	b.Count, b.Counted = is("count", "1"), is("offsets", "no")
-	if chart := q.Get("chart"); chart != "" {
-		days, notNumber := strconv.Atoi(strings.TrimSuffix(chart, "d"))
-		if notNumber != nil || !strings.HasSuffix(chart, "d") || days < 2 || days > longestLine {
-			wrong("chart", "%.64q is no line: write 30d, or another number of days up to %d", chart, longestLine)
-		} else {
-			b.Days = days
-		}
-	}
 	return b, err
 }
 
@@ -110,9 +98,9 @@ func (b Badge) Of(a visit.Answer) int64 {
 	return counts.Hot
 }
 
-// SVG draws the badge with a number, and beside it the line of some; nil number: there is none.
-func (b Badge) SVG(number *int64, line []int64) []byte {
-	return []byte(draw.Badge{Plain: b.plain, Label: b.label, Message: message(number), Line: line}.SVG())
+// SVG draws the badge with a number; nil: there is none.
+func (b Badge) SVG(number *int64) []byte {
+	return []byte(draw.Badge{Label: b.label, Message: message(number)}.SVG())
 }
 
 // JSON is the badge as shields.io draws it.

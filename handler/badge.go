@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"context"
 	"net/url"
 	"path"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	"footfall/counter"
 	"footfall/embed"
-	"footfall/report"
-	"footfall/visit"
 )
 
 // errorHeader says why a badge shows no number.
@@ -36,7 +33,7 @@ func (r *reports) badge(c echo.Context) error {
 		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
 	ask.Peer = r.peer(request)
-	number, line, err := r.forBadge(c, ask, b)
+	number, err := r.forBadge(c, ask, b)
 	cache := "max-age=0, must-revalidate"
 	if b.Count || err != nil {
 		cache = "no-store"
@@ -51,46 +48,24 @@ func (r *reports) badge(c echo.Context) error {
 	if kind == ".json" {
 		return send(c, "application/json", cache, b.JSON(number), false)
 	}
-	return send(c, "image/svg+xml", cache, b.SVG(number, line), false)
+	return send(c, "image/svg+xml", cache, b.SVG(number), false)
 }
 
-// forBadge counts, if that is asked for, and reads what the badge shows. A line that is not there
-// is no reason to show no number.
-func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (number *int64, line []int64, err error) {
-	ctx := c.Request().Context()
+// forBadge counts the visit if the badge asks for that, and returns the number that the badge shows.
+func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (*int64, error) {
 	cell, err := r.Cells.Of(ask.App)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	shown, err := cell.Counter.Badge(ctx, ask, b.Count)
+	shown, err := cell.Counter.Badge(c.Request().Context(), ask, b.Count)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if shown.Skipped != "" {
 		c.Response().Header().Set(skippedHeader, string(shown.Skipped))
 	}
-	n := b.Of(shown.Answer)
-	if b.Days > 0 {
-		target := shown.Target.Page
-		if b.Site {
-			target = shown.Target.Site
-		}
-		err = r.within(ctx, cell.Strangers, func(ctx context.Context) error {
-			line, err = lastDays(ctx, cell.Reports, ask.App, target, visit.LastDays(b.Days, shown.Today), b.Number)
-			return err
-		})
-	}
-	return &n, line, err
-}
-
-func lastDays(ctx context.Context, from *report.Reader, app, target string, in visit.Range, number string) ([]int64, error) {
-	numbers := make([]int64, in.Days())
-	days, err := from.Days(ctx, app, target, in, len(numbers))
-	for _, day := range days {
-		i := visit.Range{From: in.From, To: day.Day}.Days() - 1
-		numbers[i] = map[string]int64{"hot": day.Hot, "pv": day.Pv, "uv": day.NewVisitors}[number]
-	}
-	return numbers, err
+	n := b.Of(shown)
+	return &n, nil
 }
 
 // inASCII is a text as a header can have it.

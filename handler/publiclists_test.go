@@ -205,7 +205,7 @@ func TestPublicEvents(t *testing.T) {
 	assert.Equal(t, `{"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, counts("like/never").body)
 	assert.Contains(t, badge("event=like/hello&show=event.hot"), `"message":"2"`)
 	assert.Contains(t, badge("event=like/hello&show=event.uv"), `"message":"1"`)
-	assert.Contains(t, badge("event=like/hello&count=1"), "event: its badge neither counts")
+	assert.Contains(t, badge("event=like/hello&count=1"), "event: its badge does not count")
 	assert.Contains(t, badge("event=like/hello&show=site.hot"), "show: ")
 	for _, event := range []string{"download/a", "like", "liked/x", "signup/x", "(other)"} {
 		if event != "(other)" {

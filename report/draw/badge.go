@@ -11,73 +11,47 @@ import (
 // Badge is a number with a label, as small as a word in a text. It is shown in a picture of its own
 // and refers to nothing outside itself.
 type Badge struct {
-	Plain   bool   // text alone, without boxes
 	Label   string // "": none
 	Message string
-	Line    []int64
 }
 
-// BadgeColor is behind the message; where a badge is plain, that of its line.
+// BadgeColor is behind the message.
 const BadgeColor = "#007ec6"
 
 // Measures of a badge in pixels, and its other colours. A style, which programs other than browsers
 // may not know, has those for the dark.
 const (
 	badgeHigh, badgeFont       = 20, 11
-	badgeLineWide              = 60
 	badgeLabel, badgeLabelDark = "#555", "#3d444d"
-	badgeSoft, badgeSoftDark   = "#57606a", "#9198a1"
-	badgeInk, badgeInkDark     = "#1f2328", "#f0f6fc"
+	badgeInk, badgePad         = "#fff", 6
 )
 
 // SVG draws the badge.
 func (b Badge) SVG() string {
-	pad, soft, strong, stroke := 6, "#fff", "#fff", "#fff"
-	style := `.label{fill:` + badgeLabelDark + `}`
-	if b.Plain {
-		pad, soft, strong, stroke = 2, badgeSoft, badgeInk, BadgeColor
-		style = `.label-ink{fill:` + badgeSoftDark + `}.message-ink{fill:` + badgeInkDark + `}`
-	}
 	title := escaped(strings.TrimPrefix(b.Label+": "+b.Message, ": "))
 	var boxes, texts strings.Builder
 	x := 0
-	part := func(text, class, box, ink string) {
+	part := func(text, class, box string) {
 		wide := int(math.Ceil(textWide(text)))
-		fmt.Fprintf(&boxes, `<rect class="%s" fill="%s" x="%d" width="%d" height="%d"/>`, class, box, x, wide+2*pad, badgeHigh)
-		fmt.Fprintf(&texts, `<text class="%s-ink" fill="%s" x="%d" y="14" textLength="%d">%s</text>`, class, ink, x+pad, wide, escaped(text))
-		x += wide + 2*pad
+		fmt.Fprintf(&boxes, `<rect class="%s" fill="%s" x="%d" width="%d" height="%d"/>`, class, box, x, wide+2*badgePad, badgeHigh)
+		fmt.Fprintf(&texts, `<text class="%s-ink" fill="%s" x="%d" y="14" textLength="%d">%s</text>`, class, badgeInk, x+badgePad, wide,
+			escaped(text))
+		x += wide + 2*badgePad
 	}
 	if b.Label != "" {
-		part(b.Label, "label", badgeLabel, soft)
+		part(b.Label, "label", badgeLabel)
 	}
-	part(b.Message, "message", BadgeColor, strong)
-	if len(b.Line) > 1 {
-		fmt.Fprintf(&boxes, `<rect fill="%s" x="%d" width="%d" height="%d"/>`, BadgeColor, x, badgeLineWide+pad, badgeHigh)
-		fmt.Fprintf(&texts, `<polyline fill="none" stroke="%s" stroke-width="1.5" stroke-linejoin="round" points="%s"/>`, stroke, b.points(x))
-		x += badgeLineWide + pad
-	}
+	part(b.Message, "message", BadgeColor)
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" `+
 		`aria-label="%[3]s" font-family="Verdana,Geneva,'DejaVu Sans',sans-serif" font-size="%[4]d"><title>%[3]s</title>`, x, badgeHigh, title,
 		badgeFont)
-	out.WriteString(`<style>@media (prefers-color-scheme:dark){` + style + `}</style>`)
-	if !b.Plain {
-		fmt.Fprintf(&out, `<clipPath id="round"><rect width="%d" height="%d" rx="3"/></clipPath>`+
-			`<linearGradient id="gloss" x2="0" y2="100%%"><stop offset="0" stop-color="#bbb" stop-opacity=".1"/>`+
-			`<stop offset="1" stop-opacity=".1"/></linearGradient>`+
-			`<g clip-path="url(#round)">%[3]s<rect fill="url(#gloss)" width="%[1]d" height="%[2]d"/></g>`, x, badgeHigh, boxes.String())
-	}
+	out.WriteString(`<style>@media (prefers-color-scheme:dark){.label{fill:` + badgeLabelDark + `}}</style>`)
+	fmt.Fprintf(&out, `<clipPath id="round"><rect width="%d" height="%d" rx="3"/></clipPath>`+
+		`<linearGradient id="gloss" x2="0" y2="100%%"><stop offset="0" stop-color="#bbb" stop-opacity=".1"/>`+
+		`<stop offset="1" stop-opacity=".1"/></linearGradient>`+
+		`<g clip-path="url(#round)">%[3]s<rect fill="url(#gloss)" width="%[1]d" height="%[2]d"/></g>`, x, badgeHigh, boxes.String())
 	return out.String() + texts.String() + "</svg>\n"
-}
-
-func (b Badge) points(x int) string {
-	most := mostOf(b.Line)
-	var points []string
-	for i, n := range b.Line {
-		points = append(points, fmt.Sprintf("%.1f,%.1f", float64(x)+float64(badgeLineWide*i)/float64(len(b.Line)-1),
-			badgeHigh-5-(badgeHigh-10)*float64(n)/float64(most)))
-	}
-	return strings.Join(points, " ")
 }
 
 // verdana is how wide the letters of Verdana are from the space on, in thousandths of their size.
