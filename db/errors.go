@@ -1,15 +1,12 @@
 package db
 
 import (
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"footfall/visit"
 )
 
 // Fault says what an error means for the batch that got it.
@@ -152,25 +149,10 @@ func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques
 }
 
-// Refused returns the error of a function of the schema that refused what it was asked for; nil: none did. Functions that are
-// called for pages give the field and the text with its values as DETAIL, which the server logs: no visitor is among them.
-func Refused(err error) error {
+// Refused returns the message and the DETAIL of a function of the schema that refused its arguments, and whether one did.
+func Refused(err error) (message, detail string, refused bool) {
 	pg := answerOf(err)
-	if pg.Code != "22023" {
-		return nil
-	}
-	refused := visit.Errorf(visit.Invalid, "", "%s", pg.Message).Because(err)
-	var detail struct {
-		Field, Text string
-		Values      []string
-	}
-	if json.Unmarshal([]byte(pg.Detail), &detail) == nil && detail.Text != "" {
-		refused.Field, refused.Text = detail.Field, visit.Text{Format: detail.Text}
-		for _, value := range detail.Values {
-			refused.Text.Values = append(refused.Text.Values, value)
-		}
-	}
-	return refused
+	return pg.Message, pg.Detail, pg.Code == "22023"
 }
 
 // functionsMadeAgain reports whether a statement was prepared with functions that a migration has

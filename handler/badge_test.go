@@ -71,7 +71,8 @@ func TestBadges(t *testing.T) {
 		says(badge("demo.svg"+home+"&label=opened"), "opened: 4")
 		says(badge("demo.svg"+home+"&label="), "4")
 		says(badge("demo.svg?uri=http://hhui.top/never&v=2"), "visits: 0")
-		for _, gone := range []string{"color=0b6e63&style=flat-square", "style=plain", "chart=7d", "chart=month", "style=&chart=91d", "color=" + url.QueryEscape(`red"/><script>`)} {
+		for _, gone := range []string{"color=0b6e63&style=flat-square", "style=plain", "chart=7d", "chart=month", "style=&chart=91d",
+			"color=" + url.QueryEscape(`red"/><script>`)} {
 			assert.Equal(t, a.body, badge("demo.svg"+home+"&"+gone).body, "as usual, where a README names what there was")
 		}
 		j := badge("demo.json" + home + "&color=0b6e63&style=flat-square")

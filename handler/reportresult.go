@@ -78,7 +78,7 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 		}
 		var err error
 		if made, err = read(*made.Follow); err != nil {
-			r.statusOf(c, err)
+			_, _ = r.statusOf(c, err) // which logs it
 			panic(http.ErrAbortHandler)
 		}
 	}

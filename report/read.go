@@ -2,8 +2,8 @@
 package report
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -106,10 +106,31 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
 			"ask for fewer days, for fewer pages, or for a whole site").Because(err)
 	}
-	if err = cmp.Or(db.Refused(err), err); err != nil {
+	if err = refused(err); err != nil {
 		err = fmt.Errorf("read %s: %w", what, err)
 	}
 	return answer, err
+}
+
+// refused returns the error for callers if a function of the schema refused its arguments, else err. Functions that are called for
+// pages give the field and the text with its values as DETAIL, which the server logs: it never contains a visitor.
+func refused(err error) error {
+	message, detail, is := db.Refused(err)
+	if !is {
+		return err
+	}
+	refused := visit.Errorf(visit.Invalid, "", "%s", message).Because(err)
+	var said struct {
+		Field, Text string
+		Values      []string
+	}
+	if json.Unmarshal([]byte(detail), &said) == nil && said.Text != "" {
+		refused.Field, refused.Text = said.Field, visit.Text{Format: said.Text}
+		for _, value := range said.Values {
+			refused.Text.Values = append(refused.Text.Values, value)
+		}
+	}
+	return refused
 }
 
 func convert[From, To any](rows []From, f func(From) To) []To {

@@ -51,7 +51,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		}
 		v.filtered = read
 		numbers, wrong := d.reader.Numbers(ctx, v.look())
-		if err = cmp.Or(err, wrong); err != nil {
+		if err := cmp.Or(err, wrong); err != nil {
 			return err
 		}
 		told[0], one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)

@@ -136,14 +136,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		return nil
 	}
 	values, none := read.Rows[:len(read.Rows)-1], read.Rows[len(read.Rows)-1]
-	if none.Since > look.In.From && len(v.where) == 0 {
-		p.note(v.say("tags.since", "day", l.Dated(none.Since)))
-	}
-	if chosen == tag.Country && len(values) > 0 && v.app.CountriesBy != nil {
-		if maker := v.app.CountriesBy(); maker != "" {
-			p.note(v.say("tags.countries-by", "maker", maker))
-		}
-	}
+	v.noteTags(p, chosen, none.Since, len(values) > 0)
 	most := none.Pv
 	if len(values) > 0 {
 		most = max(most, values[0].Pv)
@@ -179,6 +172,18 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 	}
 	return nil
+}
+
+// noteTags adds the day since which the tags are recorded, and the maker of the file of countries.
+func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
+	if since > v.look().In.From && len(v.where) == 0 {
+		p.note(v.say("tags.since", "day", v.app.words().Dated(since)))
+	}
+	if chosen == tag.Country && hasValues && v.app.CountriesBy != nil {
+		if maker := v.app.CountriesBy(); maker != "" {
+			p.note(v.say("tags.countries-by", "maker", maker))
+		}
+	}
 }
 
 // withNone are values, and those who came without where somebody did: at their end, or, since to come

@@ -271,7 +271,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	case v.goal != "" || v.funnel:
 		return d.reached(ctx, v)
 	}
-	if err = d.readFiltered(ctx, &v, v.partsOf()...); err != nil {
+	if err := d.readFiltered(ctx, &v, v.partsOf()...); err != nil {
 		return Page{}, err
 	}
 	page, err := d.targetPage(ctx, v)

@@ -115,7 +115,7 @@ func TestGoldenHelp(t *testing.T) {
 		texts[words[0]] += helpOf(t, words...)
 	}
 	for name, text := range texts {
-		compareGolden(t, filepath.Join("testdata/golden/help", name+".txt"), text)
+		compareGolden(t, filepath.Join("testdata", "golden", "help", name+".txt"), text)
 	}
 }
 
