@@ -206,7 +206,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
 	undo := []string{
 		`ALTER TABLE cell.page_tallies DROP COLUMN own_tags_today CASCADE`, `DROP TABLE cell.people`,
-		`DROP TABLE cell.log_hours, cell.counted_lines, cell.read_logs`, `ALTER TABLE cell.logs DROP COLUMN closed CASCADE`,
+		`DROP TABLE cell.log_hours, cell.counted_lines, cell.read_logs`,
 		`ALTER TABLE cell.apps DROP COLUMN public_top CASCADE`, `ALTER TABLE cell.apps DROP COLUMN public_events CASCADE`,
 		`DROP TABLE cell.here`, `DROP TABLE cell.titles`, `DROP TABLE cell.history, cell.history_days, cell.history_imports`,
 		`ALTER TABLE cell.apps DROP COLUMN titles CASCADE`, `ALTER TABLE cell.apps DROP COLUMN hashed_as CASCADE`,
