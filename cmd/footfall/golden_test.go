@@ -381,6 +381,8 @@ var (
 		{regexp.MustCompile(`(?s)"tables": \[.*?\n  \]`), `"tables": […]`},
 		{regexp.MustCompile(`\b20(?:2[5-9]|[3-9]\d)-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d| UTC)?)?`), "DATE"},
 		{regexp.MustCompile(`\b20(?:2[5-9]|[3-9]\d)[01]\d[0-3]\d\b`), "DATE"},
+		{regexp.MustCompile(`("used": )(?:"DATE"|null)`), `${1}"DATE"`}, // an instance notes it a few seconds later
+		{regexp.MustCompile(`<td data-of="(?:Last used|Zuletzt benutzt)"><bdi>DATE`), `<td><bdi>–`},
 		{regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|ms|s|m\d+s)\b`), "DURATION"},
 		{regexp.MustCompile(`\b\d+(?:\.\d+)? ?(?:[kKMGT]i?B|bytes)\b`), "SIZE"},
 		{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
