@@ -27,7 +27,7 @@ $$;
 
 COMMENT ON FUNCTION hold_queues(integer) IS 'Waits for the batches of an app''s queues, and keeps later ones waiting, in the order in which they move positions.';
 
--- A batch deletes refused messages of one part after the other, and each might have what the other waits for.
+-- A batch deletes the refused messages of one part after another. Without the locks, two transactions could deadlock.
 CREATE FUNCTION delete_refused(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$

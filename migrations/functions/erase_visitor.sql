@@ -62,9 +62,8 @@ $$;
 
 COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, which stays counted.';
 
--- Rows are found by keys only, even if the planner would rather read a table: other visits wait in the end. As much as
--- can be is read before that: what was counted while the targets were found, which may have taken long, and the rows
--- that will go.
+-- Rows are found by keys only, even if the planner prefers to read a table, since other visits wait at the end. Before
+-- that, as much as possible is read: the visits counted while the targets were searched, and the rows to delete.
 CREATE FUNCTION erase_visitor(app integer, of_sites bigint[], addresses inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_seqscan = off

@@ -5,8 +5,8 @@ RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offender
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    -- Days from which apps keep visits, and closed days, in the place of no app: none comes after the latest day that it
-    -- is anywhere, or its rows would not be looked at.
+    -- Days from which apps keep visits, and closed days (as app 0): none is later than the latest day in any time zone,
+    -- or verify would not read its rows.
     RETURN QUERY
     WITH checks AS (
         SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
@@ -56,7 +56,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_apps(text) IS 'Looks for days ahead, and for rows of nobody, of one app or of all.';
+COMMENT ON FUNCTION verify_apps(text) IS 'Finds days that are ahead, and rows without an owner, in one app or in all.';
 
 -- Heights grow with each step and end at 4, so that nobody leads to themselves or over more steps than four: therefore
 -- each row is held against the next one only, which is found by its key. Rows of the period before, if others have

@@ -85,8 +85,8 @@ BEGIN
     FROM checks AS c
     GROUP BY c.measure;
 
-    -- Visitors of pages whom their sites do not have, on kept days, by the rows of visits of both. Hashes of 64 bits
-    -- distinguish them, which are grouped in half the time.
+    -- Visitors of pages who are missing at the site, on kept days, by the rows of visits of both. Visitors are compared by
+    -- hashes of 64 bits, which are grouped in half the time.
     RETURN QUERY
     WITH sites AS (
         SELECT s.id, greatest(coalesce(k.from_day, 0), 1) AS from_day

@@ -10,7 +10,7 @@
 -- Nearly all rows of the largest tables are right in the strictest sense. They are counted together, and only the
 -- others are held against each measure by itself.
 --
--- In PL/pgSQL, whose queries are planned anew for each range (plan_cache_mode): PostgreSQL before 18 does not do so
+-- In PL/pgSQL, whose queries are planned again for each range (plan_cache_mode): PostgreSQL before 18 does not do so
 -- in SQL functions.
 
 CREATE FUNCTION first_offenders(offenders bigint[]) RETURNS bigint[]
@@ -190,13 +190,13 @@ $$;
 
 COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares daily numbers with counters.';
 
--- Sums by tag may be smaller than those of their day: visits come without, and sums follow a second or so
--- after the other numbers. A day has at most as many newcomers as new visitors, unless a late visit has moved a
+-- Sums by tag may be smaller than the sums of their day: some visits have no tags, and these sums are added a second or
+-- so after the other numbers. A day has at most as many newcomers as new visitors, unless a late visit has moved a
 -- new visitor, but not the newcomer, to an earlier day: only such targets are compared up to each day. Each visit
 -- has an hour: days of sites whose hours have fewer visitors are listed under "hours", and sites whose hours have
 -- fewer newcomers than uv under "hours newcomers". The caller adds the sums that wait (HoursWaiting). Each table
--- is bounded by itself: PostgreSQL does not see that the range of one is that of those it is joined to, and would
--- read these whole for each range.
+-- has its own bounds: PostgreSQL does not derive the range of a joined table, and would read that table whole for each
+-- range.
 CREATE FUNCTION verify_tags(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -283,7 +283,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_tags(bigint, bigint, boolean, bigint[]) IS 'Compares sums by tag with those of their day.';
+COMMENT ON FUNCTION verify_tags(bigint, bigint, boolean, bigint[]) IS 'Compares the sums by tag with the sums of their day.';
 
 -- Rows of erased visitors are gone, while the sums stay, and a row whose tags are null may have had any. Sums that
 -- are not added up yet are missing: they are listed, with the number of their tag in the place of a previous day.
@@ -415,7 +415,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigint, integer) IS 'Finds visitors of pages whom their sites do not have, among those who came last before the kept days: sampled of 1,048,576, whom the seed chooses.';
+COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigint, integer) IS 'Finds visitors of pages who are missing at the site, among visitors whose last day is before the kept days. Checks sampled of 1,048,576 of them, chosen by the seed.';
 
 -- Erased visitors have no rows, but are counted. In sums of deleted pages all previous days are 0, and there are no
 -- returns.
@@ -487,7 +487,7 @@ BEGIN
           AND v.day_id >= kept_from
           AND EXISTS (SELECT FROM visitors AS w WHERE w.page_id = v.page_id AND w.ip = v.ip AND w.first_day > v.previous_day)
     ), parts AS (
-        -- Integers are summed up faster than numbers of 64 bits; of those each day has one.
+        -- Integers are added faster than numbers of 64 bits. Each day has only one of the latter.
         SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, NULL::bigint AS pv, NULL::bigint AS new_visitors, 0 AS erased, 0 AS sketches
         FROM visited AS v
         UNION ALL
@@ -598,8 +598,8 @@ $$;
 
 COMMENT ON FUNCTION verify_rows(bigint, bigint, boolean, bigint[], integer) IS 'Compares kept days with their rows.';
 
--- Visitors and their visits are read as one list, in which a visitor comes before their days: so each visit finds
--- its visitor, and the day before, without a look-up. held and behind are rows of visits.
+-- Visitors and their visits are read as one list, in which a visitor precedes their days. So each visit finds its
+-- visitor, and the day before, without a look-up. held and behind are rows of visits.
 CREATE FUNCTION verify_visitors(listed bigint[], kept_from integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -631,9 +631,8 @@ BEGIN
         FROM listed AS l
         WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
     ), grouped AS MATERIALIZED (
-        -- Rows of visitors have day 0, and stand under their first day. A visit is astray whose
-        -- previous day is another one than that of the row before; where rows of that day are not kept,
-        -- it may be any from the first day on.
+        -- Rows of visitors have day 0, and are counted under their first day. A visit is wrong if its previous day is
+        -- not the day of the row before it. If the rows of that day are not kept, any day from the first one is right.
         SELECT i.page_id,
                CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
                count(*) FILTER (WHERE i.day_id = 0)                                  AS newcomers,
@@ -752,7 +751,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_sketches(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sketches with those that their visits make, on sampled (of 1,048,576) kept days, which the seed chooses.';
+COMMENT ON FUNCTION verify_sketches(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sketches with new ones of the same visits, on sampled of 1,048,576 kept days, chosen by the seed.';
 
 CREATE FUNCTION verify_targets(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
