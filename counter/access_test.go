@@ -43,7 +43,7 @@ func stranger(from, path string) counter.Request {
 	return counter.Request{App: "shop", Peer: netip.MustParseAddr(from), Agent: browser, URI: "https://shop.example" + path}
 }
 
-// kindOf is what a visit comes to: 0 for one that was answered.
+// kindOf visits and returns the kind of the error, or 0 if the visit was answered.
 func (in *instance) kindOf(t *testing.T, r counter.Request) visit.Kind {
 	t.Helper()
 	_, err := in.Visit(t.Context(), r)
@@ -55,7 +55,7 @@ func (in *instance) kindOf(t *testing.T, r counter.Request) visit.Kind {
 	return verr.Kind
 }
 
-// What attacks do not try of keys: their form, when they were last used, and which commands are refused.
+// TestKeys covers the format of keys, the time of last use and refused commands. The rest is in handler/attacks.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -68,7 +68,7 @@ func TestKeys(t *testing.T) {
 	next, err := in.Admin.AddKey(ctx, "shop", []app.Scope{app.ScopeRead, app.ScopeCount, app.ScopeRead})
 	require.NoError(t, err)
 	require.Zero(t, in.kindOf(t, counter.Request{App: "shop", IP: "198.51.100.1", URI: "https://shop.example/", Key: key}))
-	in.Close() // which writes down what was used
+	in.Close() // also writes when each key was last used
 	keys, err := in.Admin.Keys(ctx, "shop")
 	require.NoError(t, err)
 	require.Len(t, keys, 2)
@@ -98,11 +98,11 @@ func TestOpenAccess(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Access: ptr("open")})
 	r := counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://elsewhere.example/", Origin: "https://third.example"}
-	assert.Equal(t, visit.Forbidden, in.kindOf(t, r), "shop.example is listed alone")
+	assert.Equal(t, visit.Forbidden, in.kindOf(t, r), "only shop.example is listed")
 	r.URI, r.IP = "http://shop.example/", "198.51.100.1"
-	assert.Zero(t, in.kindOf(t, r), "from any page, as anybody")
+	assert.Zero(t, in.kindOf(t, r), "from any page, for any visitor")
 	a, err := in.Counts(t.Context(), r)
-	require.NoError(t, err, "anybody may ask about anybody")
+	require.NoError(t, err, "any caller may ask about any visitor")
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 	assert.False(t, in.AllowsOrigin(t.Context(), "shop", "https://third.example"))
 	require.NoError(t, in.Admin.SetApp(t.Context(), "shop", app.Settings{Sites: []string{}}))
@@ -116,7 +116,7 @@ func TestSites(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Sites: []string{"Shop.example", "*.shop.example", "*.wild.example:8080", "BÜCHER.example", "localhost:3000"}})
-	for uri, counts := range map[string]bool{ // what else is a site, and what is none, attacks try
+	for uri, counts := range map[string]bool{ // more valid and invalid sites are in handler/attacks
 		"https://a.shop.example/": true, "http://a.b.shop.example/": true, "http://a.wild.example:8080/": true, "http://a.wild.example/": false,
 		"http://xn--bcher-kva.example/": true, "http://localhost:3000/": true, "http://localhost/": false,
 	} {
@@ -140,7 +140,7 @@ func TestOrigins(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{Sites: []string{"shop.example", "*.shop.example", "[2001:db8::1]:8080"}})
-	for origin, allowed := range map[string]bool{ // what else is no origin attacks try
+	for origin, allowed := range map[string]bool{ // more invalid origins are in handler/attacks
 		"https://shop.example": true, "https://a.shop.example": true, "http://[2001:db8::1]:8080": true,
 		"https://evil.example": false, "null": false, "https://evilshop.example": false, "https://": false, "https://shop .example": false,
 	} {
@@ -159,7 +159,7 @@ func siteShaped(origin string) bool {
 	return regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+$`).MatchString(origin)
 }
 
-// Whoever is told no numbers costs no look-up of any.
+// A caller who may not see the numbers causes no query for them.
 func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -179,8 +179,8 @@ func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
 	require.NoError(t, tx.Commit(t.Context()))
 }
 
-// Browsers behind one address are visitors of their own, by what they and their systems are called, and
-// whoever asserts an address says which.
+// Browsers behind one address are separate visitors, distinguished by the names of browser and system. A caller who
+// asserts an address also passes the agent.
 func TestVisitorsByBrowser(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -209,7 +209,7 @@ func TestVisitorsByBrowser(t *testing.T) {
 	asserted := counter.Request{App: "shop", URI: "http://shop.example/", Key: key, IP: peer.String(), Browser: onLinux, Agent: "curl/8"}
 	a, err := other.Visit(ctx, asserted)
 	require.NoError(t, err)
-	assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a), "whom a backend tells of")
+	assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a), "asserted by a backend")
 	a, err = in.Counts(ctx, asserted)
 	require.NoError(t, err)
 	assert.Equal(t, "4 4 2 7 | 4 4 2 7", row(a))
@@ -237,7 +237,7 @@ func TestVisitorsByBrowser(t *testing.T) {
 	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, in.Tables(), fmt.Sprintf(
 		`SELECT v.rank FROM visitors v JOIN pages p ON p.id = v.page_id AND p.site_id IS NULL WHERE v.ip = '%s'`, v.Visitor)))
 
-	// By the address alone all who came from there are found.
+	// The address finds the visitors of all its browsers.
 	found, err := in.Admin.ShowVisitor(ctx, "shop", peer.String())
 	require.NoError(t, err)
 	assert.Len(t, found.Targets, 8)
@@ -288,8 +288,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
-// An instance with another secret would take everybody for somebody new: it counts nothing for such
-// apps.
+// An instance with another secret would count every visitor as new, so it refuses to count for such apps.
 func TestAnotherSecret(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -371,7 +370,7 @@ func TestSkipped(t *testing.T) {
 			visit.SkippedBot},
 		"nobody's agent, from a caller who may say who came": {keyed("", app.ScopeAssert), ""},
 		"nobody's agent, from one who may count":             {keyed("", app.ScopeCount), visit.SkippedBot},
-		"a crawler that a caller with a key tells of":        {keyed("Googlebot/2.1", app.ScopeAssert), visit.SkippedBot},
+		"a crawler asserted by a caller with a key":          {keyed("Googlebot/2.1", app.ScopeAssert), visit.SkippedBot},
 		"an ignored network":                                 {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
 		"an ignored IPv6 network":                            {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
 		"beside it":                                          {stranger("2001:db8:2::3", "/"), ""},
@@ -410,7 +409,7 @@ func TestSkipped(t *testing.T) {
 	}
 	a, err := in.Visit(t.Context(), with(func(r *counter.Request) { r.Prefetch = true }))
 	require.NoError(t, err)
-	require.Equal(t, int64(1), a.Page.Rank, "the visitor is told their rank all the same")
+	require.Equal(t, int64(1), a.Page.Rank, "the visitor still gets their rank")
 
 	many, err := in.AuthorizeOperator(t.Context(), "shop")
 	require.NoError(t, err)
@@ -428,7 +427,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// What attacks do not try of limits: those of a key, and what is no limit.
+// TestRequestLimit covers the limit of a key, and values that are not a limit. The rest is in handler/attacks.
 func TestRequestLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -10,7 +10,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// The lists are what a change of the rules is judged by: add the agent that was judged wrongly.
+// Changes of the rules are judged by these lists: add each agent that was classified wrongly.
 
 // people are agents of browsers, of pages shown inside apps, of televisions and consoles.
 var people = []string{
@@ -317,8 +317,8 @@ func TestOddAgents(t *testing.T) {
 	}
 }
 
-// Agents made to be slow are judged like any other: the rules search for fixed texts, in what the
-// bound leaves.
+// Agents crafted to be slow are classified like any other: the rules search for fixed texts within the first
+// agentBytes bytes.
 func TestCraftedAgents(t *testing.T) {
 	t.Parallel()
 	b := newBots()
@@ -330,9 +330,7 @@ func TestCraftedAgents(t *testing.T) {
 	require.LessOrEqual(t, b.verdicts.Count(), 2*11)
 }
 
-// However many agents come by, the verdicts take no more than they were given, and those asked for
-// stay.
-const cacheParts = 16 // of a cache.Cache; each half of one may hold an entry more
+const cacheParts = 16 // of a cache.Cache. Each half of a part may hold one entry more.
 
 func TestAgentsThatRotate(t *testing.T) {
 	for _, test := range []struct {
@@ -360,8 +358,8 @@ func TestAgentsThatRotate(t *testing.T) {
 				}
 			}
 			_, known := b.verdicts.Get(people[0])
-			require.True(t, known, "asked for all the time")
-			most -= max(before, heap()) // b is let go: what else has grown meanwhile is not its own
+			require.True(t, known, "it was looked up all the time")
+			most -= max(before, heap()) // b is released, so the rest of the heap's growth does not count
 			entry := min(test.length, agentBytes) + agentOverhead
 			t.Logf("%d agents of %d bytes held in %d, of %d promised", count, test.length, most, verdictBytes)
 			require.LessOrEqual(t, most, int64(verdictBytes))

@@ -29,8 +29,7 @@ func (in *instance) asked(t *testing.T) int {
 	return int(in.Metric(t, "footfall_existence_queries_total"))
 }
 
-// What each helper spares, in look-ups: one line a helper. Each visit has two keys, its page and
-// its site.
+// One line per helper shows the look-ups that it saves. Each visit has two keys, its page and its site.
 func TestLookUpsSpared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -113,8 +112,8 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	require.Greater(t, first.asked(t), before)
 }
 
-// erase is what a command that erases a visitor does, in its smallest form: the visitor moves, with
-// their rank, to an address that is nobody's.
+// erase is the smallest form of the command that erases a visitor: the visitor moves, with their rank, to an
+// address that nobody has.
 const erase = `BEGIN;
 	SELECT FROM counters ORDER BY page_id FOR UPDATE;
 	UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
@@ -143,7 +142,7 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 	})
 }
 
-// A page that is deleted and visited again begins anew, though instances knew its id.
+// A page that is deleted and visited again starts at zero, even if instances remember its id.
 func TestDeletedPageBeginsAnew(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -163,8 +162,7 @@ func TestDeletedPageBeginsAnew(t *testing.T) {
 	})
 }
 
-// restored stands for a database that was put back to an earlier state: rows that were counted are
-// not there any more, and no trigger told.
+// restored imitates a database that was reset to an earlier state: counted rows disappear, and no trigger fires.
 const restored = `BEGIN;
 	SET LOCAL session_replication_role = replica;
 	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
@@ -195,19 +193,19 @@ func TestFilterReadsTheTables(t *testing.T) {
 		INSERT INTO counters (page_id, hot, pv, uv) VALUES (1, 50000, 50000, 50000), (2, 50000, 50000, 50000)`)
 	require.NoError(t, err)
 	late := filterOnly.startOn(t, in.URL, counter.Options{})
-	// A key that the filter takes for one that it has already is not counted again.
+	// The filter does not count a key that it mistakes for one it already has.
 	require.InDelta(t, 100_000, late.Metric(t, "footfall_filter_keys"), 100)
 	require.Less(t, late.Metric(t, "footfall_filter_error_ratio"), 1e-3)
 	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
 		late.Count(t, ip, "http://a/")
 	}
-	require.Equal(t, 6, late.asked(t), "they are known")
+	require.Equal(t, 6, late.asked(t), "the filter has these visitors")
 	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.Count(t, "192.0.2.1", "http://a/")))
 	require.Equal(t, 6, late.asked(t), "the visitor is new, and was not looked up")
 	require.Zero(t, late.Metric(t, "footfall_filter_wrong_hints_total"))
 }
 
-// Visitors whom another process has counted are not taken for new once that has told so.
+// Visitors counted by another process are not treated as new after that process has notified the instances.
 func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	t.Parallel()
 	in := filterOnly.newInstance(t, counter.Options{})
@@ -223,7 +221,7 @@ func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	}
 	in.Count(t, items[0].IP, items[0].URI)
 	wrong := in.Metric(t, "footfall_filter_wrong_hints_total")
-	require.Positive(t, wrong, "it knew of the visitor, and was not told")
+	require.Positive(t, wrong, "the database had the visitor, and the filter was not notified")
 	require.NoError(t, g.TellInstances(t.Context()))
 	for _, item := range items[1:100] {
 		in.Count(t, item.IP, item.URI)
@@ -232,7 +230,7 @@ func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	in.Check(t)
 }
 
-// The memory is bounded, and what falls out of it is looked up again.
+// The memory is bounded, and evicted entries are looked up again.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const bytes = 64 << 10

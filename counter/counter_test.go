@@ -152,8 +152,7 @@ func TestVisitorOfTheLaterDay(t *testing.T) {
 	require.Equal(t, "2 2 2 4 | 2 2 2 4", one(ahead, "192.0.2.2"))
 }
 
-// Many callers on two instances, one of which is always a little behind, over days that pass in a
-// moment.
+// Many callers count on two instances, one of which is always slightly late, while days pass quickly.
 func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})
@@ -255,8 +254,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 }
 
-// What changes in apps is known to every running counter when the command returns; also while
-// nobody watches.
+// Every running counter has an app's new settings when the command returns, even if no instance is watching.
 func TestAppsAreFresh(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -270,7 +268,7 @@ func TestAppsAreFresh(t *testing.T) {
 		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.NoError(t, err)
 	}
-	// cut every watcher: until it is back, the database is asked each time
+	// Cut every watcher: until it is back, each request queries the database.
 	in.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 	_, err := admin.NewAdmin(dbtest.Open(t, in.URL, db.Options{}), nil).AddSites(t.Context(), "late", []string{"b"})
 	require.NoError(t, err)
@@ -309,13 +307,13 @@ func TestSettings(t *testing.T) {
 	} {
 		err = in.Admin.SetApp(ctx, "demo", change)
 		var verr *visit.Error
-		require.True(t, errors.As(err, &verr) && verr.Kind == visit.Invalid, "what was counted by stays: %v", err)
+		require.True(t, errors.As(err, &verr) && verr.Kind == visit.Invalid, "the visitor mode is fixed once visits were counted: %v", err)
 		require.ErrorContains(t, err, field+": app demo has ")
 	}
 }
 
-// Who is on a site now is told once, whichever instances counted them, for some minutes; not of visits
-// whose time a caller gave, and not of those who were erased.
+// The visitors on a site now are counted once, whichever instances counted them, for some minutes. Visits with a
+// given time, and erased visitors, are left out.
 func TestHere(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -361,8 +359,8 @@ func TestHere(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM here`))
 }
 
-// Hundreds of clients on few targets, two instances on one database, midnight in the middle: every
-// promise is checked on the answers alone.
+// Hundreds of clients visit few targets on two instances that share a database, across midnight. Every promise is
+// checked on the responses only.
 func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
 
 func testConcurrentAnswers(t *testing.T, w way) {
@@ -374,7 +372,7 @@ func testConcurrentAnswers(t *testing.T, w way) {
 
 	epoch := time.Now()
 	var model desk.Model
-	for day := range 2 { // nobody is under way at midnight, so that each visit's day is known
+	for day := range 2 { // no visit is in flight at midnight, so that the day of each visit is certain
 		var wg sync.WaitGroup
 		for c := range clients {
 			rng := rand.New(rand.NewPCG(uint64(c), uint64(day)))

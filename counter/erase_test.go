@@ -72,7 +72,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 
 	erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
 	require.NoError(t, err)
-	require.EqualValues(t, 2, erased.Targets, "again, with what was left before")
+	require.EqualValues(t, 2, erased.Targets, "again, with the targets left before")
 	erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.9")
 	require.NoError(t, err)
 	require.Zero(t, erased, "a visitor who never came")
@@ -120,8 +120,8 @@ func TestErasingAndForgettingAtOnce(t *testing.T) {
 	in.verified(t)
 }
 
-// Ranks are erased on both sides of where a row of erased_visitors ends, and more of them when a
-// page is deleted. Whoever recomputes numbers as docs/sql.md does sees all of them.
+// Ranks are erased on both sides of the end of a row of erased_visitors, and more when a page is deleted. The query
+// in docs/sql.md that recomputes numbers includes all of them.
 func TestErasedRanksAcrossRows(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -197,8 +197,7 @@ func TestDeletePage(t *testing.T) {
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
 }
 
-// A run that was killed when the page was off its name is finished by the next, and meanwhile the
-// promises hold.
+// If a run is killed after the page lost its name, the next run finishes it. The promises hold in between.
 func TestDeletePageGoesOn(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -320,8 +319,8 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	require.Empty(t, in.Table(t, `SELECT page_id FROM counters`))
 }
 
-// Visits that were admitted before their app was deleted, and are written after that, are told that
-// it is gone. The visits that share their batch are counted.
+// Visits that were admitted before their app was deleted, and are written afterwards, fail because the app is gone.
+// The other visits of their batch are counted.
 func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -401,8 +400,8 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	in.Check(t)
 }
 
-// A visitor comes back on a day after an erasure has looked for them, and before it has their site:
-// what was counted then goes, too, and neither waits for the other for ever.
+// A visitor returns on a day that an erasure has already searched, before the erasure locks their site. The
+// new visit is erased too, and there is no deadlock.
 func TestEraseBesideAReturn(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -427,8 +426,8 @@ func TestEraseBesideAReturn(t *testing.T) {
 	require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
 }
 
-// A visitor is erased some sites at a time: visits to the others wait for none of these, and where
-// it is killed the next erasure goes on.
+// A visitor is erased a few sites at a time. Visits to the other sites do not wait, and after a kill the next
+// erasure continues.
 func TestEraseSomeSitesAtATime(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -460,7 +459,7 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	in.verified(t)
 }
 
-// A page with many visitors is deleted beside visits to its site, none of which waits for it.
+// A page with many visitors is deleted during visits to its site, which do not wait for the deletion.
 func TestDeletePageMakesNobodyWait(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -469,8 +468,7 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	conn := in.Conn(t)
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
-	// Somebody holds a row of the page's visitors, so that the deletion stands still between its
-	// two steps for as long as we like.
+	// A lock on a row of the page's visitors stops the deletion between its two steps for as long as the test needs.
 	_, err = tx.Exec(t.Context(), `SELECT FROM visitors WHERE page_id = (SELECT id FROM pages WHERE uri = 'a.example/a') FOR UPDATE`)
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
@@ -492,8 +490,8 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	in.Check(t)
 }
 
-// What an app counts by may change as long as it has no page; a visit that was told by the old way
-// makes none.
+// The visitor mode of an app may change as long as the app has no page. A visit identified by the old mode creates
+// no page.
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -47,7 +47,7 @@ var (
 	stayed    = []string{"user:7", "moved"}
 )
 
-// of lists those ids of which anything is stored.
+// of returns those ids that occur in any table.
 func (in *instance) of(t *testing.T, ids ...string) (stored []string) {
 	t.Helper()
 	for _, id := range ids {
@@ -103,10 +103,10 @@ func (in *instance) holds(t *testing.T, sql, id string) pgx.Tx {
 	return tx
 }
 
-// notYet keeps an id out of the present period: whoever writes it there waits.
+// notYet keeps an id out of the present period: a transaction that writes it there has to wait.
 const notYet = `INSERT INTO people (app_id, period, height, id) SELECT id, people_period(), 0, $1 FROM apps WHERE name = 'demo'`
 
-// Any id of a person shows and erases all of them, whatever period they are of, and nobody else.
+// Any of a person's ids shows and erases the whole person, from every period, and no other person.
 func TestShowAndErasePeople(t *testing.T) {
 	for _, id := range []string{"user:42", "old", "device:x"} {
 		t.Run(id, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestShowAndErasePeople(t *testing.T) {
 				ids = append(ids, in.stored(t, id))
 			}
 			assert.ElementsMatch(t, ids, shown.StoredAs)
-			assert.Equal(t, []string{"age 25-34", "plan pro"}, shown.Tags, "also one that the app does not count any more")
+			assert.Equal(t, []string{"age 25-34", "plan pro"}, shown.Tags, "also a tag that the app stopped counting")
 			assert.Len(t, shown.Targets, 8, "four ids have visited a page")
 
 			erased, err := in.Admin.EraseVisitor(t.Context(), "demo", id)
@@ -139,7 +139,7 @@ func TestShowAndErasePeople(t *testing.T) {
 			assert.Len(t, shown.StoredAs, 2)
 			shown, err = in.Admin.ShowVisitor(t.Context(), "demo", "new")
 			require.NoError(t, err)
-			assert.False(t, shown.Person.IsValid(), "nobody has said whose it is")
+			assert.False(t, shown.Person.IsValid(), "the id is not linked to a person")
 			assert.Len(t, shown.Targets, 2)
 			erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "new")
 			require.NoError(t, err)
@@ -177,8 +177,7 @@ func TestEraseBesideALink(t *testing.T) {
 	})
 }
 
-// What is said of an id after another erasure took it goes with it, also where that is less than was
-// there before.
+// A statement about an id that follows its erasure is erased too, even if it is less than before.
 func TestEraseBesideAnErasure(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
@@ -201,8 +200,8 @@ func TestEraseBesideAnErasure(t *testing.T) {
 	in.verified(t)
 }
 
-// A row that is copied into the present period while its id is erased goes, too; one that is to be
-// copied after it went does not come back.
+// A row that is being copied into the present period while its id is erased is erased too. A row that was to be
+// copied after the erasure does not return.
 func TestEraseBesideARenewal(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		in := newLinked(t)
@@ -230,8 +229,8 @@ func TestEraseBesideARenewal(t *testing.T) {
 	})
 }
 
-// An erasure that is killed leaves the ids until all that they have visited is gone: typed again, with
-// any of them, it goes on.
+// A killed erasure keeps the ids until all visits of the person are erased: repeated with any of the ids, it
+// continues.
 func TestErasePeopleGoesOn(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
@@ -251,7 +250,7 @@ func TestErasePeopleGoesOn(t *testing.T) {
 	in.verified(t)
 }
 
-// An app takes its people with it, also those who are written at that moment; and none comes after it.
+// Deleting an app deletes its people, including those being written at that moment. None can be written afterwards.
 func TestDeleteAppWithPeople(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, notYet, "new")
@@ -345,8 +344,8 @@ func (in *instance) remains(t *testing.T, ids []string) (tables []string) {
 	return tables
 }
 
-// Persons are erased at one instance and the other, while they visit, are linked, looked up and change
-// periods at both. Once that has ended, an erasure of what came meanwhile leaves no id in any table.
+// Persons are erased on two instances while they visit, are linked, are looked up and change periods on both. An
+// erasure afterwards leaves no id in any table.
 func TestErasePeopleBesideAll(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -386,7 +385,7 @@ func TestErasePeopleBesideAll(t *testing.T) {
 		for _, id := range ids {
 			require.NoError(t, <-b.erases(id))
 		}
-		// But for five minutes an instance may have written whom it saw seconds before the erasure.
+		// For five minutes, though, `here` may contain visitors that an instance saw seconds before the erasure.
 		require.Empty(t, slices.DeleteFunc(a.remains(t, ids), func(row string) bool { return strings.HasPrefix(row, "here") }))
 		a.verified(t)
 	}

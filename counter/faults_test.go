@@ -42,22 +42,21 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 	return release
 }
 
-// waiters waits until so many sessions wait for a transaction of the test's, or behind one that
-// does.
+// waiters waits until n sessions wait for a transaction of the test, directly or after another waiting session.
 func (in *instance) waiters(t *testing.T, n int) (pids []int32) {
 	t.Helper()
 	return dbtest.AwaitWaiting(t, in.Tables(), n)
 }
 
-// endWaiters has the server end the session of the one that waits.
+// endWaiters has the server terminate the one waiting session.
 func (in *instance) endWaiters(t *testing.T) {
 	t.Helper()
 	_, err := in.Tables().Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
 	require.NoError(t, err)
 }
 
-// together counts visits that are sure to share a batch, behind one that is held up; it returns
-// what each was told.
+// together counts visits that are certain to share a batch, because a batch before it is held up. It returns the
+// answer and the error of each.
 func (in *instance) together(t *testing.T, requests []counter.Request) ([]visit.Answer, []error) {
 	t.Helper()
 	in.Count(t, "192.0.2.250", "http://a/first")
@@ -75,7 +74,7 @@ func (in *instance) together(t *testing.T, requests []counter.Request) ([]visit.
 	return answers, errs
 }
 
-// start counts a visit in a goroutine of its own, and sends what it was told.
+// start counts a visit in its own goroutine, and sends the result.
 func (in *instance) start(ip, uri string) <-chan string {
 	done := make(chan string, 1)
 	go func() {
@@ -116,7 +115,7 @@ func (in *instance) accepted(t *testing.T) int {
 	return int(in.Metric(t, "footfall_visits_waiting"))
 }
 
-// The database refuses one visit of many: it alone fails.
+// The database refuses one visit of many: only that visit fails.
 func TestPoisonFailsAlone(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -139,7 +138,7 @@ func TestPoisonFailsAlone(t *testing.T) {
 	in.Check(t)
 }
 
-// What is rolled back because of others is sent again, and counts once.
+// A transaction rolled back because of others is sent again, and counts once.
 func TestBusyIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"40001", "40P01", "55P03"} {
@@ -160,7 +159,7 @@ func TestBusyIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Close answers every visit that was accepted, and refuses what comes later, chunks too.
+// Close answers every accepted visit, and refuses later ones, including chunks.
 func TestCloseAnswersTheAccepted(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -250,8 +249,7 @@ func (c *cutter) serve(client net.Conn) {
 	wg.Wait()
 }
 
-// pipe copies until either end closes, or until drop is set: then it loses what it has read, and
-// ends.
+// pipe copies until either end closes, or until drop is set: then it discards the bytes it has read, and returns.
 func (c *cutter) pipe(to, from net.Conn, drop *atomic.Bool) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -265,8 +263,8 @@ func (c *cutter) pipe(to, from net.Conn, drop *atomic.Bool) {
 	}
 }
 
-// isCancel recognizes the driver's request to cancel what its lost connection was doing. It is lost
-// as well: a network that fails takes it along.
+// isCancel recognizes the driver's request to cancel the query of its lost connection. The request is dropped as
+// well: a network failure would also lose it.
 func isCancel(message []byte) bool {
 	return len(message) >= 8 && binary.BigEndian.Uint32(message[4:]) == 80877102
 }
@@ -354,7 +352,7 @@ func TestWatcherBacksOff(t *testing.T) {
 		c.cut()
 		select {
 		case again = <-told:
-		case <-time.After(time.Second): // what was seen had been cut off before
+		case <-time.After(time.Second): // the watcher that was counted had been cut off before
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"footfall/visit"
 )
 
-// addressed is an app that has counted addresses on four days, of which the rows of the first are
-// gone, and shows what its numbers are.
+// addressed returns an app that has counted addresses on four days, the first of which has no rows left, and a
+// function that reads its numbers.
 func addressed(t *testing.T) (in *instance, numbers func() []string) {
 	t.Helper()
 	in = both.newInstance(t, counter.Options{})
@@ -47,8 +47,8 @@ const (
 		UNION ALL SELECT unnest(ips) FROM inbox WHERE visitor <> 'hashed'`
 )
 
-// Addresses that an app has counted by are hashed later: all numbers and ranks stay, whoever comes again
-// is who they were, and no address is left, also of what was accepted while others were hashed.
+// Addresses that an app has counted by are hashed later: all numbers and ranks stay, returning visitors are
+// recognized, and no address is left, including those of visits accepted during the hashing.
 func TestAddressesAreHashedLater(t *testing.T) {
 	t.Parallel()
 	in, numbers := addressed(t)
@@ -57,7 +57,7 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	require.NoError(t, err)
 	in.Exec(t, `INSERT INTO here (site_id, visitors) SELECT id, '{192.0.2.222}' FROM pages WHERE uri = 'a.example'`)
 	_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'hashed', secret_id = '\x0102030405060708'`)
-	require.ErrorContains(t, err, "has counted by its time zone, visitor mode", "and nobody has hashed what it counted")
+	require.ErrorContains(t, err, "has counted by its time zone, visitor mode", "and its visitors were not hashed")
 	hashed := app.Settings{Visitor: ptr("hashed")}
 	before, several := numbers(), in.Table(t, fmt.Sprintf(severalPages, 20260630))
 	const hotOf = `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/0'`
@@ -87,8 +87,8 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	require.NoError(t, <-done)
 	assert.Equal(t, before, numbers())
 	in.Drained(t)
-	assert.Equal(t, hot+1, in.One(t, hotOf), "with the one that waited")
-	assert.Greater(t, in.One(t, read), readBefore, "instances read anew whom they know")
+	assert.Equal(t, hot+1, in.One(t, hotOf), "with the visit that waited")
+	assert.Greater(t, in.One(t, read), readBefore, "instances read the visitors again")
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.222' = ANY (visitors)`))
 	assert.Equal(t, int64(2), in.One(t, `SELECT count(*) FROM visitors WHERE ip = $1`, app.BadgeVisitor), "of the page and its site")
 	assert.Empty(t, in.Table(t, ofAddresses))
@@ -97,13 +97,13 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	_, err = in.Tables().Exec(t.Context(), fmt.Sprintf(severalPages, 20260629))
 	require.ErrorContains(t, err, "visitors of days before 20260630 were counted by their addresses")
 	a := in.Count(t, "192.0.2.3", "http://a.example/0")
-	assert.Equal(t, int64(2), a.Page.Rank, "who came before, and waited in the inbox")
+	assert.Equal(t, int64(2), a.Page.Rank, "a visitor whose visit waited in the inbox")
 	shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.3")
 	require.NoError(t, err)
 	assert.Len(t, shown.Targets, 4)
 	in.Check(t)
 
-	// It is fixed again, also for whoever types an UPDATE.
+	// The mode is fixed again, even for a manual UPDATE.
 	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "told visitors apart by hashed")
 	_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'address', secret_id = NULL`)
 	require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
@@ -123,14 +123,14 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	assert.Equal(t, before, numbers())
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
-	// Nor where there is somebody of whom it knows no hash.
+	// It also fails if a visit has a visitor without a hash.
 	in.Exec(t, `INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT page_id, day_id, 0, '203.0.113.9' FROM visits
 		WHERE day_id = 20260702 LIMIT 1`)
 	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}), "are none of its site")
 	in.Exec(t, `DELETE FROM visits WHERE ip = '203.0.113.9'`)
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
-	// One that has waited for longer than the app is held changes nothing, too.
+	// A command that waited longer than the app is held changes nothing either.
 	erased := in.erasing(t)
 	go func() { done <- in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")}) }()
 	in.waitForTurn(t, 1)
@@ -140,7 +140,7 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 	in.Count(t, "192.0.2.1", "http://a.example/0")
 
-	// One that was killed has left the app held: its time ends, or the next one lets go.
+	// A killed command leaves the app held until its time ends or the next command releases it.
 	in.Exec(t, `UPDATE apps SET held_until = now() + interval '1 hour', public_counts = 'count'`)
 	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
 	assert.Equal(t, visit.Unavailable, in.kindOf(t, counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"}))
@@ -158,7 +158,7 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.verified(t)
 }
 
-// process returns what a command in a process of its own has: its long work takes no slot from others.
+// process returns the commands of another process: its long work takes no slot from others.
 func (in *instance) process() *admin.Admin {
 	return in.Admin.Sharing(admin.NewSlots(context.Background()))
 }
@@ -173,7 +173,7 @@ func (in *instance) erasing(t *testing.T) (erased func()) {
 	return func() { t.Helper(); require.NoError(t, tx.Commit(t.Context())) }
 }
 
-// waitForTurn returns when so many commands wait for their turn to erase.
+// waitForTurn returns when this number of commands wait for their turn to erase.
 func (in *instance) waitForTurn(t *testing.T, commands int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -215,8 +215,8 @@ func TestHashingTwiceAtATime(t *testing.T) {
 	require.ErrorContains(t, err, "does not tell visitors apart by their addresses")
 }
 
-// Two instances count, one of them of another app, too, while addresses are hashed: what was answered
-// is counted, once, and as who they were.
+// Two instances, one of which also counts for another app, count while addresses are hashed: each answered visit is
+// counted once, for the same visitor.
 func TestHashingBesideCounting(t *testing.T) {
 	t.Parallel()
 	in, _ := addressed(t)

@@ -60,7 +60,7 @@ func testIDs(t *testing.T, w way) {
 		}
 	}
 	require.ErrorIs(t, g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.9", "y")))[0].Err, record.ErrRepeated)
-	require.EqualValues(t, 5, at.Next, "a position passes by what is repeated")
+	require.EqualValues(t, 5, at.Next, "a position also passes repeated visits")
 	require.Equal(t, "3 3 5", in.numbersOf(t, "a"))
 	require.EqualValues(t, 5, in.Metric(t, "footfall_visits_total")-repeats(t, in))
 	in.Check(t)
@@ -83,7 +83,7 @@ func repeats(t *testing.T, in *instance) (n float64) {
 	return n
 }
 
-// Two visits with one id share a batch: one of them counts.
+// Two visits with one id share a batch, and only one counts.
 func TestOneIDTwiceInABatch(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -104,8 +104,8 @@ func TestOneIDTwiceInABatch(t *testing.T) {
 	in.Check(t)
 }
 
-// Who may not say who came may not say which visit it is either, and what is no id is refused; ids
-// of two apps are apart.
+// A caller who may not assert visitors may not send ids either, and malformed ids are refused. The ids of two apps
+// are independent.
 func TestWhoMaySendIDs(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -155,7 +155,7 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 	require.True(t, a.Repeated)
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", row(a))
 
-	for _, kept := range []bool{false, true} { // of somebody who has the id, and ends well or not
+	for _, kept := range []bool{false, true} { // the transaction that holds the id commits or rolls back
 		id := fmt.Sprint("before, ", kept)
 		tx, err := in.Conn(t).Begin(t.Context())
 		require.NoError(t, err)
@@ -175,13 +175,13 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 	in.Check(t)
 }
 
-// A batch that is sent again, for whatever reason, claims its ids again, and what is left out of it
-// leaves its id to others.
+// A batch that is sent again for any reason claims its ids again. A visit that is left out of the batch releases
+// its id.
 func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a/")
-	// Another instance has counted the visitor, of whom this one's filter knows nothing.
+	// Another instance has counted the visitor, so this instance's filter does not have them.
 	plain.startOn(t, in.URL, counter.Options{}).Count(t, "192.0.2.2", "http://a/")
 	a := in.withID(t, "192.0.2.2", "http://a/", "hint")
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", row(a))
@@ -206,7 +206,7 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	in.Check(t)
 }
 
-// A visit of an earlier day with an id counts once, beside others of its batch that are repeated.
+// A visit of an earlier day with an id counts once, alongside repeated visits in the same batch.
 func TestIDsOfLateVisits(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -232,7 +232,7 @@ func TestIDsOfLateVisits(t *testing.T) {
 	in.Check(t)
 }
 
-// Ids are forgotten after so many days, and no sooner; an app goes with its own.
+// Ids are deleted after the configured number of days, and not sooner. An app's ids are deleted with it.
 func TestIDsAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{RememberIDs: 30}}) // forgets none by itself
@@ -269,7 +269,7 @@ func TestIDClaimedUnderTheDeletionOfItsApp(t *testing.T) {
 	deleted := make(chan error, 1)
 	go func() { deleted <- in.Admin.DeleteApp(context.Background(), "demo") }()
 	in.waiters(t, 1)
-	require.Empty(t, in.Table(t, `SELECT id FROM visit_ids`), "what is many is deleted before anybody waits")
+	require.Empty(t, in.Table(t, `SELECT id FROM visit_ids`), "the many rows are deleted before any session waits")
 	in.Exec(t, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, 'y')`)
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-deleted)

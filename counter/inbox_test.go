@@ -35,7 +35,7 @@ func (in *instance) later(t *testing.T, r counter.Request) {
 	require.True(t, answer.Later)
 }
 
-// keepWaiting lets nobody count what is in the inbox until end is called.
+// keepWaiting prevents every instance from counting the inbox until end is called.
 func (in *instance) keepWaiting(t *testing.T) (end func()) {
 	t.Helper()
 	conn := in.Conn(t)
@@ -82,7 +82,7 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 	in.warnsOfNoBatch(t)
 }
 
-// What is decided about a visit is decided as it comes.
+// Decisions about a visit are made when it arrives.
 func TestInboxKeepsWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -154,7 +154,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 			return retention.New(q.Tx()).VisitsKeepFrom(t.Context(),
 				1, visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC))
 		}))
-		// Now that it is, a visit of such a day cannot be told of any more; but one of today can.
+		// Afterwards a visit of such a day is refused, but one of today is accepted.
 		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", Later: true})
 		require.ErrorContains(t, err, "at: ")
 	})
@@ -179,7 +179,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 			dbtest.Patience, dbtest.Tick)
 		select {
 		case err := <-done:
-			require.Fail(t, "it did not wait for what was accepted", err)
+			require.Fail(t, "it did not wait for the accepted visits", err)
 		default:
 		}
 		end()
@@ -209,8 +209,8 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	})
 }
 
-// An app that has accepted a visit tells visitors and days apart as it did; where somebody changes
-// that past all commands, what was decided before does not count, and keeps nobody waiting.
+// An app that has accepted a visit keeps its visitor mode and time zone. If a manual UPDATE changes them, visits
+// that were accepted before do not count, and hold up no other visit.
 func TestInboxOfFormerSettings(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -234,8 +234,8 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	assert.Contains(t, in.Log.String(), "visits of the inbox cannot be counted any more")
 }
 
-// Somebody is writing to the inbox, and has looked how the app counts: commands that change that,
-// or delete the app, wait for them, so that what they write is counted as they have decided it.
+// A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the
+// app, wait for it, so that the visit counts as it was accepted.
 func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -265,8 +265,8 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 					AND mode = 'ExclusiveLock' AND NOT granted
 					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) > 0
 			}, dbtest.Patience, dbtest.Tick)
-			// Another command that changes an app would wait for this row, while it has what this
-			// one waits for.
+			// Another command that changes an app would wait for this row while it holds the lock that this one waits
+			// for.
 			in.One(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
 			require.NoError(t, writes.Commit(t.Context()))
 			if err := <-done; c.says != "" {
@@ -320,7 +320,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 				accepted++
 			}
 		}
-		for range 2 { // what was counted is seen to be gone a moment later: until then one may be asked to come again
+		for range 2 { // counted rows are noticed a moment later: until then a visit may have to be retried
 			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.Log)
 		}
 		require.Eventually(t, func() bool { return in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience,
@@ -346,8 +346,8 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	in.verified(t)
 }
 
-// What a visit brings is decided as it comes: tags are those that it would have if it was counted at
-// once, also of an app that is locked meanwhile, of earlier days, and where another instance counts.
+// The tags of a visit are decided on arrival: they are the same as if it were counted at once, even if its app is
+// locked in the meantime, it is of an earlier day, or another instance counts it.
 func TestInboxKeepsTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
@@ -431,7 +431,7 @@ func TestInboxWithoutTags(t *testing.T) {
 	require.Equal(t, int64(8), in.One(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 
-// Somebody has locked rows of an app for long: visits of others count meanwhile, and its own then.
+// Rows of one app are locked for long: visits of other apps count in the meantime, and its own afterwards.
 func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -467,7 +467,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	in.Check(t)
 }
 
-// A visitor is erased while no service runs: what waits is counted, and the address does not stay.
+// A visitor is erased while no service runs: the waiting visits are counted, and the address is removed.
 func TestErasingEmptiesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -481,8 +481,8 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
-// An address goes with its erasure, also where visits of an app that is locked wait before it; and of
-// what is not counted yet nothing goes.
+// An erased address is removed from the inbox even behind visits of a locked app. Visits that are not counted yet
+// stay.
 func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -528,7 +528,7 @@ func TestInboxIsBounded(t *testing.T) {
 	end := in.keepWaiting(t)
 	full := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: true}
 	accepted := func() bool { _, err := in.Visit(t.Context(), full); return err == nil }
-	for range 10 { // one that is written while the tables are looked at may be taken for two until the next look
+	for range 10 { // a visit written while the tables are read may count twice until the next reading
 		require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
 	}
 	_, err := in.Visit(t.Context(), full)
@@ -543,8 +543,8 @@ func TestInboxIsBounded(t *testing.T) {
 	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// A dump has a snapshot for as long as it lasts: visits count, and visitors are erased, all the same.
-// The dump has what it began with.
+// A dump holds its snapshot until it ends. In the meantime visits count and visitors are erased, and the dump still
+// contains its initial state.
 func TestInboxBesideADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -570,7 +570,7 @@ func TestInboxBesideADump(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Somebody has a number and has not committed yet: visits behind it count, and it counts when it comes.
+// A transaction has taken a number without committing yet: later visits count, and its own after the commit.
 func TestInboxCountsWhoCommitsLate(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -586,8 +586,8 @@ func TestInboxCountsWhoCommitsLate(t *testing.T) {
 	assert.Equal(t, "2 2 1 3 | 2 2 1 3", row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Whoever counts a row of the inbox that somebody else has counted, too, counts nothing; nor does
-// whoever has read it before the connection was lost: another server may answer now.
+// A row of the inbox that another instance has counted is not counted again. Nor is a row that was read before the
+// connection was lost, because another server may respond now.
 func TestInboxIsCountedByOne(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -614,8 +614,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, peer.String(), "http://a.example/")))
 }
 
-// A visitor is erased whose visits were passed by a moment ago, since the app was locked: they are
-// counted first, by whoever erases.
+// An erasure first counts the visitor's visits that were skipped a moment ago because the app was locked.
 func TestErasingTriesWhatIsPassedBy(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -643,8 +642,8 @@ func TestErasingTriesWhatIsPassedBy(t *testing.T) {
 	in.Check(t)
 }
 
-// A batch is held up, and the next one gathers behind it: its visits do not wait for their turn,
-// nor does anything ask the tables for their numbers.
+// If a batch is held up, the visits that gather behind it go to the inbox instead of waiting for their turn, and
+// nothing queries the tables for their numbers.
 func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: time.Second, Overflow: true}})
@@ -674,7 +673,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	_, err = tx.Exec(t.Context(), `LOCK TABLE counters, pages, visitors, visits IN ACCESS EXCLUSIVE MODE`)
 	require.NoError(t, err)
-	first := visits() // whoever asks these tables waits
+	first := visits() // a query of these tables waits
 	in.waiters(t, 1)
 	select {
 	case later := <-visits():
@@ -727,7 +726,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick)
 	badge, err := in.Badge(t.Context(), r, true)
 	require.NoError(t, err)
-	assert.Equal(t, answered, badge.Page.Hot, "what was counted before")
+	assert.Equal(t, answered, badge.Page.Hot, "the visits counted before")
 	accepted.Add(1)
 	require.NoError(t, tx.Rollback(t.Context()))
 	callers.Wait()

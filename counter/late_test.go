@@ -56,8 +56,8 @@ func (in *instance) countLive(t *testing.T, visits []past) {
 	in.Clock.Set(now)
 }
 
-// countPast counts visits in this order with their times, in chunks. What is not counted since the
-// app is held at the moment comes again.
+// countPast counts visits in this order, with their times, in chunks. It retries visits refused because the app is
+// held at the moment.
 func (in *instance) countPast(t *testing.T, visits []past, most int) {
 	t.Helper()
 	for chunk := range slices.Chunk(visits, most) {
@@ -122,8 +122,7 @@ func (in *instance) verified(t *testing.T) {
 	}
 }
 
-// tellsAs holds all that the tables tell of the app demo, but ranks, against those of another
-// database.
+// tellsAs checks that all numbers in the tables about the app demo, except ranks, equal those of another database.
 func (in *instance) tellsAs(t *testing.T, other *instance) {
 	t.Helper()
 	mine, others := in.told(t), other.told(t)
@@ -142,7 +141,7 @@ func (in *instance) tellsAs(t *testing.T, other *instance) {
 func (in *instance) told(t *testing.T) (all []string) {
 	t.Helper()
 	conn := in.Conn(t)
-	_, err := conn.Exec(t.Context(), `SET plan_cache_mode = force_generic_plan`) // else each question of uniques is planned anew
+	_, err := conn.Exec(t.Context(), `SET plan_cache_mode = force_generic_plan`) // else each query for uniques is planned again
 	require.NoError(t, err)
 	for _, sql := range []string{
 		`SELECT format('%s hot %s pv %s uv %s', uri, hot, pv, uv) FROM counters JOIN pages ON id = page_id ORDER BY uri`,
@@ -168,8 +167,8 @@ func (in *instance) told(t *testing.T) (all []string) {
 	return all
 }
 
-// Whatever the order in which visits of many days are told, in chunks of any size, while days are
-// closed and packed: the tables are those of the same visits counted as they came.
+// Visits of many days, in any order and in chunks of any size, while days are closed and packed, lead to the same
+// tables as visits counted as they happen.
 func TestLateVisitsCountAsInTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(dbtest.LongOrShort(2, 1)) { //nolint:gosec // positive
@@ -198,8 +197,8 @@ func TestLateVisitsCountAsInTime(t *testing.T) {
 	}
 }
 
-// A day that goes between the look at what is kept and the transaction is refused with the first
-// one that is left; those before it in the chunk count.
+// If a day is dropped between the check and the transaction, its visit is refused with the first day that is kept.
+// Earlier visits of the chunk count.
 func TestDayGoesUnderALateVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -226,7 +225,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 
 	_, _, err = g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1",
 		At: time.Date(2026, 6, 14, 23, 59, 0, 0, time.UTC)})
-	require.NoError(t, err, "what was read once holds for the call")
+	require.NoError(t, err, "the kept days are read once per call")
 	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", At: "2026-06-14T23:59:00Z"})
 	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
 }
@@ -379,7 +378,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	in.verified(t)
 }
 
-// So does one that begins when it has been noted what is kept: what is left of the app stays.
+// So does a pause that starts after the kept days were noted: the rest of the app stays.
 func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -397,7 +396,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	reading, err := in.Tables().Begin(t.Context()) // whoever drops a day waits for it
+	reading, err := in.Tables().Begin(t.Context()) // dropping a day waits for this transaction
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), "SELECT FROM visits")
 	require.NoError(t, err)

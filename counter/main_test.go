@@ -15,21 +15,21 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A stranger: an address, and what a browser calls itself.
+// A visitor without a key: an address and the agent of a browser.
 var peer = netip.MustParseAddr("192.0.2.1")
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// instance is a running counter, and what a test needs to look behind it.
+// instance is a running counter with a desk to inspect it.
 type instance struct{ *desk.Desk }
 
-// warnsOfNoBatch checks that no batch was worth a warning: what it met is expected.
+// warnsOfNoBatch checks that no batch was worth a warning, because every fault in it was expected.
 func (in *instance) warnsOfNoBatch(t *testing.T) {
 	t.Helper()
 	require.NotContains(t, in.Log.String(), "a batch did not commit at once")
 }
 
-// way is a combination of filter and memory. What they save must not show in any number.
+// way is a combination of filter and memory. They save look-ups, and must not change any number.
 type way struct {
 	name         string
 	long         bool // left out of short runs
@@ -76,7 +76,7 @@ func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 	return &instance{desk.On(t, url, desk.Options{Options: o})}
 }
 
-// keepsUp starts one more, which does at once what is done by the clock.
+// keepsUp starts another instance, which also runs the scheduled work at once.
 func keepsUp(t testing.TB, url string, o counter.Options) *instance {
 	t.Helper()
 	return &instance{desk.On(t, url, desk.Options{Options: o, Upkeep: true})}

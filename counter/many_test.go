@@ -25,8 +25,8 @@ func (in *instance) counting(t *testing.T) *counter.Counting {
 	return g
 }
 
-// chunkOf is a chunk of items, all of which are to be counted, and which stand one behind the other
-// from a position. Nil: nothing is to be noted of that.
+// chunkOf returns a chunk of consecutive items from a position. All of them must be countable. If at is nil, no
+// position is noted.
 func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...counter.Item) (chunk []record.Step) {
 	t.Helper()
 	at = cmp.Or(at, &record.Position{})
@@ -70,7 +70,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 			require.NoError(t, got.Err)
 			require.Equal(t, row(one.Count(t, items[i].IP, items[i].URI)), row(got.Answer), "round %d, visit %d", round, i)
 		}
-		for range 3 { // what chunks have counted, lanes know, and the other way round
+		for range 3 { // lanes know the visitors that chunks have counted, and vice versa
 			item := anyItems(r, 1)[0]
 			require.Equal(t, row(one.Count(t, item.IP, item.URI)), row(many.Count(t, item.IP, item.URI)))
 		}
@@ -83,8 +83,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 	many.Check(t)
 }
 
-// A chunk that is being written keeps no hint from being right: what the lanes do not see yet they
-// look up.
+// A chunk that is being written makes no hint wrong: lanes look up what they do not see yet.
 func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})

@@ -47,15 +47,15 @@ func moves(ctx context.Context, from, to *instance, cell, killed string, led *at
 	return <-done
 }
 
-// ofApps are what tables have of any app, but for its name.
+// ofApps counts the rows that belong to apps, apart from their names.
 const ofApps = `
 	SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM visitors), (SELECT count(*) FROM visits), (SELECT count(*) FROM keys),
 	(SELECT count(*) FROM days), (SELECT count(*) FROM shares), (SELECT count(*) FROM webhooks), (SELECT count(*) FROM logs),
 	(SELECT count(*) FROM log_lines), (SELECT count(*) FROM visit_ids), (SELECT count(*) FROM positions), (SELECT count(*) FROM people),
 	(SELECT count(*) FROM inbox), (SELECT count(*) FROM tags), (SELECT count(*) FROM offsets), (SELECT count(*) FROM sketches)`
 
-// All that an app has goes along, what an export leaves out for people, too: addresses, keys, links, webhooks, ids,
-// positions, logs. Nothing but its name stays.
+// A move takes everything along, including the parts that an export for people omits: addresses, keys, links,
+// webhooks, ids, positions, logs. Only the app's name stays.
 func TestAppMoves(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{app.ByAddress, app.ByID, app.ByDay} {
@@ -121,10 +121,10 @@ func TestAppMoves(t *testing.T) {
 			again := mover(mode, 1, 1)
 			told, err := to.Counts(t.Context(), again)
 			require.NoError(t, err)
-			require.Equal(t, row(counted), row(told), "asked about who came before")
+			require.Equal(t, row(counted), row(told), "the numbers of a returning visitor")
 			counted.Site.Hot++
 			counted.Page.Hot++
-			require.Equal(t, row(counted), row(to.CountAs(t, again)), "who came before, on this day too")
+			require.Equal(t, row(counted), row(to.CountAs(t, again)), "a visitor who has visited before, also on this day")
 			before := to.One(t, `SELECT sum(hot) FROM counters`)
 			to.CountAs(t, once)
 			require.Equal(t, before, to.One(t, `SELECT sum(hot) FROM counters`), "it was counted before, with its id")
@@ -139,8 +139,8 @@ func TestAppMoves(t *testing.T) {
 	}
 }
 
-// hadDaily has somebody come to an app whose visitors are told apart by the day, and deletes it: the instance
-// has used keys of days that no app needs any more.
+// hadDaily counts a visitor of an app that distinguishes visitors by day, and deletes the app. The instance then has
+// day keys that no app needs any more.
 func (in *instance) hadDaily(t *testing.T) {
 	t.Helper()
 	require.NoError(t, in.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr(app.ByDay)}))
@@ -148,8 +148,8 @@ func (in *instance) hadDaily(t *testing.T) {
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "daily"))
 }
 
-// However often the command is killed, at each of its steps, and typed again: each visit that was accepted counts once,
-// where the app has gone; and what fails leaves the app where it is.
+// The command may be killed at each step, and repeated: each accepted visit counts once, in the cell that the app
+// has moved to. After an error the app stays where it is.
 func TestMovesThatAreKilled(t *testing.T) {
 	t.Parallel()
 	one := keepsUp(t, desk.Database(t, desk.Options{}), counter.Options{})
@@ -207,9 +207,9 @@ func TestMovesThatAreKilled(t *testing.T) {
 		require.NoError(t, moves(t.Context(), from, to, cell, "", &led), step)
 		here = 1 - here
 		grows(&accepted)
-		t.Logf("killed at %q: %d visits are accepted, %d of them later", step, accepted.Load(), later.Load())
+		t.Logf("killed at %q: %d visits accepted, %d of these to count later", step, accepted.Load(), later.Load())
 	}
-	// What fails is taken back.
+	// A failed move is undone.
 	from, to := places[here], places[1-here]
 	to.Exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (rank < 1) NOT VALID`)
 	require.ErrorContains(t, moves(t.Context(), from, to, names[1-here], "", &led), "nobody")
@@ -243,8 +243,8 @@ func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	return func() error { close(on); return <-done }
 }
 
-// Of two commands that move the app at once one goes no further than the other has gone: what waits is carried once,
-// and what the app has stays where the other one has put it, also where they do not move it to the same cell.
+// If two commands move the app at once, one goes no further than the other has gone. Waiting visits are carried
+// once, and the app stays in the cell that the other command moved it to, even if the targets differ.
 func TestMovesAtOnce(t *testing.T) {
 	t.Parallel()
 	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
@@ -254,7 +254,7 @@ func TestMovesAtOnce(t *testing.T) {
 	var visits int64
 	for _, c := range []struct {
 		third             bool   // the first one moves it to that
-		first, then, says string // the steps at which the first one stops, and the second; "": that moves it meanwhile
+		first, then, says string // the steps at which the first and second command stop. "": the second one moves the app in the meantime
 	}{
 		{false, "hold", "", another}, {false, "copy", "", another}, {false, "leave", "", another}, {false, "carry", "carried", another},
 		{false, "clear", "", ""}, {true, "hold", "", another}, {true, "hold", "copy", onItsWay},
@@ -295,8 +295,8 @@ func TestMovesAtOnce(t *testing.T) {
 	from.verified(t)
 }
 
-// People go along whose link is written as the move begins, and those of whom an erasure has not erased the ids by
-// then: it is to be typed again.
+// People are moved too if their link is written as the move starts, or if an erasure has not erased their ids yet:
+// the erasure has to be repeated.
 func TestPeopleMove(t *testing.T) {
 	t.Parallel()
 	from, _ := plain.newPeople(t, counter.Options{})
@@ -323,7 +323,7 @@ func TestPeopleMove(t *testing.T) {
 	require.EqualValues(t, 3, to.One(t, `SELECT count(*) FROM people`))
 }
 
-// What cannot go along is refused before anything moves.
+// A move of an app that cannot be moved completely is refused at the start.
 func TestMovesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByDay), elsewhere(t, counter.Options{})
@@ -366,7 +366,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	require.Zero(t, led.Load())
 }
 
-// A database that is lost while it is copied is no fault of the files that it did not send.
+// If the connection is lost during the copy, the error does not blame the files that were not sent.
 func TestMoveIsCutOff(t *testing.T) {
 	t.Parallel()
 	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
@@ -392,13 +392,15 @@ func TestMoveIsCutOff(t *testing.T) {
 	require.NoError(t, moves(t.Context(), from, to, "there", "", &led))
 }
 
-// What an app keeps no longer is emptied here alone: as it leaves, its settings are to be made again where it has gone.
+// If an app leaves while a setting drops rows, only the rows here are dropped: the setting has to be repeated in the
+// new
+// cell.
 func TestSettingsAsAnAppLeaves(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a.example/")
 	in.Exec(t, `INSERT INTO titles (page_id, title, told_at) SELECT id, 'A', now() FROM pages WHERE uri = 'a.example/'`)
-	behind, err := in.Tables().Begin(t.Context()) // an instance that has not read the apps anew
+	behind, err := in.Tables().Begin(t.Context()) // an instance that has not read the apps again
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = behind.Rollback(context.Background()) })
 	_, err = behind.Exec(t.Context(), `

@@ -25,8 +25,8 @@ func (in *instance) offset(t *testing.T, uri string, hot, pv, uv int64) {
 	require.NoError(t, err)
 }
 
-// shownAs is what each way to ask tells of a page and its site after one more visit of a visitor,
-// where all of them tell the same.
+// shownAs checks that all kinds of requests return the same numbers for a page and its site after another visit, and
+// returns these numbers.
 func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	t.Helper()
 	ctx := t.Context()
@@ -61,8 +61,8 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	return row(a)
 }
 
-// What is from elsewhere is added wherever a total of all time is answered, and to ranks; it is in
-// no table of what was counted, and Counted leaves it out.
+// Numbers from elsewhere are added to every all-time total in a response, and to ranks. The tables of counted visits
+// do not contain them, and Counted leaves them out.
 func TestOffsets(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -88,7 +88,7 @@ func TestOffsets(t *testing.T) {
 	require.Equal(t, "704 604 0 5004 | 50 50 0 50", row(anybody))
 	require.Equal(t, "704 604 601 5005 | 51 51 51 51", in.shownAs(t, "192.0.2.1", "http://a.example/new", false))
 
-	// Set again it is replaced. Removed, there is what was counted.
+	// Setting it again replaces it. After removal the counted numbers remain.
 	in.offset(t, page, 10, 10, 10)
 	require.Equal(t, "704 604 601 5006 | 14 14 11 15", other.shownAs(t, "192.0.2.1", page+"#again", false))
 	removed, err := in.Admin.RemoveOffset(t.Context(), "demo", page)
@@ -186,7 +186,7 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	require.Equal(t, "302 302 302 303 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/page")))
 	before := epoch()
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/page"))
-	require.Equal(t, before, epoch(), "without an offset nobody has to read all of them")
+	require.Equal(t, before, epoch(), "without an offset no instance has to read all offsets")
 	in.offset(t, "a.example/never", 9, 8, 7)
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/never"), "of a page that nobody has visited")
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "a.example/never"), "has no page a.example/never")
@@ -202,7 +202,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), plain.newInstance(t, counter.Options{})
 
-	// Whoever watches holds the present epoch, which nobody can do any more.
+	// A watching instance holds the present epoch. From here on none can.
 	conn := c.Conn(t)
 	require.Eventually(t, func() bool {
 		var held bool

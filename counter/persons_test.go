@@ -67,7 +67,7 @@ func (in *instance) stored(t *testing.T, id string) netip.Addr {
 	return visitor
 }
 
-// says has others told of an id, as PUT /people does, and returns what is wrong with it.
+// says links an id or sets its tags as PUT /people does, and returns the problem with it.
 func (in *instance) says(t *testing.T, said app.Link) string {
 	t.Helper()
 	p, err := in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
@@ -77,7 +77,7 @@ func (in *instance) says(t *testing.T, said app.Link) string {
 	return faults[0]
 }
 
-// finds asks whom an id stands for, as GET /people does.
+// finds returns the person of an id, as GET /people does.
 func (in *instance) finds(t *testing.T, id string) app.Person {
 	t.Helper()
 	p, err := in.AuthorizeFindingPeople(t.Context(), counter.Request{App: "demo"})
@@ -93,13 +93,13 @@ func (in *instance) link(t *testing.T, id, is string) {
 	require.Empty(t, in.says(t, app.Link{ID: id, Is: is}))
 }
 
-// has says what a person is.
+// has sets the tags of a person.
 func (in *instance) has(t *testing.T, id string, tags ...tag.Tag) {
 	t.Helper()
 	require.Empty(t, in.says(t, app.Link{ID: id, Tags: append(tag.Set{}, tags...)}))
 }
 
-// pass has so many periods of people pass by the clock.
+// pass advances the people clock by this number of periods.
 func (in *instance) pass(t *testing.T, periods int) {
 	t.Helper()
 	in.Exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION people_clock() RETURNS bigint LANGUAGE sql STABLE RETURN %d`,
@@ -116,8 +116,8 @@ func (in *instance) turn(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// What is said while an app is on its way elsewhere is to be said again, whether its instance knows of that
-// or not yet.
+// A link written while an app is moving elsewhere has to be retried, whether or not the instance knows of the move
+// yet.
 func TestPeopleWaitForAMove(t *testing.T) {
 	t.Parallel()
 	in, _ := plain.newPeople(t, counter.Options{})
@@ -176,7 +176,7 @@ func TestLinksHoldAtOtherInstances(t *testing.T) {
 	b.warnsOfNoBatch(t)
 }
 
-// A person may become another's alias, again and again: whoever leads there goes along.
+// A person may become another's alias, again and again: the ids that lead to them follow.
 func TestPersonsBecomeAliases(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -233,7 +233,7 @@ func TestEveryWayInResolves(t *testing.T) {
 	again, err := b.Visit(t.Context(), counter.Request{App: "demo", Visitor: "cookie:1", URI: page, ID: "2"})
 	require.NoError(t, err)
 	require.True(t, again.Repeated)
-	require.Equal(t, "6 2 1 10 | 6 2 1 10", row(again), "the numbers of what is not counted are those of the person")
+	require.Equal(t, "6 2 1 10 | 6 2 1 10", row(again), "a skipped visit returns the person's numbers")
 	a.link(t, "cookie:3", "user:3")
 	chunk(counter.Item{URI: page, Visitor: "cookie:3", At: now.AddDate(0, 0, -3)},
 		counter.Item{URI: page, Visitor: "user:3", At: now.AddDate(0, 0, -2)})
@@ -241,8 +241,8 @@ func TestEveryWayInResolves(t *testing.T) {
 	a.verified(t)
 }
 
-// A batch that waits while its id is linked anew, or somebody is erased, and then has to be sent again,
-// is made of what is true then.
+// A batch that waits while its id is linked again or a person is erased, and that has to be sent again, uses the new
+// state.
 func TestSentAgainResolvesAnew(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -364,8 +364,8 @@ func TestLinkBehindErasing(t *testing.T) {
 	require.Equal(t, "2 2 1 4 | 2 2 1 4", b.by(t, "cookie:1", page))
 }
 
-// How far away others are counts by those who lead to an id now, not by those who did; that uses none
-// of their ids, and a copy that is made later of one that is in the period before fits.
+// The height of an id depends on the ids that lead to it now, not on former ones. Recomputing it counts as use of
+// none of these ids, and a later copy of a row of the previous period fits.
 func TestWaysGetShorter(t *testing.T) {
 	t.Parallel()
 	in, _ := ways[3].newPeople(t, counter.Options{})
@@ -398,8 +398,7 @@ func TestWaysGetShorter(t *testing.T) {
 	in.verified(t)
 }
 
-// A visit that copies an id into the present period while others are found to lead to it no longer
-// copies what is true then.
+// A visit that copies an id into the present period while fewer ids lead to it copies the new height.
 func TestWaysGetShorterBesideAUse(t *testing.T) {
 	t.Parallel()
 	in, _ := ways[3].newPeople(t, counter.Options{})
@@ -422,8 +421,8 @@ func TestWaysGetShorterBesideAUse(t *testing.T) {
 	in.verified(t)
 }
 
-// What a person has counts at sites with the visit with which the person counts that day, unless the
-// visit brings another value of the name, or the app counts the name no longer.
+// The tags of a person count at sites with the person's first visit of the day, unless that visit has another value
+// for the name, or the app no longer counts the name.
 func TestTagsOfPersons(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -436,7 +435,7 @@ func TestTagsOfPersons(t *testing.T) {
 	comes("cookie:1")
 	a.link(t, "cookie:1", "user:1")
 	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"}, tag.Tag{Name: "plan", Value: "free"})
-	comes("cookie:1") // as somebody new
+	comes("cookie:1") // as a new visitor
 	comes("user:1")
 	comes("cookie:2", tag.Tag{Name: "age", Value: "35-44"})
 	tomorrow()
@@ -467,8 +466,8 @@ func TestTagsOfPersons(t *testing.T) {
 	a.checkTags(t)
 }
 
-// What is used in a period is there in the next, with all through which it leads; what is not used
-// for two is forgotten, and then an id stands for itself.
+// An id used in one period is kept in the next, with every id on its way to the person. An id not used for two
+// periods is deleted, and then stands for itself.
 func TestUsedPeopleStay(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -530,8 +529,8 @@ func (in *instance) known(t *testing.T, target, name string) []string {
 	return in.Table(t, `SELECT * FROM report.people('demo', '`+target+`', '`+name+`')`)
 }
 
-// All visitors of a target are told by what is said now of the persons for whom they stand, in
-// whichever period that was said, and whether they have visited as themselves or as the person.
+// The report counts all visitors of a target by the present tags of their persons, whichever period set the tags, and
+// whether the visits were by the id itself or by the person.
 func TestReportPeople(t *testing.T) {
 	in := newLinked(t)
 	assert.Equal(t, []string{"25-34 4\n", "(none) 3\n"}, in.known(t, "a", "age"), "user:42 and three ids visited as themselves")

@@ -25,8 +25,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// people is what links should be, and what visits should count, by the rules alone. What is said
-// and what is counted come in turns, so that each visit has one answer whatever runs side by side.
+// people is a model of the links and visits, from the rules only. Changes of links and visits take turns, so that
+// each visit has one expected answer despite concurrency.
 type people struct {
 	rows   map[string]*personRow
 	period int
@@ -36,7 +36,7 @@ type people struct {
 	ranks  map[string]int64 // by target and visitor, as visits were answered
 }
 
-// personRow is what is said of an id.
+// personRow is the state of an id.
 type personRow struct {
 	is   string // "": it is a person
 	tags tag.Set
@@ -78,14 +78,14 @@ func (p *people) row(id string) *personRow {
 	return p.rows[id]
 }
 
-// turn begins a period: what was last used in the one before the last is forgotten.
+// turn starts a period: ids last used before the previous period are deleted.
 func (p *people) turn(t *testing.T, in *instance) {
 	in.turn(t)
 	p.period++
 	maps.DeleteFunc(p.rows, func(_ string, row *personRow) bool { return row.used < p.period-1 })
 }
 
-// tags are those that a person has.
+// tags returns the tags of a person.
 func (p *people) tags(person string) tag.Set {
 	if row := p.rows[person]; row != nil {
 		return row.tags
@@ -93,8 +93,9 @@ func (p *people) tags(person string) tag.Set {
 	return nil
 }
 
-// links says that one id is another's, which is refused where somebody would stand for themselves, or
-// be more than four steps from the person.
+// links links one id to another. It expects a refusal if an id would lead to itself, or be more than four steps from
+// the
+// person.
 func (p *people) links(t *testing.T, in *instance, id, is string) {
 	if id == is {
 		return
@@ -127,7 +128,7 @@ func (p *people) links(t *testing.T, in *instance, id, is string) {
 	}
 }
 
-// has says what a person is, by any of the person's ids.
+// has sets the tags of a person by any of the person's ids.
 func (p *people) has(t *testing.T, in *instance, id string, has tag.Set) {
 	in.has(t, id, has...)
 	if person := p.use(id); len(has) > 0 {
@@ -154,14 +155,14 @@ func (p *people) erases(t *testing.T, in *instance, id string) {
 	}
 }
 
-// visitor is as whom an id counts now.
+// visitor returns the visitor that an id counts as now.
 func (p *people) visitor(id string) string {
 	_, person := p.way(id)
 	return fmt.Sprintf("%s#%d", person, p.eras[person])
 }
 
-// counts notes a visit that is counted. Those that come together bring the same where they are of
-// one person, so that it does not matter which one is first.
+// counts notes a visit that is counted. Concurrent visits of one person have the same tags, so that it does not
+// matter which one is first.
 func (p *people) counts(v ided) {
 	person := p.use(v.id)
 	tags := slices.Clone(v.brings)
@@ -177,7 +178,7 @@ func (p *people) counts(v ided) {
 	p.model.Counted(seen)
 }
 
-// ranked notes with which ranks a visit was answered: those that its visitor has had before.
+// ranked notes the ranks in the answer to a visit: its visitor must have had the same before.
 func (p *people) ranked(t *testing.T, v ided, answer visit.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +256,7 @@ func (in *instance) chunk(t *testing.T, items []counter.Item) []record.Result {
 	return g.Recorder().RecordChunk(steps)
 }
 
-// finds asks whom an id stands for, as GET /people does.
+// finds looks up the person of an id, as GET /people does.
 func (p *people) finds(t *testing.T, in *instance, id string) {
 	whom := in.finds(t, id)
 	way, _ := p.way(id)
@@ -268,7 +269,7 @@ func (p *people) finds(t *testing.T, in *instance, id string) {
 	require.Equal(t, p.tags(person).Text(), whom.Tags.Text())
 }
 
-// asks holds what is answered about an id against the model.
+// asks checks the numbers returned for an id against the model.
 func (p *people) asks(t *testing.T, in *instance, id, page string) {
 	var answer visit.Answer
 	again(t, func() (err error) {
@@ -349,8 +350,8 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 	}
 }
 
-// sums are the visits of each tag by day, and its newcomers of all days: which of some visits at once
-// is the first is not told.
+// sums returns the visits of each tag by day, and its newcomers over all days, because the first of several
+// concurrent visits is not determined.
 func sums(t *testing.T, lines []string) map[string]int {
 	all := map[string]int{}
 	for _, line := range lines {
@@ -365,9 +366,10 @@ func sums(t *testing.T, lines []string) map[string]int {
 	return all
 }
 
-// Ids are linked, linked anew, tagged, asked for and erased, while periods pass by; between that two
-// instances count their visits in every way, while connections are cut; one of them is started anew
-// now and then. Links, numbers, rows, ranks, sums by tag, and what filters select, are those of the model.
+// Ids are linked, linked again, tagged, looked up and erased while periods pass. In between, two instances count
+// their visits in every way, with connections being cut and one instance restarted now and then. Links, numbers,
+// rows,
+// ranks, sums by tag and filtered numbers equal the model's.
 func TestPeopleEqualTheModel(t *testing.T) { everyWay(t, testPeopleEqualTheModel) }
 
 func testPeopleEqualTheModel(t *testing.T, w way) {
@@ -394,7 +396,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 	}
 	var accepted []ided
 	end := func() {}
-	drain := func() { // what the inbox has is counted as the persons of now
+	drain := func() { // the inbox's visits count for the present persons
 		end()
 		a.Drained(t)
 		for _, v := range accepted {
@@ -446,7 +448,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 					return
 				}
 				for _, v := range some {
-					if round%3 == 0 { // an instance that meets none keeps what it remembers
+					if round%3 == 0 { // the other instance, which meets no cuts, keeps its memory
 						cuts.Add(a.One(t, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
 							WHERE datname = current_database() AND application_name = 'footfall' ORDER BY state, random() LIMIT 1) AS one`))
 					}

@@ -66,7 +66,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// What costs as much as many requests takes as many, and once more than there are in a minute.
+// A call that costs many requests takes that many from the limit, and may exceed a minute's limit once.
 func TestRatesOfLargeCalls(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 0)
@@ -82,8 +82,8 @@ func TestRatesOfLargeCalls(t *testing.T) {
 	assert.Equal(t, 90*time.Second, r.take(s, 60, 90))
 }
 
-// However many addresses come, the memory for them is bounded, and one that goes on asking stays
-// known. Not in parallel: it measures the heap.
+// The memory for addresses is bounded, however many there are, and an address that keeps asking is remembered. Not
+// parallel, because it measures the heap.
 func TestRatesForgetStrangersOnly(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newRates(func() time.Time { return now })

@@ -16,7 +16,7 @@ import (
 	"footfall/retention"
 )
 
-// firstDay lies so far back that every day of these tests is over by the database's own clock.
+// firstDay is far enough in the past that the database's own clock is after every day of these tests.
 var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
 
 // retain runs retention by the instance's clock, again where a day was in use for too long.
@@ -110,8 +110,7 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	in.Check(t)
 }
 
-// Somebody who was forgotten came to two pages, and is taken for two; so there would be no room
-// left for a visitor who is known.
+// A forgotten visitor of two pages counts as two, which would leave no room for a remembered visitor.
 func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -173,7 +172,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 		forgotten <- n
 	}()
 	in.waiters(t, 1)
-	// What a visit of theirs to another page of the site writes.
+	// The write of this visitor's visit to another page of the site.
 	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages
 		WHERE uri = 'a.example')`)
 	require.NoError(t, err)

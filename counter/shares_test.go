@@ -60,7 +60,7 @@ func TestShares(t *testing.T) {
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.NotFound, verr.Kind)
 
-	// What a command refuses, the table refuses of anybody.
+	// The table itself refuses the same values as the command.
 	for _, wrong := range []string{
 		`last_day = 20991231`, `last_day = 20190229`, `last_day = 20200101`, `site = ''`, `hash = 'x'`,
 		`name = (SELECT o.name FROM shares AS o WHERE o.name <> $1)`, `app_id = 999`,

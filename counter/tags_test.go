@@ -35,8 +35,8 @@ var (
 	events    = []string{"signup", "paid"}
 )
 
-// asks is a visit of a visitor with some tags; at: "" for now. day and hour are those that it should
-// count for.
+// asks returns a visit with some tags, and the model's record of it. An empty at means now. counts is the time that
+// the visit should count for.
 func asks(visitor string, site, page, source, campaign int, at string, counts time.Time) (r counter.Request, b desk.Seen) {
 	r = counter.Request{App: "demo", IP: visitor, At: at, Referrer: referrers[source]}
 	r.URI = fmt.Sprintf("http://s%d.example/%d", site, page)
@@ -76,8 +76,8 @@ func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []des
 	}
 }
 
-// Many clients, two instances on one database, whose clocks differ at midnight; visits of past days
-// between live ones, and erasures. Every sum by tag is what the answers say.
+// Many clients visit two instances on one database, whose clocks differ at midnight, with visits of past days and
+// erasures in between. Every sum by tag equals the answers.
 func TestTagsEqualTheModel(t *testing.T) { everyWay(t, testTagsEqualTheModel) }
 
 func testTagsEqualTheModel(t *testing.T, w way) {
@@ -152,7 +152,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 		must(a.send(t.Context(), fmt.Sprintf("192.0.2.%d", i), 0, 0, i%len(referrers), i%len(campaigns)))
 	}
 	round(day.Add(22 * time.Hour))
-	set(24*time.Hour-time.Minute, 24*time.Hour+time.Minute) // it is tomorrow for one of them: for all then
+	set(24*time.Hour-time.Minute, 24*time.Hour+time.Minute) // it is tomorrow for one instance, and then for all
 	for site := range sites {
 		must(b.send(t.Context(), "192.0.2.9", site, 0, 1, 1))
 	}
@@ -176,7 +176,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	require.Equal(t, model.Tags(), a.TagsOf(t))
 	a.checkTags(t)
 	set(72*time.Hour, 72*time.Hour)
-	later := func(i int) { // somebody who had come, or another, on a later day
+	later := func(i int) { // a known or a new visitor on a later day
 		_, err := []*instance{a, b}[i%2].Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("10.0.0.%d", 5+i%90),
 			URI: fmt.Sprintf("http://s%d.example/%d", i%sites, i%pages)})
 		assert.NoError(t, err)
@@ -189,11 +189,11 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	b.warnsOfNoBatch(t)
 }
 
-// checkFilters holds what is told under filters against the model, while beside is done once for each question.
+// checkFilters compares the filtered numbers with the model, and calls beside once during each query.
 func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[string]int, beside func(i int)) {
 	t.Helper()
 	names := []string{"source", "campaign", "hour"}
-	// With which values somebody came to both sites: another one is refused.
+	// The tag values of visitors of both sites. Other values are refused.
 	of := map[string][]string{"page": {"/0", "/1", "/2", "/*"}, "event": events}
 	for _, name := range names {
 		of[name] = append(desk.Column[string](t, in.Desk, `
@@ -268,7 +268,7 @@ func (in *instance) come(t *testing.T, visitor, page, host string) {
 	require.NoError(t, err)
 }
 
-// Whoever visits again and again makes one value a day, also where nothing is remembered of them.
+// A visitor adds at most one new value a day, even if no instance remembers them.
 func TestAVisitorMakesOneValueADay(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})
@@ -297,9 +297,8 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 	}, sources)
 }
 
-// An app has so many new values a day, whichever instances make them, and the rest is (other). What
-// strangers make up leaves room for tags of the app's own, and for those of people, which have as
-// many together.
+// An app has a limited number of new values a day across all instances, and the rest is (other). Values made up by
+// strangers leave room for the app's own tags and for those of people, which share another limit.
 func TestNewValuesOfADayAreBounded(t *testing.T) {
 	t.Parallel()
 	a := ways[3].newInstance(t, counter.Options{})
@@ -369,7 +368,7 @@ func (in *instance) others(t *testing.T, day int) []string {
 		WHERE t.name = 'source' AND p.site_id IS NULL AND d.day_id = %d`, day))
 }
 
-// Whatever keeps news from being added up, and whoever ends meanwhile: they are, once.
+// The news are added up exactly once, despite failures and instances that stop in between.
 func TestNoNewsOfTagsAreLost(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
@@ -398,7 +397,7 @@ func TestNoNewsOfTagsAreLost(t *testing.T) {
 	}, next.TagsOf(t))
 }
 
-// What is deleted takes its tags with it, also those that were not added up before.
+// Deleting a page or an app deletes its tags, including news not added up yet.
 func TestTagsGoWithPageAndApp(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
@@ -434,8 +433,7 @@ func germany(t *testing.T) *country.Countries {
 	return countries
 }
 
-// The country is that of the address, also where only its hash is kept; who is known by an id alone
-// has none.
+// The country is looked up from the address, even if only its hash is stored. A visitor known only by an id has none.
 func TestCountryIsOfTheAddress(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
@@ -456,7 +454,7 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 	}, in.TagsOf(t))
 }
 
-// Of visits of which others tell, what they tell counts, with the time at which each was.
+// If a caller sends visits of others, their given tags count, at the given times.
 func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
@@ -479,8 +477,8 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 	}, in.TagsOf(t))
 }
 
-// What others have left is added up, also by an instance that counts nothing. A row that somebody has
-// damaged keeps no others from that, and the log tells of it.
+// News left by other instances are added up even by an instance that counts nothing. A damaged row does not
+// hold up the others, and the log reports it.
 func TestDamagedNewsOfTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})
@@ -507,8 +505,7 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	in.Check(t)
 }
 
-// What the app does not list is not counted, from the moment on at which the command returns; hour
-// always is.
+// From the moment the command returns, tags that the app does not list are not counted. hour always is.
 func TestTagsAreThoseThatTheAppLists(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})

@@ -30,9 +30,10 @@ import (
 	"footfall/visit/tag"
 )
 
-// lived is an app that has all that an app may have, told apart in some way: five days, of which the rows
-// of the first are gone and three are closed, tags of its own, late visits, an erased visitor, numbers
-// from elsewhere, history, notes, titles, goals, people.
+// lived returns an app with every feature, in this visitor mode: five days, of which the first has no rows left and
+// three are closed, its own tags, late visits, an erased visitor, numbers from elsewhere, history, notes, titles,
+// goals,
+// people.
 func lived(t *testing.T, mode string) *instance {
 	t.Helper()
 	in := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"demo": {
@@ -80,7 +81,7 @@ func lived(t *testing.T, mode string) *instance {
 	return in
 }
 
-// mover is a visit of one of those who come to an app, however they are told apart.
+// mover returns a visit of one of an app's visitors in this visitor mode.
 func mover(mode string, who, page int) counter.Request {
 	r := counter.Request{App: "demo", URI: fmt.Sprintf("http://%s.example/%d", []string{"a", "a", "b"}[page%3], page%4),
 		Referrer: []string{"", "https://google.com/", "https://other.example/x"}[who%3], Language: []string{"de", "en"}[who%2],
@@ -93,7 +94,7 @@ func mover(mode string, who, page int) counter.Request {
 	return r
 }
 
-// rows are what the tables have of an app, without what is another database's own.
+// rows returns an app's rows of all tables, without the columns that differ between databases.
 func (in *instance) rows(t *testing.T, name string) (all []string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)
@@ -125,7 +126,7 @@ func (in *instance) rows(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// allNumbers are all that is told of an app: its rows, and every report.
+// allNumbers returns all numbers of an app: its rows, and every report.
 func (in *instance) allNumbers(t *testing.T, name string) []string {
 	t.Helper()
 	all, reader := in.rows(t, name), report.NewReader(in.DB)
@@ -174,8 +175,8 @@ func elsewhere(t *testing.T, o counter.Options) *instance {
 	return in
 }
 
-// What an app has is the same where it is loaded, and it counts on: whoever came before is known, with their
-// rank. Hashes, those of browsers too, go the way of daily ones.
+// A loaded app has the same numbers and continues counting: returning visitors are recognized, with their ranks. Its
+// hashes, also of browsers, are handled like daily ones.
 func TestAppIsLoadedElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{app.ByAddress, app.ByID, app.ByDay} {
@@ -233,7 +234,7 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 	}
 }
 
-// What is written is of one moment, also of tags that were not added up yet, while visits are counted.
+// An export is a snapshot of one moment, including news of tags, while visits are counted.
 func TestExportIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	from := lived(t, app.ByHash)
@@ -346,8 +347,8 @@ func zipped(t *testing.T, files map[string]string) []byte {
 	return out.Bytes()
 }
 
-// Zips that Footfall has written before are loaded: this one is of lived(t, app.ByID) at commit aa73431e. Its
-// visitors are known.
+// Zips written by earlier versions can be loaded: this one is of lived(t, app.ByID) at commit aa73431e. Its visitors
+// are recognized.
 func TestZipOfBefore(t *testing.T) {
 	t.Parallel()
 	to := elsewhere(t, counter.Options{})
@@ -473,8 +474,8 @@ func TestLoadedAsAPageWasDeleted(t *testing.T) {
 	to.verified(t)
 }
 
-// A day that is closed while an app comes has sketches of that app, too. What waits for it waits in the order of
-// locks, and keeps nobody from changing another app.
+// If a day is closed while an app is loaded, the app gets sketches too. The waiting sessions keep the lock order,
+// and do not block changes of another app.
 func TestComesAsADayIsClosed(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})

@@ -44,7 +44,7 @@ func TestTitles(t *testing.T) {
 		return strings.Join(desk.Column[string](t, in.Desk,
 			`SELECT uri || ' ' || title FROM report.pages WHERE title IS NOT NULL ORDER BY uri`), ", ")
 	}
-	// told is what is told once all that was seen before has been written down.
+	// told checks the titles after all earlier votes have been written.
 	told := func(want string) {
 		t.Helper()
 		sees("/z", "end", "end")
@@ -95,7 +95,7 @@ func TestTitles(t *testing.T) {
 	require.NoError(t, errors.Join(err, begun.Rollback(t.Context())))
 	require.NoError(t, <-both)
 
-	// What is forgotten: after an erasure nobody's vote is left, and with a page its title goes.
+	// Deletion: after an erasure no vote of the visitor is left, and a page's title goes with the page.
 	sees("/e", "Once")
 	_, err = in.Admin.EraseVisitor(t.Context(), "shop", fmt.Sprintf("192.0.%d.%d", visitor/250+2, visitor%250+1))
 	require.NoError(t, err)

@@ -92,8 +92,9 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	in.verified(t)
 }
 
-// A visit that was counted with its id is repeated, and not refused, when its day is kept no
-// longer: by itself, in a call, and in a call of a name. What was never counted is refused.
+// A visit that was counted with its id is repeated, not refused, when its day is no longer kept: as a single visit,
+// in
+// a call, and in a named call. A visit that was never counted is refused.
 func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -147,7 +148,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 2 ", failed + " 0 " + gone + "2026-06-29"},
 		call("", item(20, "192.0.2.4", ""), item(20, "192.0.2.4", "y"), item(20, "192.0.2.4", "z")))
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 1 ", repeated + " 1 "}, call("key", named...),
-		"what was refused when the call first came was not counted")
+		"the visit that was refused in the first call was not counted")
 	assert.Equal(t, before, in.Table(t, rows))
 	in.verified(t)
 }
@@ -217,8 +218,8 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	in.verified(t)
 }
 
-// A visit whose time was told keeps its day, also where its site has been counted on the next one
-// meanwhile. One whose time was not told counts on that.
+// A visit with a given time keeps its day, even if its site was counted on the next day in the meantime. A visit
+// without a time counts on the next day.
 func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 	t.Parallel()
 	a := both.newInstance(t, counter.Options{})

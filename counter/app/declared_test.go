@@ -12,8 +12,7 @@ import (
 	"footfall/db"
 )
 
-// Whatever the shell can set of an app, pages and programs can, too: each setting is what it is called,
-// and no other.
+// Every setting that the command line can change is available to pages and programs too, under its own name.
 func TestEverySettingIsDeclared(t *testing.T) {
 	t.Parallel()
 	was := db.App{Tz: "UTC", Access: accessSites, Sites: []string{"a.example"}, Visitor: ByAddress, PublicCounts: PublicOff, RetainDays: 35,

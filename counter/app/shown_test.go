@@ -9,8 +9,7 @@ import (
 	"footfall/visit"
 )
 
-// BenchmarkShown is what offsets cost an answer of an app that has 100,000, and how much memory
-// they take.
+// BenchmarkShown measures the time and memory that 100,000 offsets cost a response.
 func BenchmarkShown(b *testing.B) {
 	const many = 100_000
 	var before, after runtime.MemStats
