@@ -105,7 +105,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(200, "GET", "/api/apps/blog/offsets", "", `"uri":"two.example/a%20b"`)
 	call(200, "DELETE", "/api/apps/blog/offsets/"+url.PathEscape("two.example/a%20b"), "")
 
-	// What cannot be undone is not asked once more, and noted.
+	// Requests that cannot be undone need no confirmation, and are noted.
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	e.counting(0, "192.0.2.2", "http://hhui.top/home")
 	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"nobody at all"}`, `"error":`)

@@ -78,7 +78,7 @@ func TestBadges(t *testing.T) {
 		j := badge("demo.json" + home + "&color=0b6e63&style=flat-square")
 		assert.JSONEq(t, `{"schemaVersion":1,"label":"visits","message":"4","color":"#007ec6"}`, j.body)
 	})
-	t.Run("what is wrong", func(t *testing.T) {
+	t.Run("refused requests", func(t *testing.T) {
 		for query, why := range map[string]string{
 			"": "uri: it is missing", "?uri=ftp:x": "uri: it does not begin with http", home +
 				"&show=page.rank": `show: "page.rank" is none: use page.hot`,

@@ -25,8 +25,7 @@ import (
 	"footfall/desk"
 )
 
-// nginx starts one that serves the lines of docs/embed.md in front of a service, and returns its
-// URL.
+// nginx starts an nginx with the lines of docs/embed.md in front of a service, and returns its URL.
 func nginx(t *testing.T, service string) string {
 	t.Helper()
 	binary := ""
@@ -36,7 +35,7 @@ func nginx(t *testing.T, service string) string {
 		}
 	}
 	if binary == "" {
-		t.Skip("there is no nginx: scripts/install-deps nginx")
+		t.Skip("no nginx found: scripts/install-deps nginx")
 	}
 	docs, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
@@ -114,7 +113,7 @@ func TestBelowAPath(t *testing.T) {
 	b.await(`document.querySelector('.big').textContent === '1' && document.querySelector('footer button') !== null`) // which dash.js makes
 	var has struct{ Cookies []struct{ Name, Path string } }
 	b.do("Network.getCookies", nil, &has)
-	require.Len(t, has.Cookies, 2, "the session, and that the browser is known")
+	require.Len(t, has.Cookies, 2, "the session and the remembered browser")
 	for _, c := range has.Cookies {
 		assert.Equal(t, "/numbers/", c.Path, c.Name)
 	}

@@ -20,15 +20,15 @@ import (
 	"footfall/visit"
 )
 
-// internet is every host that the service is not: what a Chromium finds there.
+// internet serves every host but the service's to a Chromium.
 type internet struct {
 	*edge
 	mu    sync.Mutex               // guards pages once there is a Chromium
 	pages map[string]string        // by host and path
 	gates map[string]chan struct{} // by path: answered when closed
-	rest  http.Handler             // answers what is none of these; nil: it is not found
+	rest  http.Handler             // responds to all other requests; nil: 404
 	next  chan string              // where /next leads to, one after the other
-	told  chan string              // what pages tell
+	told  chan string              // messages from pages
 	ended chan struct{}            // closed when the Chromium has ended; nil until there is one
 }
 
@@ -39,7 +39,7 @@ func newInternet(e *edge) *internet {
 	}
 }
 
-// telling lets a page say something to the test, and says what goes wrong in it.
+// telling lets a page send messages to the test, and sends its errors.
 const telling = `<script>
 	const tell = what => fetch('/told', {method: 'POST', body: JSON.stringify(what)})
 	addEventListener('error', e => tell('fault: ' + e.message))
@@ -60,7 +60,7 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	gate := w.gates[r.URL.Path]
 	switch {
-	case r.Method == http.MethodConnect: // what Chromium asks its makers
+	case r.Method == http.MethodConnect: // requests of Chromium to its makers
 		http.NotFound(out, r)
 	case r.URL.Path == "/told":
 		said, _ := io.ReadAll(r.Body)
@@ -95,7 +95,7 @@ func (w *internet) open(t *testing.T, pages ...string) {
 	w.browse(t).newPage(pages[0])
 }
 
-// hear reads what a page tells next.
+// hear reads the next message of a page.
 func (w *internet) hear(t *testing.T, into any) {
 	t.Helper()
 	select {
@@ -105,11 +105,11 @@ func (w *internet) hear(t *testing.T, into any) {
 	case <-w.ended:
 		require.Fail(t, "Chromium has ended")
 	case <-time.After(dbtest.Patience):
-		require.Fail(t, "the page does not tell what became of it")
+		require.Fail(t, "the page sends no message")
 	}
 }
 
-// proxy passes on what somebody asks the service.
+// proxy passes requests on to the service.
 func (w *internet) proxy() *httputil.ReverseProxy {
 	w.t.Helper()
 	service, err := url.Parse(w.public)
@@ -131,7 +131,7 @@ func (w *internet) driveOwner(t *testing.T) *devtools {
 	return b
 }
 
-// text is what a page below dash says.
+// text returns the visible text of a page below dash.
 func (d *devtools) text(path string) (is string) {
 	d.t.Helper()
 	d.open(dash + path)

@@ -26,20 +26,20 @@ import (
 type chromium struct {
 	cmd     *exec.Cmd
 	profile string         // its folder
-	out     io.WriteCloser // what it is told; it ends when that is closed, as it is when this process ends
-	said    chan message   // what it says, in order
+	out     io.WriteCloser // its commands; Chromium exits when this is closed, as it is when this process exits
+	said    chan message   // its messages, in order
 	ended   chan struct{}  // closed when it has ended
 	last    int            // the number of the last command
 }
 
-// chromiums are those that no test has; nil: one that is to be started.
+// chromiums are the idle ones. nil: one that is to be started.
 var chromiums = make(chan *chromium, chromiumsAtOnce)
 
 const chromiumsAtOnce = 2
 
 func TestMain(m *testing.M) { dbtest.Main(withChromiums{m}) }
 
-// withChromiums ends those that run when the tests have.
+// withChromiums closes the idle ones after the tests.
 type withChromiums struct{ *testing.M }
 
 func (m withChromiums) Run() int {
@@ -56,15 +56,14 @@ func (m withChromiums) Run() int {
 	return code
 }
 
-// takeChromium gives a test a Chromium until it ends. One that a test failed with is given to no
-// other.
+// takeChromium lends a Chromium to a test. It is not lent again if the test failed.
 func takeChromium(t *testing.T) *chromium {
 	t.Helper()
 	c := <-chromiums
 	t.Cleanup(func() {
 		if t.Failed() && c != nil {
 			said, _ := os.ReadFile(c.stderr())
-			t.Logf("%s said:\n%s", c.cmd.Path, said)
+			t.Logf("%s printed:\n%s", c.cmd.Path, said)
 			assert.NoError(t, c.end())
 			c = nil
 		}
@@ -104,8 +103,8 @@ func startChromium(t *testing.T) *chromium {
 	c := &chromium{profile: profile, said: make(chan message, 1000), ended: make(chan struct{})}
 	c.cmd = exec.Command(program,
 		"--headless=new", "--user-data-dir="+profile, "--no-first-run", "--disable-background-networking", "--disable-gpu",
-		"--disable-dev-shm-usage", // of which containers have little
-		"--no-sandbox",            // which neither root nor most containers may have; the pages are ours, and there are no others
+		"--disable-dev-shm-usage", // containers have little of it
+		"--no-sandbox",            // neither root nor most containers may use it, and only our own pages are opened
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", // whatever it asks by itself; tests have an internet each
 		"--disable-features=HttpsUpgrades", "--user-agent="+desk.Browser, "--remote-debugging-pipe")
 	c.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
@@ -130,10 +129,10 @@ func startChromium(t *testing.T) *chromium {
 	return c
 }
 
-// stderr is a file with what it says to people.
+// stderr is the file with its standard error.
 func (c *chromium) stderr() string { return filepath.Join(c.profile, "stderr") }
 
-// listen passes on what Chromium says.
+// listen forwards Chromium's messages.
 func (c *chromium) listen(answers io.ReadCloser) {
 	defer close(c.said)
 	defer answers.Close()
@@ -172,14 +171,14 @@ func (c *chromium) end() (err error) {
 	return err
 }
 
-// attempt is what a page tries. S is the service, U the uri of a page of example.com, and read
-// makes text of an answer.
+// attempt is one request that a page tries. S is the service, U the uri of a page of example.com, and read turns a
+// response into text.
 type attempt struct {
 	name, script, says string
 	hot                int64
 }
 
-// What a page can do whose site app shop counts.
+// The attempts of a page on a site that app shop counts.
 var listedAttempts = []attempt{
 	{"visit", `fetch(S + '/visit?app=shop&uri=' + U).then(read)`, "200 hot 1", 1},
 	{"post", `fetch(S + '/visit', json({app: 'shop', uri: U})).then(read)`, "200 hot 1", 1},
@@ -197,7 +196,7 @@ var listedAttempts = []attempt{
 	{"no-cors", `fetch(S + '/visit?app=shop&uri=' + U, {mode: 'no-cors'}).then(r => r.type)`, "opaque", 1},
 }
 
-// What one can do whose site it does not count.
+// The attempts of a page on a site that it does not count.
 var unlistedAttempts = []attempt{
 	{"visit", `fetch(S + '/visit?app=shop&uri=' + U).then(read)`, "TypeError", 0},
 	{"post", `fetch(S + '/visit', json({app: 'shop', uri: U})).then(read)`, "TypeError", 0},
@@ -211,14 +210,14 @@ var unlistedAttempts = []attempt{
 			'").then(() => parent.postMessage("read", "*"), e => parent.postMessage(e.name, "*"))<\/script>'})
 	})`, "TypeError", 0},
 	{"prefetch", `put('link', {rel: 'prefetch', href: S + '/visit?app=shop&uri=' + U})`, "", 0},
-	// What the browser sends without an Origin.
+	// Requests that the browser sends without an Origin.
 	{"image", `put('img', {src: S + '/visit?app=shop&uri=' + U})`, "error", 0},
 	{"image-without-referrer", `put('img', {referrerPolicy: 'no-referrer', src: S + '/visit?app=shop&uri=' + U})`, "error", 0},
 	{"frame", `put('iframe', {src: S + '/visit?app=shop&uri=' + U})`, "load", 0},
 	{"no-cors", `fetch(S + '/visit?app=shop&uri=' + U, {mode: 'no-cors'}).then(async r => r.type + (await r.text()))`, "opaque", 0},
 }
 
-// attempting makes all attempts one after the other, and tells what each has learnt.
+// attempting returns a page that makes all attempts in turn, and sends the result of each.
 func attempting(service string, attempts []attempt) string {
 	page := new(strings.Builder)
 	fmt.Fprintf(page, `<script>

@@ -23,18 +23,18 @@ import (
 	"footfall/visit"
 )
 
-// numbersOf are what a page of example.com was answered, from hot and uv of the site and of it.
+// numbersOf returns the response for a page of example.com, from hot and uv of the site and of the page.
 func numbersOf(siteHot, siteUV, pageHot, pageUV string) string {
 	return `{"site_pv":` + siteHot + `,"site_uv":` + siteUV + `,"page_pv":` + pageHot + `,"page_uv":` + pageUV + `}`
 }
 
 const busuanziPage = "http://example.com/post?from=mail"
 
-// TestBusuanzi sends what the clients send, and expects what they read.
+// TestBusuanzi sends the requests of the clients, and expects the responses that they read.
 func TestBusuanzi(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	require.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM apps WHERE name = 'shop' AND public_counts = 'answers'`), "clients need no more")
+	require.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM apps WHERE name = 'shop' AND public_counts = 'answers'`), "the setting that clients need")
 	jsonp := func(path string, headers ...string) answer {
 		return e.ask(http.MethodGet, path, append([]string{"Referer", busuanziPage}, headers...)...)
 	}
@@ -103,7 +103,7 @@ func TestBusuanzi(t *testing.T) {
 			assert.Contains(t, call.body, `"data":`+numbersOf("8", "1", "1001", "101"))
 		}
 	})
-	t.Run("what is not counted", func(t *testing.T) {
+	t.Run("visits that are not counted", func(t *testing.T) {
 		bot := e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(busuanziPage), "User-Agent", "curl/8")
 		assert.Equal(t, "bot", bot.header.Get(skippedHeader))
 		assert.Equal(t, numbersOf("8", "1", "7", "1"), bot.body)
@@ -182,7 +182,7 @@ func TestBusuanziCC(t *testing.T) {
 	assert.Equal(t, before, e.rows())
 }
 
-// TestBusuanziFindsTheApp by the site alone, as these protocols name none.
+// TestBusuanziFindsTheApp by the site only, because these protocols name no app.
 func TestBusuanziFindsTheApp(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -208,7 +208,7 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	says(e, "http://closed.example:81/", "no app lists")
 	says(preferring("shop"), "http://example.com/", `"page_pv":3`)
 	says(preferring("second"), "http://example.com/", `"page_pv":1`)
-	says(preferring("shop"), "http://a.wild.example/", `"page_pv":2`) // the one that lists it
+	says(preferring("shop"), "http://a.wild.example/", `"page_pv":2`) // the app that lists it
 	says(preferring("nobody"), "http://a.wild.example/", `"page_pv":3`)
 	says(preferring("demo"), "http://nobody.example/", `"page_pv":1`) // an open app that lists no site counts every one
 	says(preferring("demo"), "http://a.wild.example/", `"page_pv":1`)
@@ -267,7 +267,7 @@ func FuzzCallback(f *testing.F) {
 	})
 }
 
-// Of whatever a Referer says, the site that is counted is the one that asks.
+// Whatever the Referer contains, the counted site is the origin of the request.
 func FuzzReferer(f *testing.F) {
 	for _, seed := range []string{
 		"http://example.com/", "https://example.com", `http://example.com\@evil.example/`, "http://evil.example/?http://example.com/",

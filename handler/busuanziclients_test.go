@@ -42,8 +42,9 @@ func newBusuanziInternet(t *testing.T, files map[string]string) *internet {
 	return w
 }
 
-// places are what pages have for numbers, in all forms: with the ids of busuanzi, of soxft's and of
-// Vercount, and with classes.
+// places contains the elements for numbers in all forms: with the ids of busuanzi, of soxft's and of Vercount, and
+// with
+// classes.
 const places = `
 	<p id="busuanzi_container_site_pv" style="display: none">visits <span id="busuanzi_value_site_pv">…</span></p>
 	<p class="busuanzi_container_site_uv" style="display: none">visitors <b class="busuanzi_value_site_uv"></b></p>
@@ -53,7 +54,7 @@ const places = `
 	<p id="neighbour" style="display: none">hidden</p>
 `
 
-// until waits in a page, and text is what the reader sees.
+// In a page, until waits for a condition, and text returns the visible text.
 const watching = `<script>
 	const until = async test => { while (!test()) await new Promise(done => setTimeout(done, 10)) }
 	const text = () => document.body.innerText.replace(/\s+/g, ' ').trim()
@@ -87,7 +88,7 @@ func TestBusuanziInChromium(t *testing.T) {
 		b.ask(`[...document.querySelectorAll('p')].map(p => p.style.display)`, &display)
 		assert.Equal(t, []string{"inline", "inline", "inline", "", "inline", "none"}, display)
 	})
-	t.Run("what pages call after a change", func(t *testing.T) {
+	t.Run("the functions that pages call after a change", func(t *testing.T) {
 		b.ask(`history.pushState(0, '', '/ours/next'); bszCaller.fetch('//busuanzi.ibruce.info/busuanzi?jsonpCallback=BusuanziCallback', `+
 			`told => { bszTag.texts(told); bszTag.shows() }); 0`, nil)
 		sees(t, "visits 2 visitors 1 again 1 page 1, by 1 Vercount 1")
@@ -140,7 +141,7 @@ func TestBusuanziInChromium(t *testing.T) {
 	})
 	t.Run("the original's script", func(t *testing.T) { tryOriginal(t, w, b, files["/original.js"], page) })
 	t.Run("busuanzi.cc's script and calls", func(t *testing.T) { tryBusuanziCC(t, w, b, page) })
-	t.Run("what soxft's script does", func(t *testing.T) { trySoxft(t, w, b, page) })
+	t.Run("the requests of soxft's script", func(t *testing.T) { trySoxft(t, w, b, page) })
 	t.Run("a component for Vercount", func(t *testing.T) {
 		if files["/vercount.js"] == "" {
 			return
@@ -152,7 +153,7 @@ func TestBusuanziInChromium(t *testing.T) {
 		b.ask(`until(() => self.seen?.pagePv == 1)`, nil)
 		assert.Equal(t, int64(1), w.counted(t, "vercount"))
 	})
-	// what was refused above
+	// the requests refused above
 	b.console = slices.DeleteFunc(b.console, func(fault string) bool { return strings.Contains(fault, `"source":"network"`) })
 	assert.Empty(t, b.console)
 	assert.Empty(t, b.spoken)
@@ -172,7 +173,7 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 	open("example.com/original", `<meta name="referrer" content="no-referrer-when-downgrade">`)
 	b.ask(fmt.Sprintf(`until(() => text() == 'page 1 site %d, 1')`, before+1), nil)
 	assert.Equal(t, int64(1), w.counted(t, "original"))
-	// Where the browser cuts its Referer, as it does unless told otherwise, all pages are one.
+	// If the browser cuts its Referer, as it does by default, all pages count as one.
 	open("example.com/original/cut", "")
 	b.ask(fmt.Sprintf(`until(() => text() == 'page 1 site %d, 1')`, before+2), nil)
 	assert.Zero(t, w.counted(t, "original/cut"))
@@ -196,8 +197,8 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 	b.console = nil // of the scripts that were refused
 }
 
-// trySoxft sends what the script of github.com/soxft/busuanzi sends, which is in no package: with
-// an identity that it was given by its own service, too.
+// trySoxft sends the requests of the script of github.com/soxft/busuanzi, which is in no package, also with an
+// identity that its own service has issued.
 func trySoxft(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
 	for _, identity := range []string{"", "eyJhbGciOiJIUzI1NiJ9.eyJ1IjoiMSJ9.x"} {
 		hot := w.counted(t, "soxft")
@@ -237,7 +238,7 @@ func tryBusuanziCC(t *testing.T, w *internet, b *devtools, page func(string, ...
 	var told string
 	b.ask(`text()`, &told)
 	site := w.siteHot(t)
-	assert.Equal(t, fmt.Sprintf("%d-1-%[1]d-1-2-1", site), told, "all of today, by the one visitor")
+	assert.Equal(t, fmt.Sprintf("%d-1-%[1]d-1-2-1", site), told, "all visits are from today, by one visitor")
 	b.ask(`delete busuanziRequestSent; history.pushState(0, '', '/cc/next'); document.head.append(Object.assign(document.createElement(`+
 		`'script'), {src: document.querySelector('script[src]').src})); 0`, nil)
 	b.await(`text().endsWith('-1-1')`)

@@ -33,8 +33,7 @@ const (
 	lookedAt = 64 // elements of a header
 )
 
-// forgeable are headers in which some proxy or other names a client. Anybody may send them; the attacks
-// send more.
+// forgeable are headers in which some proxies name a client. Any client can send them. The attacks send more.
 var forgeable = []string{"X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "Forwarded"}
 
 // unasked: a peer that is not a trusted proxy says nothing.
@@ -72,7 +71,7 @@ func behindProxy() (cases []forwardedCase) {
 		{"an IPv6 client", []string{realIPv6}, realIPv6},
 		{"a mapped client is IPv4", []string{"::ffff:198.51.100.7"}, real},
 
-		// What a client wrote stands left of what the proxy appended.
+		// A client's own entries are to the left of those that the proxy appended.
 		{"a forged address before the client", []string{"203.0.113.66, " + real}, real},
 		{"the client forges the whole chain", []string{"203.0.113.66, 10.0.0.9, 10.0.0.8, " + real + ", 10.0.0.2"}, real},
 		{"garbage before the client", []string{"<script>, " + real}, real},
@@ -102,13 +101,13 @@ func behindProxy() (cases []forwardedCase) {
 		{"as many hops in lines of their own, and one more", slices.Repeat([]string{"10.9.8.7"}, lookedAt+1), ""},
 		{"100,000 elements before the client", []string{strings.Repeat(",", 100_000) + real}, real},
 
-		// What some balancers write.
+		// Forms that some balancers write.
 		{"brackets and a port", []string{"[2001:db8::7]:443"}, realIPv6},
 		{"a mapped address in brackets with a port", []string{"[::ffff:198.51.100.7]:443"}, real},
 		{"what may be IPv6 and a port is IPv6", []string{"2001:db8::1:443"}, "2001:db8::1:443"},
 		{"blanks and tabs around", []string{"203.0.113.66,\t " + real + " \t"}, real},
 
-		// What is no address, where one is looked for.
+		// Values that are not an address where one is expected.
 		{"a port that is none", []string{"198.51.100.7:http"}, ""},
 		{"a colon without a port", []string{"198.51.100.7:"}, ""},
 		{"two ports", []string{"198.51.100.7:80:80"}, ""},
@@ -163,7 +162,7 @@ func setUp() []forwardedCase {
 			lines: []string{"X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
 		{name: "the widest networks", peer: "[2001:ffff::1]:4711", trust: "10.0.0.0/8 2001::/16",
 			lines: []string{"X-Forwarded-For: 2002::1, 10.1.1.1"}, client: "2002::1"},
-		{name: "networks told twice, with blanks around", peer: proxy, trust: "10.0.0.0/8 10.0.0.0/8 \t10.0.0.1",
+		{name: "networks listed twice, with blanks around", peer: proxy, trust: "10.0.0.0/8 10.0.0.0/8 \t10.0.0.1",
 			lines: []string{"X-Forwarded-For: 198.51.100.7"}, client: "198.51.100.7"},
 
 		{name: "the header's name in lower case", peer: proxy, trust: networks,
@@ -181,7 +180,7 @@ func setUp() []forwardedCase {
 			lines: []string{"X-Forwarded-For: 203.0.113.66", "X-Real-IP:"}, client: "10.0.0.1"},
 		{name: "another header, forged and then set", peer: proxy, trust: networks, header: "X-Real-IP",
 			lines: []string{"X-Real-IP: 203.0.113.66", "X-Real-IP: 198.51.100.7"}, client: "198.51.100.7"},
-		{name: "another header from whom nobody trusts", peer: neighbour, trust: networks, header: "X-Real-IP",
+		{name: "another header from an untrusted peer", peer: neighbour, trust: networks, header: "X-Real-IP",
 			lines: []string{"X-Real-IP: 203.0.113.66"}, client: "203.0.113.7"},
 		{name: "another header that holds no address", peer: proxy, trust: networks, header: "True-Client-IP",
 			lines: []string{"True-Client-IP: unknown", "X-Forwarded-For: 198.51.100.7"}, client: ""},
@@ -231,8 +230,8 @@ func TestForwardedCases(t *testing.T) {
 	}
 }
 
-// requireRefused holds for errors of client: they are the caller's to read, name the header and
-// hold nothing of what it held.
+// requireRefused checks errors of client: the caller may read them, they name the header, and they contain no part of
+// its value.
 func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	t.Helper()
 	var told *visit.Error
@@ -252,8 +251,7 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	require.NotEmpty(t, lines)
 }
 
-// net/http gives every header its canonical name. What stands under another one did not come from a
-// connection.
+// net/http gives every header its canonical name. A header under another name was not received from a connection.
 func TestHeaderIsReadByItsCanonicalNameOnly(t *testing.T) {
 	t.Parallel()
 	p, faults := NewProxies([]string{"10.0.0.0/8"}, "")
@@ -427,7 +425,7 @@ func FuzzClient(f *testing.F) {
 			same(alone, aloneErr, one, oneErr)
 			return
 		}
-		// What decides, an address that is not trusted or a fault, hides what stands left of it.
+		// An address that is not trusted, or a fault, decides, and hides everything to its left.
 		if strings.Trim(right, " \t") != "" && (aloneErr != nil || !p.trusts(alone)) {
 			same(alone, aloneErr, one, oneErr)
 		}
@@ -474,7 +472,7 @@ func TestUnlistedProxies(t *testing.T) {
 	assert.False(t, (*Proxies)(nil).isUnlisted(&http.Request{}, netip.Addr{}), "the client of a request that is refused")
 }
 
-// A proxy that nobody trusts is told of once a minute, and each of its requests is counted.
+// A proxy that is not trusted is logged once a minute, and each of its requests is counted.
 func TestUnlistedProxyIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -28,7 +28,7 @@ import (
 	"footfall/web"
 )
 
-// person is somebody with a browser that keeps cookies and follows nothing by itself.
+// person is a client with a browser that keeps cookies and follows no redirect by itself.
 type person struct {
 	*edge
 	cookies map[string]string
@@ -82,7 +82,7 @@ func (p *person) signsIn(path, name, password string, headers ...string) answer 
 	return p.do(http.MethodPost, "/enter", url.Values{"to": {path}, "name": {name}, "password": {password}}, headers...)
 }
 
-// member is somebody who is signed in, and may look at some apps.
+// member returns a signed-in person who may see some apps.
 func (e *edge) member(name string, apps ...string) *person {
 	e.t.Helper()
 	return &person{e, map[string]string{sessionCookie: e.SignIn(e.t, name, desk.Looks(apps...))}}
@@ -103,7 +103,7 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		assert.NotContains(t, home, "demo", "it is in no list where there is another app")
 		assert.NotContains(t, home, "shop")
 	})
-	t.Run("a closed app and one that is not there answer alike", func(t *testing.T) {
+	t.Run("a closed app and a missing one get the same response", func(t *testing.T) {
 		p := newPerson(e)
 		p.get("/enter")
 		closed, missing := p.get("/dash/shop/example.com?range=7d"), p.get("/dash/shoq/example.com?range=7d")
@@ -116,7 +116,7 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		assert.Equal(t, closed.header, missing.header)
 		assert.Equal(t, "no-store", closed.header.Get("Cache-Control"))
 	})
-	t.Run("a name and its password open what the account may look at, where the reader wanted to go", func(t *testing.T) {
+	t.Run("a name and its password open the account's apps, at the address that the reader requested", func(t *testing.T) {
 		p := newPerson(e)
 		e.SignIn(t, "Björn", desk.Looks("shop"))
 		for _, wrong := range [][2]string{{"Björn", desk.Password + "x"}, {"Björn", ""}, {"Bjorn", desk.Password}, {"", ""}} {
@@ -212,8 +212,8 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	}
 }
 
-// The files of a panel are reports, which whoever may look may read, and nobody else. Where they stood
-// before leads there; behind a link they are below it.
+// The files of a panel are reports for everyone who may see the app, and for no other caller. Their former addresses
+// redirect there. With a link they are below the link.
 func TestFilesAreReports(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -268,8 +268,8 @@ func listIn(t *testing.T, report string) (rows []map[string]any) {
 	return rows
 }
 
-// saysTheSame compares a report with the rows of its statement, but for what one of them has alone: a
-// report has pages as people read them, and nothing of other days where none are compared.
+// saysTheSame compares a report with the rows of its statement, except for differences by design: a report shows
+// pages in readable form, and leaves out the previous period if none is compared.
 func saysTheSame(t *testing.T, told, report string) {
 	t.Helper()
 	var rows []map[string]any
@@ -315,8 +315,7 @@ var (
 	theirWords = regexp.MustCompile(`(?i)\b(pv|uv|hot|rank)\b|[0-9]\x{202f}[0-9]|\b[0-9]{4,} (page|visitor)`)
 )
 
-// Pages say what is counted in words, in which numbers are grouped as everywhere. How files and SQL
-// name the same is in the legend.
+// Pages name numbers in words, and group digits consistently. The legend lists the names in files and SQL.
 func TestDashboardSpeaksToPeople(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -391,8 +390,7 @@ func TestDashboardHeaders(t *testing.T) {
 	}
 }
 
-// Browsers are led on, wherever somebody has typed an address; programs get JSON. Crawlers are sent
-// away.
+// Browsers get a page for every mistyped address, and programs get JSON. Crawlers are sent away.
 func TestDashboardHasAPageWhereNothingIs(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -426,8 +424,8 @@ func TestDashboardHasAPageWhereNothingIs(t *testing.T) {
 	assert.Equal(t, "image/svg+xml", icon.header.Get("Content-Type"))
 }
 
-// The lines for pages are shown to those who may look at the app, with the address that they came
-// by and numbers of the app.
+// The lines for pages are shown to accounts that may see the app, with the address of the request and the app's
+// numbers.
 func TestDashboardShowsLinesForPages(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -451,7 +449,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	assert.Contains(t, shown.body, "/badge/shop.svg?uri=https%3A%2F%2Fexample.com%2F)", "of a site that it counts")
 	assert.Contains(t, page, "/badge/demo.svg?uri=https%3A%2F%2Fhhui.top%2F)")
 
-	// What is not shown yet, and where that is changed, is said there.
+	// The page names the numbers that are not shown yet, and the setting to change.
 	assert.NotContains(t, page, "Now they show")
 	assert.NotContains(t, shown.body, "told no numbers")
 	assert.Contains(t, shown.body, "Now they show “–”, until Public numbers in the settings of the app is")
@@ -471,7 +469,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 // rankSentence is one for a page to begin with.
 const rankSentence = `<p data-footfall-sentence hidden>You are visitor <b data-footfall="page.rank"></b> of this page.</p>`
 
-// What a newcomer sees first leads them to the first visit.
+// The first page of a new user leads to the first visit.
 func TestDashboardBeginsWithOneLine(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -488,7 +486,7 @@ func TestDashboardBeginsWithOneLine(t *testing.T) {
 	assert.True(t, bytes.Contains([]byte(e.get("/dash/demo").body), []byte("hhui.top")))
 }
 
-// A list without rows offers no more columns.
+// A list without rows has no link to more columns.
 func TestEmptyListsHaveNoEmptyLink(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

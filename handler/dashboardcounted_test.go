@@ -33,8 +33,7 @@ func (e *edge) charted(path string) string {
 	return fmt.Sprint(rows[0].FirstDay, " ", rows[len(rows)-1].LastDay, " ", len(rows))
 }
 
-// The dashboard tells nothing of days that were not counted, and takes no day that is not over for a
-// whole one.
+// The dashboard shows nothing for days that were not counted, and does not treat an unfinished day as a whole one.
 func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -68,7 +67,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		}
 	}
 	e.counting(59, "192.0.2.1", "http://hhui.top/") // on the morning of 27 August, a Tuesday
-	t.Run("90 days, of which 60 were counted", func(t *testing.T) {
+	t.Run("90 days, 60 of them counted", func(t *testing.T) {
 		for _, path := range []string{site, share} {
 			page := e.shown(path + "range=90d")
 			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019")

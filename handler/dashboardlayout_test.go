@@ -45,7 +45,7 @@ func (e *edge) busySite() {
 	e.Close() // which adds up the tags
 }
 
-// measuring is what a page needs to tell where its lines of text are.
+// measuring lets a page measure the positions of its lines of text.
 const measuring = `(() => {
 	window.baseline = e => {
 		const mark = document.createElement('i')
@@ -143,7 +143,7 @@ func TestDashboardLayout(t *testing.T) {
 		}
 	})
 
-	t.Run("what is folded opens without script", func(t *testing.T) {
+	t.Run("folded parts open without script", func(t *testing.T) {
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		measured := func(selector string) (high float64) {
 			b.ask(`document.querySelector('`+selector+`').getBoundingClientRect().height`, &high)

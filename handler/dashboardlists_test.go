@@ -24,7 +24,7 @@ import (
 	"footfall/report"
 )
 
-// manyPages gives hhui.top, which has one, so many pages: in another order by each number.
+// manyPages adds n pages to hhui.top, which has one. Each number orders them differently.
 func (e *edge) manyPages(n int) {
 	e.t.Helper()
 	_, err := e.Conn(e.t).Exec(e.t.Context(), `
@@ -86,7 +86,7 @@ func (e *edge) uris(path string) (uris []string) {
 	return uris
 }
 
-// A list says how many there are, and leads to all of them, in the order of the whole.
+// A list shows the number of its rows, and leads to all of them in the same order.
 func TestDashboardListsAreWhole(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -177,8 +177,8 @@ func TestPagesAreOrderedByVisits(t *testing.T) {
 	}
 }
 
-// Lists are ordered by the change in the server, of all rows and not of those that are shown; and have two numbers
-// unless more are asked for.
+// The server orders lists by change, over all rows and not only the shown ones. They have two numbers unless more
+// are requested.
 func TestDashboardListsByChange(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -197,7 +197,7 @@ func TestDashboardListsByChange(t *testing.T) {
 		visits(day, 9, of[0], "https://b.example/")
 		visits(day, 10, of[1], "https://b.example/")
 	}
-	e.Close() // which adds up what was brought
+	e.Close() // also adds up the tags
 	e.Clock.Set(noon.AddDate(0, 0, 9))
 	const site = "/dash/demo/hhui.top?from=2019-07-07&to=2019-07-07"
 	usual := e.get(site).body
@@ -232,7 +232,7 @@ func TestDashboardFilesAreWhole(t *testing.T) {
 	assert.Contains(t, last, "CSV and JSON have all")
 }
 
-// A file of which a part cannot be read is not taken for whole.
+// A file that cannot be read to its end is cut off visibly.
 func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -38,7 +38,7 @@ func fromNPM(t *testing.T, name, file string) string {
 	return string(script)
 }
 
-// hostilePages are such as somebody may make who can count a visit.
+// hostilePages are pages that any caller who can count a visit could create.
 var hostilePages = []string{
 	"/<script>hacked=1</script>", `/"onmouseover=hacked=1 x="`, "/'><img src=x onerror=hacked=1>", "/{{.}}${1}", "/%E2%80%AEgnp.exe",
 	"/%D7%A9%D7%9C%D7%95%D7%9D",
@@ -118,7 +118,7 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 	}
 
-	t.Run("what was stored is text", func(t *testing.T) {
+	t.Run("stored values are text", func(t *testing.T) {
 		b.open(dash + "/dash/demo/hhui.top?range=all")
 		var alien int
 		b.ask(`document.querySelectorAll('script:not([src="/dash/dash.js"]), img, iframe, b b, [onerror], [onmouseover], [style], `+
@@ -184,7 +184,7 @@ func TestDashboardInChromium(t *testing.T) {
 			"/proof", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?funnel&range=all&step=page:/*", "/enter", "/dash/demo/hhui.top?find=h"})
 	})
 
-	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
+	t.Run("by keyboard only, without scripts", func(t *testing.T) {
 		w.SignIn(t, "Ann", desk.Looks("shop", "demo"))
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(dash + "/dash/shop")
@@ -215,8 +215,8 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 	})
 	for _, said := range b.console {
-		if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") { // the errors that were asked for
-			assert.Fail(t, "Chromium tells of a fault, or of a rule that was broken", said)
+		if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") { // the errors that the test provokes
+			assert.Fail(t, "Chromium reports an error or a violated rule", said)
 		}
 	}
 	asked.Range(func(at, _ any) bool {
@@ -225,7 +225,7 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 }
 
-// assertAccessible lets a script look at the page that is shown ("": there is none).
+// assertAccessible runs an accessibility script in the shown page, if there is a script.
 func assertAccessible(t *testing.T, b *devtools, script string) {
 	t.Helper()
 	if script == "" {

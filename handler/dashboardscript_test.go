@@ -14,11 +14,10 @@ import (
 	"footfall/admin"
 )
 
-// scripted is a page in a Chromium, whose clock is the test's: what would happen after a while
-// happens when the test says so.
+// scripted is a page in a Chromium whose clock the test controls.
 type scripted struct {
 	*devtools
-	asked, unchanged atomic.Int64 // how often the page was asked for, and the browser had it already
+	asked, unchanged atomic.Int64 // the number of requests for the page, and of responses that it was unchanged
 }
 
 func (w *internet) driveScript(t *testing.T) *scripted {
@@ -58,7 +57,7 @@ func (s *scripted) texts(selector string) (texts []string) {
 	return texts
 }
 
-// TestDashboardScript tries what a browser does that runs the script: one Chromium, one page.
+// TestDashboardScript tests the script in a browser, with one Chromium and one page.
 func TestDashboardScript(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
@@ -93,7 +92,7 @@ func TestDashboardScript(t *testing.T) {
 		s.ask(`document.activeElement.id`, &focus)
 		assert.Equal(t, "find", focus)
 		s.press("d", 0)
-		assert.Equal(t, site, s.where(), "while somebody types")
+		assert.Equal(t, site, s.where(), "while the reader types")
 		s.do("Input.insertText", map[string]any{"text": "/ONC"}, nil)
 		s.leads(func() { s.press("Enter", 13) })
 		assert.Contains(t, s.where(), "find=%2FONC")
@@ -120,7 +119,7 @@ func TestDashboardScript(t *testing.T) {
 
 	t.Run("tables", func(t *testing.T) {
 		s.open(site)
-		assert.Empty(t, s.texts(".pages button"), "their order is that of all pages, and not of those that are shown")
+		assert.Empty(t, s.texts(".pages button"), "the order is by all pages, not only the shown ones")
 		s.ask(`document.querySelector('.chart ~ .feet details').open = true`, nil)
 		days := func() []string { return s.texts(".sortable tbody th")[:2] }
 		press := func(column string) {
@@ -204,7 +203,7 @@ func TestDashboardScript(t *testing.T) {
 		assert.Equal(t, "%PDF-", string(pdf.Data[:5]))
 		s.do("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
 	})
-	assert.Empty(t, s.console, "Chromium tells of a fault, or of a rule that was broken")
+	assert.Empty(t, s.console, "Chromium reports an error or a violated rule")
 }
 
 func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"footfall/counter/app"
 )
 
-// brings counts a visit of somebody else who comes from a page, and waits for no sum.
+// brings counts a visit of another visitor with a referrer, without waiting for the sums.
 func (e *edge) brings(visitor int, uri, referrer string) {
 	e.t.Helper()
 	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", visitor)}, "uri": {uri},
@@ -36,7 +36,7 @@ func newTaggedEdge(t *testing.T) *edge {
 		e.brings(visitor, "http://hhui.top/index", "")
 	}
 	e.brings(9, "http://hhui.top/index", "https://news.example/")
-	e.Close() // which adds up what they brought
+	e.Close() // also adds up the tags
 	_, err := e.Conn(t).Exec(t.Context(), `
 		WITH made AS (
 			INSERT INTO footfall.tags (app_id, name, value)
@@ -53,7 +53,7 @@ var (
 	tagRow   = regexp.MustCompile(`(?s)<th scope="row">.*?<bdi[^>]*>(.*?)</bdi>.*?<td class="n">(.*?)</td>.*?<td class="n">(.*?)</td>`)
 )
 
-// tagsOn are the rows of a panel of a page: value, visits and new visitors; nil: there is none.
+// tagsOn returns the rows of a panel of a page: value, visits and new visitors. nil: there is no such panel.
 func (e *edge) tagsOn(path, panel string) (rows []string) {
 	e.t.Helper()
 	a := e.get(path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "columns=more")
@@ -102,7 +102,7 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, e.get(site+wrong).status, wrong)
 	}
 
-	// A link shows tags of sites, and none of pages: of a page with one visitor they would tell of that one.
+	// A link shows tags of sites, but none of pages: for a page with one visitor they would identify that visitor.
 	for _, link := range []string{e.share("demo", "hhui.top") + "?range=today", e.share("demo", "") + "/hhui.top?range=today"} {
 		assert.Len(t, e.tagsOn(link, "from"), 5)
 		assert.NotContains(t, e.get(link).body, "brought visitors")
@@ -139,8 +139,7 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	assert.NotContains(t, e.get(e.share("demo", "hhui.top")+"?range=today&from_by=country").body, "tor-geoipdb")
 }
 
-// A day by hour is compared with the same hours of the other day, today with those alone that are
-// over.
+// A day by hour is compared with the same hours of the other day. Today, only hours that have ended are compared.
 func TestDashboardShowsHours(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -201,8 +200,7 @@ func pagesOn(body string) (pages []string) {
 	return pages
 }
 
-// What the app does not count, and has no values of, is not offered; what it counts by a name of its
-// own is.
+// Tags that the app does not count and has no values for are not offered. Its own tags are.
 func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -237,7 +235,7 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	assert.Contains(t, a.body, "use source, hour, plan")
 
 	counts("none")
-	e.Close() // which adds up what was brought
+	e.Close() // also adds up the tags
 	assert.Equal(t, []string{"wiki.example 1 1", "Direct 1 1"}, e.tagsOn(site, "from"))
 	assert.Nil(t, e.tagsOn(site, "with"))
 }

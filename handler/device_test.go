@@ -28,7 +28,7 @@ func guarded(t *testing.T) (e *edge, from func(address string) []string) {
 	return e, func(address string) []string { return []string{"X-Forwarded-For", address} }
 }
 
-// attackName sends so many wrong passwords for a name that strangers have no try left.
+// attackName sends wrong passwords for a name until strangers have no try left.
 func (e *edge) attackName(name string, from func(string) []string) {
 	e.t.Helper()
 	status := 0
@@ -74,7 +74,7 @@ func TestKnownBrowsersSignInDuringAnAttack(t *testing.T) {
 	}
 	assert.Equal(t, 303, home.enters("Ann", desk.Password, from("192.0.2.1")...).status)
 
-	// Another password, here by its owner during the attack, ends what was known.
+	// A new password, here set by the owner during the attack, invalidates remembered browsers.
 	old := home.cookies[device]
 	changed := home.do(http.MethodPost, "/settings", url.Values{"do": {"password"}, "old": {desk.Password}, "password": {"eight trombones"}},
 		from("192.0.2.1")...)
@@ -85,7 +85,8 @@ func TestKnownBrowsersSignInDuringAnAttack(t *testing.T) {
 	assert.Equal(t, 303, home.enters("Ann", "eight trombones", from("192.0.2.1")...).status)
 }
 
-// Whoever has a /48 of IPv6 has 65,536 networks that count as one address each, but no more tries than a hundred a minute.
+// A client with a /48 of IPv6 has 65,536 networks that count as one address each, but at most 100 tries a minute in
+// total.
 func TestTriesAreCountedByNetworkToo(t *testing.T) {
 	t.Parallel()
 	e, from := guarded(t)
@@ -115,7 +116,9 @@ func TestWrongKeysKeepNobodyFromSigningIn(t *testing.T) {
 	assert.Equal(t, 401, e.manage("GET", "/api/apps/shop", "footfall_wrong", "").status)
 }
 
-// Cookies over https have names by which browsers take them from this host alone, and a browser that signed in with 0.2.0 stays.
+// Cookies over https have name prefixes that restrict them to this host, and a browser that signed in with 0.2.0
+// stays
+// signed in.
 func TestCookiesOverTLS(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

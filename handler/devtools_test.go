@@ -13,20 +13,21 @@ import (
 	"footfall/db/dbtest"
 )
 
-// devtools drives one page of a Chromium, as a person does who has the developers' tools open:
-// what it runs in the page is held by none of the page's own rules.
+// devtools drives one page of a Chromium as the developer tools do: scripts that it runs are not subject to the
+// page's
+// own rules.
 type devtools struct {
 	*chromium
 	t       *testing.T
-	browses string   // the context of the test: what it browses in, and nobody else
+	browses string   // the browser context, which belongs to this test only
 	page    string   // the session of the page
 	session string   // to which commands go: that of the page, mostly; "": to the browser
 	loads   int      // how many pages have been loaded
-	console []string // what Chromium has told of faults in the page
-	spoken  []string // what the page has written to the console, with how loud
+	console []string // errors in the page that Chromium reports
+	spoken  []string // the page's messages to the console, with their level
 }
 
-// message is what is sent to Chromium, or comes from it.
+// message is sent to Chromium or received from it.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -36,8 +37,7 @@ type message struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// browse gives a Chromium to a test, which finds everything at w, and keeps nothing of what others
-// did.
+// browse gives a test a Chromium that finds every host at w, with no state from other tests.
 func (w *internet) browse(t *testing.T) *devtools {
 	t.Helper()
 	server := httptest.NewServer(w)
@@ -56,7 +56,7 @@ func (w *internet) browse(t *testing.T) *devtools {
 	return d
 }
 
-// newPage opens a page in a tab of its own, before those that are there.
+// newPage opens a page in a new tab in front of the others.
 func (d *devtools) newPage(url string) (target string) {
 	d.t.Helper()
 	var made struct{ TargetID string }
@@ -94,7 +94,7 @@ func (d *devtools) do(method string, params map[string]any, into any) {
 	}
 }
 
-// hear waits for a message, and keeps what is told of faults.
+// hear waits for a message, and keeps reports of errors on the way.
 func (d *devtools) hear(is func(message) bool) message {
 	d.t.Helper()
 	for patience := time.After(dbtest.Patience); ; {
@@ -113,7 +113,7 @@ func (d *devtools) hear(is func(message) bool) message {
 	}
 }
 
-// note keeps what the page does.
+// note keeps the page's errors and console messages.
 func (d *devtools) note(m message) {
 	switch m.Method {
 	case "Log.entryAdded", "Runtime.exceptionThrown":
@@ -125,7 +125,7 @@ func (d *devtools) note(m message) {
 	}
 }
 
-// spokenBy is what a page has written to the console: "warning: …".
+// spokenBy returns a message that the page wrote to the console: "warning: …".
 func spokenBy(params json.RawMessage) string {
 	var said struct {
 		Type string
@@ -145,7 +145,7 @@ func (d *devtools) open(url string) {
 	d.leads(func() { d.do("Page.navigate", map[string]any{"url": url}, nil) })
 }
 
-// leads does what leads to another page, and returns when that is there.
+// leads calls do, which opens another page, and returns when that page has loaded.
 func (d *devtools) leads(do func()) {
 	d.t.Helper()
 	before := d.loads
@@ -201,7 +201,7 @@ func (d *devtools) press(key string, code int) {
 	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
 }
 
-// point clicks on what a selector finds, as a hand does.
+// point clicks on the element of a selector, like a mouse.
 func (d *devtools) point(selector, button string, params map[string]any) {
 	d.t.Helper()
 	var at struct{ X, Y float64 }

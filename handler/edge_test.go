@@ -47,7 +47,7 @@ func FuzzReadQuery(f *testing.F) {
 		got, err := readQuery(query)
 		err = errors.Join(err, got.parseErr)
 		if strings.Contains(query, ";") {
-			return // net/url drops what holds one
+			return // net/url drops such parameters
 		}
 		values, bad := url.ParseQuery(query)
 		once := true
@@ -60,7 +60,7 @@ func FuzzReadQuery(f *testing.F) {
 		case !once:
 			require.Error(t, err)
 		case bad != nil:
-			if err == nil { // what is wrong is not in our fields, and those are all there
+			if err == nil { // the fault is not in our fields, and these are complete
 				for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 					require.Equal(t, values.Get(name), got.named(name).value)
 				}
@@ -87,7 +87,7 @@ func FuzzReadJSON(f *testing.F) {
 			return
 		}
 		var want map[string]string
-		require.NoError(t, json.Unmarshal([]byte(body), &want), "what is read is JSON")
+		require.NoError(t, json.Unmarshal([]byte(body), &want), "accepted bodies are JSON")
 		for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 			value, given := want[name]
 			require.Equal(t, field{value, given}, *got.named(name))
@@ -106,7 +106,7 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	}
 }
 
-// broken serves one route that fails as told, and returns the answer and the log.
+// broken serves one route with this handler, which fails, and returns the answer and the log.
 func broken(t *testing.T, handle echo.HandlerFunc) (answer, string) {
 	t.Helper()
 	log := new(bytes.Buffer)

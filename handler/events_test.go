@@ -20,11 +20,11 @@ import (
 	"footfall/verify"
 )
 
-// What visitors do is counted as what they see is: exactly, with ranks, and apart from that.
+// Events are counted like page views: exactly, with ranks, and separately.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	key := []string{"Authorization", "Bearer " + e.key("demo", app.ScopeAssert)} // without one nobody is told
+	key := []string{"Authorization", "Bearer " + e.key("demo", app.ScopeAssert)} // without a key no numbers are returned
 	does := func(visitor, what, numbers string) {
 		t.Helper()
 		a := e.ask(http.MethodGet, "/visit?app=demo&ip=192.0.2."+visitor+"&"+what, key...)
@@ -63,7 +63,7 @@ func TestEvents(t *testing.T) {
 			assert.True(t, strings.HasPrefix(a.error(t), fault), "%s: %s", what, a.body)
 		}
 	}
-	// Of an address behind the name the path alone is kept, as of a page.
+	// For an address after the name only the path is kept, as for a page.
 	for _, to := range []string{"cdn.example/A b.pdf?who=me#notes", "x/../cdn.example/A%20b.pdf", "//"} {
 		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&event="+url.QueryEscape("download/"+to)).status, to)
 	}
@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event="+name).status)
 	}
 
-	// Whoever looks finds them beside the sites.
+	// The reports list them next to the sites.
 	assert.Equal(t, `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3}]}`, e.get("/api/apps/demo/days?uri=(events)/signup").body)
 	assert.Contains(t, e.get("/api/apps/demo/ranks?uri=(events)/signup&rank=2").body, `"192.0.2.1"`)
 	sites := e.shown("/dash/demo?panel=sites&format=csv&range=today")
@@ -150,7 +150,7 @@ func TestGoalsAreWrittenAsPeopleReadThem(t *testing.T) {
 	assert.Contains(t, e.shown(site+url.Values{"goal": {"event:download/A b.pdf"}}.Encode()), `<td class="n">1</td>`)
 }
 
-// Of no goal days are missing, unless somebody asks for fewer rows.
+// The days of a goal are complete, unless the caller requests fewer rows.
 func TestGoalsByDayAreWhole(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -167,8 +167,9 @@ func TestGoalsByDayAreWhole(t *testing.T) {
 	assert.Equal(t, 1+2, strings.Count(e.get("/api/apps/demo/goals?site=hhui.top&by=day&format=csv&limit=2").body, "\r\n"))
 }
 
-// On a site's page stands what its visitors did; behind a link to one site nothing of that, since it is
-// the app's, and of days whose rows are gone, why it is not known.
+// A site's page shows the events of its visitors. A link to one site shows none, because events belong to the app.
+// For
+// days whose rows are gone the page gives the reason.
 func TestEventsOfASite(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -297,8 +298,8 @@ func TestEventsOfASite(t *testing.T) {
 	}
 }
 
-// Events are stored as pages of a site. The page of them, and of one, has words of its own: nobody opens an event, and no
-// source leads to it.
+// Events are stored as pages of a site. Their list, and the page of one, have their own wording: events are not
+// opened, and no source leads to them.
 func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -331,8 +332,8 @@ func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A funnel is built step by step in numbered fields. They take what other lists show: the path of a page, or the name of an
-// event. Without script a button adds a field, and keeps what was typed.
+// A funnel is built step by step in numbered fields. They accept the path of a page or the name of an event, as shown
+// in other lists. Without script a button adds a field, and keeps the typed values.
 func TestFunnelIsBuiltStepByStep(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -50,7 +50,7 @@ const (
 		ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`
 )
 
-// ways are those in which a visit of 192.0.2.2 comes in, with what makes it repeatable.
+// ways are the ways to send a visit of 192.0.2.2 with an id, so that it is repeatable.
 var ways = map[string]func(e *edge) answer{
 	"GET": func(e *edge) answer { return e.get("/visit?app=demo&ip=192.0.2.2&uri=http://a.example/&id=x") },
 	"call of ids": func(e *edge) answer {
@@ -144,8 +144,8 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 	}
 }
 
-// The same in the middle of a call: what was counted before is answered so, and of the others it is
-// told which may have been counted, and which were not.
+// The same in the middle of a call: visits counted before are answered, and for the others the response distinguishes
+// those that may have been counted from those that were not.
 func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"app=demo", "app=demo&answers=none"} {
@@ -206,7 +206,7 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 	}
 }
 
-// What was counted before is answered as repeated also where its numbers cannot be read.
+// A visit that was counted before is answered as repeated even if its numbers cannot be read.
 func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -226,8 +226,8 @@ func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", `"hot":2`)
 }
 
-// A call that comes again tells of each visit what became of it, whatever was changed meanwhile:
-// what it has counted is repeated, and nothing else is.
+// A repeated call reports the outcome of each visit, whatever settings changed in the meantime: the visits that it
+// has counted are repeated, and no others.
 func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -296,8 +296,8 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	assert.Contains(t, e.visits("app=shop&answers=none", body, headers...).body, `{"counted":0,"repeated":4,"skipped":{},"failed":4,`)
 }
 
-// A call fails before anything of it is counted, and when it comes again one of its days is kept no
-// longer: what is of that day was never counted, however often the call comes.
+// A call fails before any of its visits is counted, and when it is repeated one of its days is no longer kept: the
+// visits of that day are never counted, however often the call is repeated.
 func TestCallAgainAfterADayHasGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -320,7 +320,7 @@ func TestCallAgainAfterADayHasGone(t *testing.T) {
 	require.Equal(t, 1, e.hotOf())
 }
 
-// readers is how many questions the database is asked at once.
+// readers is the number of concurrent queries.
 const readers = 8
 
 // hold executes a statement in a transaction, which takes locks, until release.
@@ -332,7 +332,7 @@ func (e *edge) hold(sql string) (release func()) {
 	return func() { _ = conn.Close(context.Background()) }
 }
 
-// blocked waits until so many sessions wait for what is held.
+// blocked waits until this number of sessions wait for the held locks.
 func (e *edge) blocked(sessions int) {
 	e.t.Helper()
 	dbtest.AwaitWaiting(e.t, e.Conn(e.t), sessions)
@@ -357,8 +357,8 @@ func (e *edge) waiting() string {
 	return value
 }
 
-// Callers close their connections while their visits are being counted, or their questions
-// answered: the visits count, those that share their batch are answered, and nothing is logged.
+// Callers close their connections while their visits are being counted, or their queries answered: the visits count,
+// others in the same batch are answered, and nothing is logged.
 func TestCallersWhoClose(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -366,7 +366,7 @@ func TestCallersWhoClose(t *testing.T) {
 	require.Equal(t, http.StatusOK, e.get(visit+"1").status)
 	release := e.hold("LOCK TABLE counters")
 	first := e.send(visit + "1")
-	e.blocked(1) // those that follow share a batch
+	e.blocked(1) // the following ones share a batch
 	closes, resets, stays := e.send(visit+"2"), e.send(visit+"3"), e.send(visit+"4")
 	leave := []*net.TCPConn{first, closes, resets}
 	for range 2 * readers {
@@ -388,8 +388,8 @@ func TestCallersWhoClose(t *testing.T) {
 	assert.Empty(t, e.log.String())
 }
 
-// Two reports are being made, which is as many as there are connections for them. Others wait for a
-// while, and are asked to come again; visits are counted meanwhile.
+// Two reports are running, which use all connections for reports. Others wait for a while, and get 503. Visits are
+// counted in the meantime.
 func TestMoreReportsThanConnections(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -398,7 +398,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	e.public = listen(t, publicHandler(hurried), hurried.Log)
 	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * routing.ReportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
-	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums
+	e.counting(0, "192.0.2.1", "http://a.example/b") // a single page would be read from its sums
 	key := e.key("demo", app.ScopeRead)
 	release := e.hold("LOCK TABLE erased_visits")
 	answers := make(chan answer, asked)
@@ -407,7 +407,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	}
 	e.blocked(routing.ReportPlaces)
 	e.counting(0, "192.0.2.2", "http://a.example/")
-	refused := 0 // the first of whom ends the wait of the others
+	refused := 0 // the first one ends the wait of the others
 	for range asked {
 		a := <-answers
 		if a.status != http.StatusOK && a.error(t) == "too many reports are being made; try again" {

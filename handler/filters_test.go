@@ -23,7 +23,7 @@ import (
 	"footfall/retention"
 )
 
-// Pages, REST in both forms and SQL tell the same of some visitors, those whom a model of sets has.
+// Pages, both REST forms and SQL return the same numbers for filtered visitors as a model of sets.
 func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -63,7 +63,7 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 	require.NoError(t, err)
 	e.checkFilters(&model, later) // also after the nightly task
 
-	// Of deleted pages it is not known when their visitors were there before: they are told apart.
+	// The former visits to deleted pages are not known, so each deleted page's visitors are separate.
 	for _, page := range []string{"/docs/a", "/docs/b", "/home"} {
 		require.NoError(t, e.Admin.DeletePage(t.Context(), "demo", "http://hhui.top"+page))
 	}
@@ -80,8 +80,8 @@ var (
 	fromTable   = regexp.MustCompile(`(?s)<h2 id="from">.*?</table>`)
 )
 
-// checkFilters asks for visitors under conditions by chance, on each way, and for some of what is told of them
-// on each other one, while beside is done once for each question.
+// checkFilters queries visitors under random conditions, in each way, and some of the numbers in every other way. It
+// calls beside once during each query.
 func (e *edge) checkFilters(model *desk.Model, beside func(i int)) {
 	t := e.t
 	t.Helper()
@@ -106,7 +106,7 @@ func (e *edge) checkFilters(model *desk.Model, beside func(i int)) {
 		}
 		require.Len(t, told, 4, conditions)
 		assert.Contains(t, want, "numbers "+strings.Join(told[:3], " "), conditions)
-		assert.Equal(t, "–", told[3], "how often they came is not known")
+		assert.Equal(t, "–", told[3], "the number of returning visits is not recorded")
 		if told[0] != "0" {
 			somebody++
 		}
@@ -141,7 +141,7 @@ func (e *edge) checkFilters(model *desk.Model, beside func(i int)) {
 	assert.Greater(t, somebody, asked/3)
 }
 
-// What cannot be told is refused with what there is; chips and values lead to and fro.
+// Impossible conditions are refused with the possible ones. Chips and values add and remove conditions.
 func TestFiltersSayWhatThereIs(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -194,7 +194,7 @@ func TestFiltersSayWhatThereIs(t *testing.T) {
 	}
 }
 
-// Without filters rows keep nothing of what visitors came with, and those that did are emptied.
+// Without filters rows store no tags of visits, and those stored before are emptied.
 func TestFiltersAreOff(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -22,7 +22,7 @@ import (
 	"footfall/desk"
 )
 
-// shot keeps a picture of what is shown, for people, where a folder is named.
+// shot saves a screenshot for people if the environment names a folder.
 func (d *devtools) shot(name string) {
 	folder := os.Getenv("FOOTFALL_TEST_SHOTS")
 	if folder == "" {
@@ -35,7 +35,7 @@ func (d *devtools) shot(name string) {
 	require.NoError(d.t, os.WriteFile(folder+"/"+name+".png", picture, 0o600))
 }
 
-// fits reports what is wrong with how a page looks.
+// fits checks the layout of a page.
 func (d *devtools) fits(script string, wide int) {
 	d.t.Helper()
 	var is int
@@ -109,7 +109,7 @@ func TestFirstRun(t *testing.T) {
 			b.ask(`document.querySelector('#number + pre').textContent`, &sentence)
 			assert.Equal(t, rankSentence, sentence, "since its pages show numbers")
 
-			// What is wrong is said there, and mended.
+			// The problem is shown on the page, and then fixed.
 			b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil) // for readers of the site
 			for _, host := range []string{"www.blog.example", "blog.example"} {
 				w.put(host+"/hello", line+sentence)
@@ -182,14 +182,14 @@ func TestFirstRun(t *testing.T) {
 			for _, said := range b.console {
 				if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") && !strings.Contains(said, "CORS") &&
 					!strings.Contains(said, "ERR_FAILED") {
-					assert.Fail(t, "Chromium tells of a fault, or of a rule that was broken", said)
+					assert.Fail(t, "Chromium reports an error or a violated rule", said)
 				}
 			}
 		})
 	}
 }
 
-// Where nothing comes it is said why, to those who may look at the app alone.
+// If no visit arrives, accounts that may see the app get the reason, and no other reader does.
 func TestWaitingSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

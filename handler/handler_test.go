@@ -78,7 +78,6 @@ func serve(t *testing.T, h http.Handler, log *slog.Logger) *httptest.Server {
 	return server
 }
 
-// answer is what came back.
 type answer struct {
 	status int
 	header http.Header
@@ -218,7 +217,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
 		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it only with a key of the scope assert"},
 		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
-		// Of several faults the first is told.
+		// Only the first of several faults is reported.
 		{"app=nobody&ip=x&uri=x", 404, "app: "},
 		{"app=nobody&ip=&uri=%zz", 404, "app: "},
 		{"app=shop&ip=192.0.2.1&uri=a&uri=b", 403, "ip: "},
@@ -268,10 +267,10 @@ func TestBadInputStoresNothing(t *testing.T) {
 	assert.Zero(t, e.rows())
 
 	assert.Equal(t, http.StatusOK, e.do(http.MethodPost, e.public+"/visit", "application/json; charset=utf-8", valid+"} \n").status)
-	assert.NotZero(t, e.rows(), "what is counted does leave rows")
+	assert.NotZero(t, e.rows(), "counted visits do leave rows")
 }
 
-// One call answers for many pages what many calls would, and for a URI that is no page why.
+// One call returns the same for many pages as many calls, and the reason for a URI that is not a page.
 func TestCountsOfMany(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

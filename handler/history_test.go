@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// history gives an app what GoatCounter has counted of hhui.top on the 40 days up to the second that was
-// counted here: page views, and of two thirds of these days visitors.
+// history imports numbers of GoatCounter for hhui.top on the 40 days up to the second day that was counted here: page
+// views, and visitors for two thirds of these days.
 func (e *edge) history(app, visitors string) {
 	e.t.Helper()
 	e.Exec(e.t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = $1`, app)
@@ -27,8 +27,7 @@ func (e *edge) history(app, visitors string) {
 		WHERE d.app_id = (SELECT id FROM apps WHERE name = $1)`, app)
 }
 
-// Whoever brings history first, and has counted nothing yet, sees it: lists lead to the site, and it and its
-// pages have their charts.
+// History is shown even if nothing has been counted yet: lists lead to the site, and it and its pages have charts.
 func TestHistoryBeforeVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -52,7 +51,7 @@ func TestHistoryBeforeVisits(t *testing.T) {
 		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 of them counted by others")
 		assert.Contains(t, text(at+"from=20190101&to=20190102"), "22 May 2019", "where it begins")
 	}
-	// Pages, and all of them, with what is known of each.
+	// Pages, with the imported numbers of each.
 	const pages = `Pages, as others have counted them\s+Page\s+Visits\s+Page views\s+`
 	assert.Regexp(t, pages+`/home\s+120\s+300\s+Data`, text("/dash/demo/hhui.top?range=30d"))
 	assert.NotRegexp(t, pages, text("/dash/demo/hhui.top?from=20190630&to=20190701"))
@@ -170,8 +169,8 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.Contains(t, a.body, "Noch ist nichts importiert. 2 Zeilen gelesen; Tage von Websites: 2 hinzugefügt, 0 ersetzt")
 }
 
-// What others have counted stands in another shade beside what was counted here, and numbers say how much
-// of them it is, or why they are not known.
+// Imported numbers have another shade next to counted ones, and totals show the imported part, or why it is not
+// recorded.
 func TestHistoryOnTheDashboard(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -206,7 +205,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	}
 	b.look(1280, "light")
 
-	// A single day has visitors; days of which nothing was counted here, too.
+	// A single day has visitors, also without counts of our own.
 	is := text("/dash/demo/hhui.top?from=20190620&to=20190620")
 	assert.Regexp(t, `(?i)Visitors\s+4\s+4 of them counted by others`, is)
 	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
@@ -223,11 +222,11 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	assert.NotContains(t, text("/dash/demo/hhui.top?range=30d&where=page:/home"), "GoatCounter")
 	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")
 	assert.NotContains(t, is, "of them counted by others")
-	assert.Contains(t, is, until, "beside them")
+	assert.Contains(t, is, until, "next to them")
 	assert.Regexp(t, `Pages, as others have counted them\s(.|\s)*All that stands below is of what was counted here\.\s(.|\s)*`+
 		`Pages\s+Page`, text("/dash/demo/hhui.top?range=30d"))
 
-	// All is no less than a part of it, whatever the totals are.
+	// The total is never less than a part of it, whatever the offsets are.
 	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)
 	tiles := regexp.MustCompile(`(?s)Visitors\n.*?of them counted by others\n\n`)
 	is = text("/dash/demo/hhui.top?range=all")
@@ -236,7 +235,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	assert.Contains(t, is, "406 page views")
 	assert.Contains(t, is, until)
 
-	// Where visitors are not told, that is said.
+	// If the import has no visitors, the page states this.
 	e.Exec(t, `UPDATE history SET visitors = NULL`)
 	is = text("/dash/demo/hhui.top?range=30d")
 	assert.Contains(t, is, "Of visitors it tells nothing: page views.")
@@ -321,7 +320,7 @@ func TestHistoryHasGaps(t *testing.T) {
 	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-03-06&to=2019-03-06&panel=hours&format=csv").body, "no count for these days")
 }
 
-// counted counts what is read of it.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n int64
@@ -333,7 +332,7 @@ func (c *counted) Read(into []byte) (n int, err error) {
 	return n, err
 }
 
-// Files are for pages of an app that somebody may change: nothing is read of those that are sent elsewhere.
+// Files are read only if they are sent to an app's page by an account that may change the app.
 func TestFilesAreSentToAppsAlone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

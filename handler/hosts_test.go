@@ -16,7 +16,7 @@ import (
 	"footfall/counter/app"
 )
 
-// Whoever may change one app cannot take another one's pages by listing their hosts, in no way.
+// An account that may change one app cannot take over another app's pages by listing their hosts.
 func TestHostsOfOtherApps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -51,7 +51,7 @@ func TestHostsOfOtherApps(t *testing.T) {
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "add", "of", "hosts", "site", "own.example").status, "what is listed twice stays")
 }
 
-// What cannot be a host is refused, and an entry from before stays as it is.
+// Entries that cannot be a host are refused, and existing ones stay unchanged.
 func TestTextsThatAreNoHosts(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -66,7 +66,7 @@ func TestTextsThatAreNoHosts(t *testing.T) {
 	assert.Equal(t, []string{"{example.com,$x.example,new.example:8080}"}, e.texts(`SELECT sites::text FROM apps WHERE name = 'shop'`))
 }
 
-// A test call shows nobody what is in the service's own network, and an app makes one at a time.
+// A test call reveals nothing about the service's own network, and each app makes only one at a time.
 func TestTestCallsShowNoNetwork(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -17,7 +17,7 @@ import (
 	"footfall/web/words"
 )
 
-// pagesInWords are pages of all kinds, of those who may do everything.
+// pagesInWords are pages of all kinds, as seen by an account with all rights.
 var pagesInWords = []string{
 	"/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=today", "/dash/demo/hhui.top?range=all&one&columns=more&by=change",
 	"/dash/demo/hhui.top?range=year&period=month&chart=views", "/dash/demo/hhui.top?page=/home", "/dash/demo/hhui.top?where=!device:phone&range=all",
@@ -37,7 +37,7 @@ var sameWords = map[string]string{
 	"es": "host hosts webhooks total no original visible",
 }
 
-// wrongForms are forms with what cannot be done: a page, and what it sends.
+// wrongForms are forms that are refused: a page, and the form data.
 var wrongForms = []string{
 	"/settings do=invite&name=", "/settings do=invite&name=%E2%80%AEx", "/settings do=language&language=tlh", "/settings do=password&old=x&new=y",
 	"/settings/shop do=set&of=counting&tz=Mars&was.tz=UTC&access=x&was.access=sites&ignore=x+y&was.ignore=&keep-query=%26&was.keep-query=",
@@ -60,11 +60,11 @@ var (
 		`<ul class="options languages">.*?</ul>`)
 	told   = regexp.MustCompile(`(?:aria-label|title|placeholder|data-of|data-words)="([^"]*)"`)
 	ofTags = regexp.MustCompile(`<[^>]*>`)
-	dotted = regexp.MustCompile(`\S+[./:=]\S+`) // hosts, paths, and what is typed
+	dotted = regexp.MustCompile(`\S+[./:=]\S+`) // hosts, paths and typed values
 	letter = regexp.MustCompile(`[A-Za-z]{3,}`)
 )
 
-// lines are what a page says.
+// lines returns the texts of a page.
 func lines(page string) (said []string) {
 	page = untold.ReplaceAllString(page, "")
 	for _, attribute := range told.FindAllStringSubmatch(page, -1) {
@@ -94,7 +94,7 @@ func vocabulary(t *testing.T, tag string) map[string]bool {
 	return has
 }
 
-// Each page, and what is said of wrong forms, is in the language that the browser likes best, as a whole.
+// Each page, and each error of a form, is completely in the browser's preferred language.
 func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -139,8 +139,8 @@ func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 	}
 }
 
-// What an address says goes before what an account says, and that before the browser; and where an address
-// says it, all to which its page leads says it, too.
+// The language in the address goes before the account's, and that before the browser's. All links on a page with a
+// language in its address keep it.
 func TestLanguageIsKept(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -181,7 +181,7 @@ func TestLanguageIsKept(t *testing.T) {
 		}
 	}
 	assert.Contains(t, html.UnescapeString(owner.get("/embed?app=demo&lang=de").body), `<a href="/hello">Hallo</a>`,
-		"what is for other pages stays")
+		"the rest of the address stays")
 	led := newPerson(e).do(http.MethodPost, "/enter?lang=de", url.Values{"to": {"/dash/shop"}, "name": {"nobody"}, "password": {"x"}})
 	assert.Contains(t, led.body, "Name und Passwort gehören nicht zusammen.")
 	done := owner.sends("/settings?lang=de", "do", "language", "language", "browser")
@@ -191,8 +191,8 @@ func TestLanguageIsKept(t *testing.T) {
 	}
 }
 
-// longer makes each word of a page 1.4 times as long, as one of another language may be; names, numbers and what
-// is typed stay.
+// longer makes each word of a page 1.4 times as long, because words of other languages may be. Names, numbers and
+// typed values stay.
 const longer = `(() => {
 	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
 	for (let node; node = walker.nextNode();) {
@@ -202,7 +202,7 @@ const longer = `(() => {
 	return document.documentElement.scrollWidth
 })()`
 
-// opened shows what a page folds.
+// opened opens the folded parts of a page.
 const opened = `document.querySelectorAll('main > :not(.ranges) details').forEach(d => d.open = true)`
 
 // fitsInEachLanguage opens pages on the narrowest phone as browsers of each language do, and with longer words.

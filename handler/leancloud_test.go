@@ -24,7 +24,7 @@ import (
 	"footfall/desk"
 )
 
-// theme sends what themes send to LeanCloud, from a page of example.com.
+// theme sends the requests of themes to LeanCloud, from a page of example.com.
 type theme struct {
 	*edge
 	headers []string
@@ -95,7 +95,7 @@ func TestLeanCloud(t *testing.T) {
 	for key, time := range map[string]int{"site-pv": 4, "site-uv": 1, "/a/": 2} {
 		assert.JSONEq(t, `{"results":[`+found("target", key, time)+`]}`, th.read(fmt.Sprintf(`{"target":%q}`, key)).body)
 	}
-	// site-pv alone, of a page whose browser names it.
+	// Only site-pv, for a page that the browser names.
 	th.put("site-pv", "Referer", "https://example.com/archives/?page=2")
 	th.put("site-pv", "Referer", "https://example.com/")
 	th.put("site-pv", "Referer", "https://other.example/x")
@@ -117,7 +117,7 @@ func TestLeanCloud(t *testing.T) {
 	assert.Equal(t, "example.com/b/ 2", th.hots()[4])
 	assert.Len(t, th.hots(), 5)
 
-	// What came from elsewhere is shown, too.
+	// Numbers from elsewhere are included.
 	th.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/c/", Hot: 1000}}, false)
 		return err
@@ -139,7 +139,7 @@ func TestLeanCloud(t *testing.T) {
 	}
 }
 
-// What no theme sends is refused in LeanCloud's form, and counts nothing.
+// Requests that no theme sends are refused in LeanCloud's form, and count nothing.
 func TestLeanCloudRefuses(t *testing.T) {
 	t.Parallel()
 	th := newTheme(t)
@@ -323,7 +323,7 @@ func TestLeanCloudThemes(t *testing.T) {
 	for line := range strings.Lines(regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(section)[1]) {
 		if line[0] != '#' {
 			line = strings.NewReplacer("https:", "http:", "security: true", "security: false").Replace(line)
-			assert.Contains(t, string(settings), line, "the documented settings are those that are tried")
+			assert.Contains(t, string(settings), line, "the documented settings are the tested ones")
 		}
 	}
 	for _, blog := range []string{"lean-next", "lean-secure"} {

@@ -80,7 +80,7 @@ func (p *person) upload(ctx context.Context, body []byte, contentType string) (a
 func (e *edge) assertStaysAvailable(bea *person) {
 	e.t.Helper()
 	ask := func(method, path string, form url.Values, cookie string) (int, time.Duration) {
-		ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second) // what the floods held up took minutes
+		ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second) // requests held up by the floods took minutes
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, method, e.public+path, strings.NewReader(form.Encode()))
 		require.NoError(e.t, err)
@@ -167,7 +167,7 @@ func TestImportContinuesWithoutItsCaller(t *testing.T) {
 	require.Eventually(t, func() bool { return e.One(t, `SELECT count(*) FROM history`) > 0 }, dbtest.Patience, dbtest.Tick)
 }
 
-// Forty erasures that wait for one that runs elsewhere take one connection. Those without a slot get 503 after 10 s.
+// Forty erasures that wait for another instance's use one connection. Those without a slot get 503 after 10 s.
 func TestErasuresLeaveTheServiceAvailable(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

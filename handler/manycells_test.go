@@ -23,14 +23,14 @@ import (
 	"footfall/report"
 )
 
-// cellsOfTest are databases, each a cell, and a service for all of them, which begins from one more.
+// cellsOfTest is a set of databases, one per cell, and a service for all cells, which starts from another database.
 type cellsOfTest struct {
 	*edge
 	mu      sync.Mutex
 	cells   map[string]*desk.Desk
 	missing map[string]bool // cells that cannot be opened
 	opened  map[string]*routing.Cell
-	lost    bool // nobody can tell which cells there are
+	lost    bool // the list of cells is unavailable
 	leadFor time.Duration
 }
 
@@ -202,14 +202,14 @@ func TestManyCells(t *testing.T) {
 		return c.One(t, `SELECT count(*) FROM apps WHERE name = 'blog' AND cell = 'shops'`) == 1
 	})
 
-	// What a cell cannot tell is left out of what all tell.
+	// A cell that fails is left out of lists over all cells.
 	shops.Exec(t, `ALTER TABLE changes RENAME TO none`)
 	changed := c.owner().get("/settings")
 	assert.Equal(t, 200, changed.status)
 	assert.Contains(t, changed.body, "Apps of shops are not shown")
 	shops.Exec(t, `ALTER TABLE none RENAME TO changes`)
 
-	// A cell that is away is 503 for its apps alone.
+	// If a cell is away, only its own apps return 503.
 	network.LeadTo("postgres://nobody@127.0.0.1:1/none")
 	network.Cut()
 	c.eventually("it is noticed", func() bool { return shops.Held() == nil })
@@ -233,7 +233,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/counts?app=store&uri=http://store.example/&with=today").status)
 	assert.Contains(t, increment().body, `{"code":503,"error":"`)
 
-	// A service that begins now knows what is where, as far as it was written down.
+	// A service that starts now knows the cells of the apps that are recorded.
 	end()
 	c.set(func() { c.missing["shops"], c.leadFor = true, 0 })
 	c.options.Busuanzi = "store"
@@ -323,7 +323,7 @@ func (c *cellsOfTest) addsApps() {
 	c.written("late", "shops")
 	assert.Equal(t, int64(1), c.One(t, `SELECT count(*) FROM apps WHERE name = 'third'`), "its name is kept for a while, however old it is")
 
-	// One that was deleted and added again is another one, also for who had rights to it.
+	// An app that was deleted and added again is a new one, and the rights to the old one are gone.
 	rights := `SELECT count(*) FROM account_apps AS r JOIN apps AS a ON a.id = r.app_id WHERE a.name = '`
 	c.member("May", "more")
 	require.NoError(t, c.cells["shops"].Admin.DeleteApp(t.Context(), "store"))
@@ -333,7 +333,7 @@ func (c *cellsOfTest) addsApps() {
 	assert.Equal(t, int64(1), c.One(t, rights+"more'"))
 }
 
-// written waits until it is known where accounts are that a cell has an app.
+// written waits until the home database records that a cell has an app.
 func (c *cellsOfTest) written(name, cell string) {
 	c.t.Helper()
 	c.eventually(name+" is written down", func() bool {
@@ -341,7 +341,7 @@ func (c *cellsOfTest) written(name, cell string) {
 	})
 }
 
-// backAgain brings back a cell that the service has not seen, whose apps have kept their names meanwhile.
+// backAgain brings back a cell that the service has not seen, whose apps have kept their names in the meantime.
 func (c *cellsOfTest) backAgain(network *dbtest.Network) {
 	t, blogs, shops := c.t, c.cells["blogs"], c.cells["shops"]
 	sites := app.Settings{Sites: []string{"store.example"}}
@@ -357,7 +357,7 @@ func (c *cellsOfTest) backAgain(network *dbtest.Network) {
 	c.eventually("it is back", func() bool { return c.visit("store", "store.example").status == 200 })
 	c.set(func() { c.lost = false })
 
-	// A name that leads nowhere is free, also where another cell leads to one that has lost it.
+	// A name that leads nowhere is free, even if another cell leads to a cell that has lost it.
 	c.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'blogs')`)
 	blogs.Exec(t, `INSERT INTO apps (name, cell) VALUES ('ghost', 'shops')`)
 	require.NoError(t, blogs.DB.WaitForInstances(t.Context(), dbtest.Patience))

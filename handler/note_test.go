@@ -28,9 +28,9 @@ func TestNotesAreShownOnCharts(t *testing.T) {
 	for path, notes := range map[string]int{"/dash/demo/hhui.top": 2, "/dash/demo/hhui.top?page=/home": 2, shared: 1} {
 		a := newPerson(e).get(path)
 		assert.Equal(t, notes, strings.Count(a.body, `<circle class="noted" cx="`)-strings.Count(a.body, `cx="5" cy="5"`), path)
-		ofApp := notes == 2 // a link to one site does not show what was noted of the whole app
+		ofApp := notes == 2 // a link to one site does not show notes of the whole app
 		assert.Equal(t, ofApp, strings.Contains(a.body, html.EscapeString(hostile)[:20]), path)
-		assert.Equal(t, 1, strings.Count(a.body, "</time> – <bdi>Of one site</bdi>"), "below the chart alone")
+		assert.Equal(t, 1, strings.Count(a.body, "</time> – <bdi>Of one site</bdi>"), "only below the chart")
 		assert.Contains(t, a.body, "<td><bdi>2019-06-30 Of one site</bdi></td>")
 		assert.NotContains(t, a.body, "Of another")
 		assert.NotContains(t, a.body, "Long ago")

@@ -14,8 +14,9 @@ import (
 	"footfall/counter/app"
 )
 
-// Wherever a total of all time or a rank is told over HTTP, numbers from elsewhere are in it, and
-// offsets=no leaves them out. Days and ranges are as they were counted.
+// All-time totals and ranks include numbers from elsewhere in every response, and offsets=no leaves them out. Days
+// and
+// ranges are as counted.
 func TestOffsetsOverHTTP(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -103,6 +104,6 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	assert.NotContains(t, e.get("/dash/demo/hhui.top?page=/home").body, "counted elsewhere", "of 30 days")
 	page := e.get("/dash/demo/hhui.top?page=/home&range=all").body
 	assert.Equal(t, 1, strings.Count(page, "1,008 page views, 203 visits, 102 visitors; counted here alone: 8, 3 and 2."), page)
-	assert.Equal(t, 1, strings.Count(page, "<b>no. 2</b>"), "as they were told it, before there was an offset")
+	assert.Equal(t, 1, strings.Count(page, "<b>no. 2</b>"), "the visitor's rank from before the offset")
 	assert.Zero(t, strings.Count(e.get("/dash/demo/hhui.top?page=/index&range=all").body, "counted elsewhere"))
 }

@@ -88,8 +88,7 @@ func (d document) parameters(operation any) map[string]any {
 	return all
 }
 
-// faults is what a value has that its schema does not allow. A word of a schema that is not known
-// here is a fault, too.
+// faults returns the ways in which a value violates its schema. An unknown keyword in a schema is a fault, too.
 func (d document) faults(where string, schema, value any) (faults []string) {
 	members := d.follow(schema).(map[string]any)
 	fault := func(ok bool, word string) {
@@ -183,8 +182,7 @@ func TestSchemasTellFaults(t *testing.T) {
 	}
 }
 
-// examples calls tell for each example and default in a part of the document, with the schema of
-// which it is to be.
+// examples calls tell for each example and default in a part of the document, with its schema.
 func (d document) examples(where string, part any, tell func(where string, schema, example any)) {
 	list, _ := part.([]any)
 	for i, item := range list {
@@ -286,7 +284,7 @@ type checker struct {
 	operations map[string]any
 	reached    map[string]bool // calls with a status
 	accepted   map[string]bool // calls with a parameter
-	said       map[string]bool // headers with what they said
+	said       map[string]bool // the values of headers
 }
 
 func (c *checker) send(t *testing.T, s sent) {
@@ -494,11 +492,11 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/who-came", "uri=" + page + "&from=20190629&to=20190630&limit=1", named, "", 200},
 		{"GET /api/apps/{app}/who-came", "site=hhui.top&limit=all&after=20190629-192.168.0.1", named, "", 200},
 	})
-	c.allIsCounted() // so that no answer changes between the two requests that tell by its tag that it has not
+	c.allIsCounted() // so that no response changes before the second request, which sends its ETag
 	c.sendSame(t, count)
 	c.send(t, sent{"POST /visits", "app=limited", inJSON, `[]`, 429})
 
-	// The tables refuse what they are told, and then are gone.
+	// The tables refuse new rows, and then disappear.
 	conn := c.Conn(c.t)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66'); ALTER TABLE
 		footfall.people ADD CONSTRAINT no_more CHECK (height < 2)`)
@@ -569,13 +567,13 @@ func (c *checker) least(k report.Report) string {
 	return query
 }
 
-// sendSame sends what all reports answer alike, and asks for the files.
+// sendSame sends the requests common to all reports, and requests the files.
 func (c *checker) sendSame(t *testing.T, count string) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, c.get("/api/apps/limited/sites").status, "the one of this minute")
 	for _, k := range report.Reports {
 		call, least := "GET /api/apps/{app}/"+k.Name, c.least(k)
-		var keys [2][]string // which open apps need for one of them
+		var keys [2][]string // open apps need one for some reports
 		for i, of := range []string{"demo", "limited"} {
 			if k.ToNamed {
 				keys[i] = []string{"Authorization", "Bearer " + c.key(of, app.ScopeRead)}
@@ -636,8 +634,7 @@ func (c *checker) checkReached(t *testing.T) {
 	}
 }
 
-// Validators as redocly's want these of a document, besides what is tried above; the licence is the
-// owner's to say.
+// Validators such as redocly's have more requirements for a document. The license is the owner's decision.
 func TestDocumentIsWhatValidatorsWant(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)
@@ -668,7 +665,7 @@ func TestDocumentIsWhatValidatorsWant(t *testing.T) {
 	look(d.all)
 }
 
-// The document's patterns of days allow what the service reads, and nothing that it refuses.
+// The document's patterns of days match exactly the days that the service accepts.
 func TestDocumentedDays(t *testing.T) {
 	t.Parallel()
 	e, d := newEdge(t), readDocument(t)
@@ -695,8 +692,8 @@ func TestDocumentedDays(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, e.get("/api").status)
 }
 
-// oapi-codegen makes a client of /openapi.json with its defaults, which compiles, counts and reads. It is a module of its
-// own in testdata/client, which pins the generator and what the client needs.
+// oapi-codegen generates a client of /openapi.json with its defaults, which compiles, counts and reads. It is a
+// separate module in testdata/client, which pins the generator and the client's dependencies.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
 	e, dir := newEdge(t), t.TempDir()

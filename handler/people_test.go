@@ -19,8 +19,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// peopleEdge is an edge with an app that has people, and the headers of somebody who may say and ask
-// who is who.
+// peopleEdge returns an edge with an app that has people, and the headers of a caller who may read and write links.
 func peopleEdge(t *testing.T) (e *edge, headers []string) {
 	t.Helper()
 	e = newEdge(t)
@@ -31,7 +30,7 @@ func peopleEdge(t *testing.T) (e *edge, headers []string) {
 	return e, []string{"Authorization", "Bearer " + e.key("blog", app.ScopeAssert, app.ScopeRead)}
 }
 
-// put says something of ids, and returns what each is answered: ok, or what is wrong.
+// put links ids, and returns the result of each: ok, or the problem.
 func (e *edge) put(body string, headers ...string) (said []string) {
 	e.t.Helper()
 	a := e.askWith(body, http.MethodPut, "/people?app=blog", headers...)
@@ -53,7 +52,7 @@ func (e *edge) put(body string, headers ...string) (said []string) {
 	return said
 }
 
-// Whoever may say who is who does, whoever may ask sees it.
+// A caller with the right to write links can do so, and one with the right to read sees them.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
@@ -85,7 +84,7 @@ func TestPeople(t *testing.T) {
 	assert.JSONEq(t, `{"id":"user:42","person":"`+person.(string)+`","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=user:42",
 		headers...).body)
 
-	// The same id is another one in another app, and nobody is told of it there.
+	// The same id in another app is another person, and its person here is not shown there.
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.AddApp(ctx, "other", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"age"}})
 	})
@@ -96,7 +95,7 @@ func TestPeople(t *testing.T) {
 	assert.Equal(t, "1", e.whom("a", headers...))
 }
 
-// Each rule on links, with what is said and answered call by call: a>b is a link, a:t a tag.
+// Each rule on links, with the calls and their results: a>b is a link, a:t a tag.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
@@ -139,7 +138,7 @@ func TestLinks(t *testing.T) {
 		WHERE q.height <= p.height`))
 }
 
-// texts is what a query with one text in each row returns.
+// texts returns the rows of a query with one text per row.
 func (e *edge) texts(sql string) []string {
 	e.t.Helper()
 	rows, err := e.Conn(e.t).Query(e.t.Context(), sql)
@@ -149,7 +148,7 @@ func (e *edge) texts(sql string) []string {
 	return read
 }
 
-// whom is how people are shown: by the tags of their person.
+// whom shows a person by their tags.
 func (e *edge) whom(id string, headers ...string) string {
 	e.t.Helper()
 	a := e.ask(http.MethodGet, "/people?app=blog&id="+id, headers...)
@@ -165,7 +164,7 @@ func (e *edge) whom(id string, headers ...string) string {
 	return answer.Tags["age"]
 }
 
-// Whoever is linked to another leaves what they were; the last word counts.
+// An id that is linked to another loses its own tags. The last change counts.
 func TestTagsOfPeople(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
@@ -216,7 +215,7 @@ func TestTagsOfPeople(t *testing.T) {
 	assert.Equal(t, []string{"ok"}, e.put(`{"id":"b","tags":{}}`, inLines...))
 	assert.Empty(t, e.whom("b", headers...))
 
-	// The longest ids, packed; of a value that is too long it is known that there is one.
+	// The longest ids, compressed. A value that is too long is reported.
 	longest, long := strings.Repeat("é", 128), strings.Repeat("x", 256)
 	var packed strings.Builder
 	zip := gzip.NewWriter(&packed)
@@ -338,8 +337,8 @@ func (e *edge) turnPeople() {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// Ids that are used in a period, by whomever, are in its table with all through which they lead, and
-// those that are not are gone when two have ended.
+// Ids used in a period are in its table with every id on their way to the person. Unused ids are gone after two
+// periods.
 func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)

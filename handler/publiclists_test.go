@@ -22,7 +22,7 @@ func (e *edge) sets(s app.Settings) {
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.SetApp(ctx, "shop", s) })
 }
 
-// here waits until so many visitors are on example.com.
+// here waits until this number of visitors are on example.com.
 func (e *edge) here(n int64) {
 	e.t.Helper()
 	require.Eventually(e.t, func() bool { return e.One(e.t, `SELECT report.here('shop', 'example.com')`) == n }, dbtest.Patience,
@@ -63,7 +63,7 @@ func TestCountsOfTheMoment(t *testing.T) {
 	assert.Contains(t, a.body, `"page":{"pv":1,"uv":1,"rank":0,"hot":1,"today":{"hot":1,"pv":1}}}]}`)
 	assert.NotContains(t, many("").body, "today")
 
-	// here is told to all with read alone, and to any key.
+	// With public numbers, here needs the setting read, or any key.
 	a = counts("&with=here")
 	assert.Equal(t, http.StatusForbidden, a.status)
 	assert.Contains(t, a.error(t), "with: here needs a key")
@@ -158,7 +158,7 @@ func TestTop(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, top("&days=7").status, "also where it was kept")
 }
 
-// No more lists are kept than there should be, and none for longer.
+// The number and lifetime of the lists are bounded.
 func TestTopsAreBounded(t *testing.T) {
 	t.Parallel()
 	var all tops
@@ -183,7 +183,7 @@ func (e *edge) visitEvent(app, event string) answer {
 	return a
 }
 
-// Numbers of events that the app lists are told to everybody.
+// Numbers of the events that the app lists are public.
 func TestPublicEvents(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -218,7 +218,7 @@ func TestPublicEvents(t *testing.T) {
 	assert.Contains(t, counts("like/hello", "Authorization", "Bearer "+e.key("shop", app.ScopeRead)).body, `{"site":{`)
 	assert.Equal(t, http.StatusForbidden, e.ask(http.MethodGet, "/counts?app=shop&event=like/hello", "Origin", "https://evil.example").status)
 
-	// Nobody finds out about others, also where everybody may count as anybody.
+	// A caller never sees another visitor's state, even in an app in which anyone may count as anyone.
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.SetApp(ctx, "demo", app.Settings{PublicEvents: []string{"like/*"}})
 	})

@@ -175,7 +175,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	}
 }
 
-// What a report lists can be asked about, also what no URI leads to.
+// Every row of a report can be queried, even rows that no URI leads to.
 func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -308,7 +308,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusUnauthorized, e.get("/api/apps/shop/sites?access_token="+read).status, "a key is no parameter")
 
-	// What a page of another site could learn of an open app through somebody's browser.
+	// The parts of an open app's response that a page of another site could read in a visitor's browser.
 	for _, origin := range []string{"https://hhui.top", "https://example.com", "null"} {
 		a := e.ask(http.MethodGet, "/api/apps/demo/sites", "Origin", origin)
 		for name := range a.header {
@@ -322,8 +322,9 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 	}
 }
 
-// Who came to deleted pages before their addresses were hashed and after is told by nobody: lists have a
-// dash, and a question about them alone is refused with the reason.
+// After hashing, the visitors of deleted pages from before and after it cannot be counted together: lists have a
+// dash,
+// and a query only for these pages is refused with the reason.
 func TestDeletedPagesAcrossHashing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -543,7 +544,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 	assert.Greater(t, len(visitors), 20)
 }
 
-// A report for which there is no place in time is refused, to be asked for again.
+// A report that gets no place in time is refused with the time to retry.
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond, Log: slog.New(slog.DiscardHandler)}}}
@@ -583,7 +584,7 @@ func TestReportsTakeTurns(t *testing.T) {
 	require.NoError(t, r.within(t.Context(), cell.Places, quick))
 	assert.Empty(t, cell.Places, "each gives its place back")
 
-	// Several are asked at once, so that all are away for as long as one.
+	// The cells are queried at once, so that several unavailable ones take as long as one.
 	var met sync.WaitGroup
 	met.Add(2)
 	fails := other
@@ -604,11 +605,11 @@ func TestReportsTakeTurns(t *testing.T) {
 	require.ErrorContains(t, err, "it goes", "of the database from which the service begins")
 }
 
-// Of an app or a site to which nobody has come there is nothing to tell, and that is no fault.
+// A report about an app or a site without visits is empty, not an error.
 func TestReportsOfWhatNobodyHasVisited(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	for range 2 { // without any site, and beside one that is visited
+	for range 2 { // without any site, and next to a visited one
 		for ask, told := range map[string]string{
 			"numbers": `"uniques":0,"new_visitors":0,"pv":0`, "events": `"events":[]`, "tags": `"tags":[`, "chart?from=today&to=today": `"chart":[`,
 			"goals?site=new.example&goal=event:signup": "nobody ever did", "funnel?site=new.example&step=page:/": `"visitors":0`,

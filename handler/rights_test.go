@@ -22,8 +22,8 @@ import (
 	"footfall/report"
 )
 
-// right is a row of the table of rights: what is done, who may do it, and the requests that do it. The test sends each request as
-// each of the callers, and docs/security.md has the same rows.
+// right is a row of the table of rights: the action, who may do it, and the requests for it. The test sends each
+// request as each of the callers, and docs/security.md has the same rows.
 type right struct {
 	what  string
 	may   string // names of callers
@@ -37,8 +37,8 @@ type request struct {
 	body         string
 }
 
-// The callers, by name. Keys are of the app shop unless they are called otherwise. Those who are refused come first, since the
-// others delete things.
+// The callers, by name. Keys are of the app shop unless their name has another app. Callers that are refused come
+// first, because the others delete things.
 const (
 	strangers = "nobody link wrong-cookie ended-session old-session"
 	badKeys   = "wrong-key other-read other-assert other-admin"
@@ -87,7 +87,7 @@ var rights = []right{
 	{"`/api/apps/APP` and what else is below", "admin admin-of-all", callsOfAnApp()},
 }
 
-// apart are the routes without a line: they are everybody's, or tell nothing of an app that has not chosen to.
+// apart are routes without a row: they are public, or reveal nothing about an app that has not chosen to.
 var apart = []string{"/count.js", "/count.:version", "/livez", "/readyz", "/healthz", "/openapi.json", "/badge/:file", "/top",
 	"/", "/dash", "/dash/", "/enter", "/leave", "/start/:token", "/begin", "/proof", "/robots.txt", "/favicon.ico", "/dash/style.css",
 	"/dash/dash.js", "/dash/icon.svg"}
@@ -217,7 +217,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// sendsAs sends a request with the cookies of a person, or with a key; forged, besides, as a form on a page of another site is sent.
+// sendsAs sends a request with the cookies of a person, or with a key. If forged, it is sent like a form on a page of
+// another site.
 func (e *edge) sendsAs(p *person, c request, link, bearer string, forged bool) answer {
 	e.t.Helper()
 	e.Clock.Set(e.Clock.Now().Add(6 * time.Second)) // as ten wrong keys are tried a minute

@@ -29,8 +29,7 @@ import (
 	"footfall/visit"
 )
 
-// ofDocs are the blocks of HTML that docs/embed.md shows, for app shop of a service, by what they
-// are there for.
+// ofDocs returns the blocks of HTML in docs/embed.md, for app shop of a service, by their purpose.
 func ofDocs(t *testing.T, service string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/embed.md")
@@ -54,8 +53,7 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	return blocks
 }
 
-// listening tells of each visit that was answered, and keeps what the page asks for. It is served
-// as /listening.js.
+// listening reports each answered visit, and keeps the page's requests. It is served as /listening.js.
 const listening = `
 	const asked = [], ask = fetch
 	fetch = (...how) => { asked.push(String(how[0])); return ask(...how) }
@@ -64,16 +62,16 @@ const listening = `
 		ask('/told', {method: 'POST', body: JSON.stringify({At: location.pathname + location.search + location.hash, Hot: e.detail.page.hot,` +
 	` Site: e.detail.site.hot, Text: text()})})
 	})
-	// settled returns when what was to be asked by now has been asked.
+	// settled returns after all requests that were due have been sent.
 	const settled = () => new Promise(done => setTimeout(() => setTimeout(done)))
 	const until = async test => { while (!test()) await new Promise(done => setTimeout(done, 10)) }
 `
 
-// visited is what a page tells of a visit.
+// visited is a page's report of a visit.
 type visited struct {
 	At        string // where the reader is
 	Hot, Site int64
-	Text      string // what they see
+	Text      string // the visible text
 }
 
 func (v visited) brief() string { return v.At + " " + v.Text }
@@ -91,7 +89,7 @@ func TestScriptInChromium(t *testing.T) {
 	docs := ofDocs(t, w.public)
 	const listener = `<script src="/listening.js"></script>`
 	proxy := http.StripPrefix("/numbers", w.proxy())
-	arrives := make(chan struct{}) // what jquery-pjax asks for
+	arrives := make(chan struct{}) // the request of jquery-pjax
 	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/pjax/next":
@@ -115,7 +113,7 @@ func TestScriptInChromium(t *testing.T) {
 		return "http://" + at
 	}
 	b := w.drive(t)
-	// quiet looks that a page asks for nothing by what is done in it.
+	// quiet checks that a page sends no request because of do.
 	quiet := func(t *testing.T, do string) {
 		t.Helper()
 		var more int
@@ -287,7 +285,7 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, int64(1), w.happened(t, "signup"))
 		var said string
 		b.ask(`footfall.event('signup').then(JSON.stringify)`, &said)
-		assert.Equal(t, "{}", said, "pages are told nothing of events")
+		assert.Equal(t, "{}", said, "pages get no numbers of events")
 		b.leads(func() { b.ask(`document.querySelector('i').click()`, nil) })
 		require.Equal(t, "/thanks", w.hearVisit(t).At)
 		assert.Equal(t, int64(1), w.happened(t, "go"), "the click has led on")
@@ -311,7 +309,7 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, int64(1), w.happened(t, "by.hand"))
 	})
 	t.Run("events that the script finds", func(t *testing.T) { tryTelling(t, w, b, page, docs) })
-	t.Run("by hand alone", func(t *testing.T) {
+	t.Run("by hand only", func(t *testing.T) {
 		b.open(page("example.com/manual", docs["manual"], docs["list"]))
 		b.ask(`until(() => text() === 'Hello 2 views')`, nil)
 		quiet(t, `history.pushState(0, '', '/manual/on')`)
@@ -338,8 +336,8 @@ func TestScriptInChromium(t *testing.T) {
 		b.open(page("example.com/image", docs["image"]))
 		assert.Equal(t, before+1, w.counted(t, "hello"))
 	})
-	t.Run("what a page is", func(t *testing.T) { tryNamed(t, w, b, page, docs) })
-	t.Run("an app that tells nothing", func(t *testing.T) { tryUntold(t, w, b, page, docs) })
+	t.Run("the identity of a page", func(t *testing.T) { tryNamed(t, w, b, page, docs) })
+	t.Run("an app without public numbers", func(t *testing.T) { tryUntold(t, w, b, page, docs) })
 	t.Run("headless browsers are bots", func(t *testing.T) {
 		b.do("Emulation.setUserAgentOverride",
 			map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 " +
@@ -366,7 +364,7 @@ func (w *internet) happened(t *testing.T, event string) int64 {
 	return said.Page.Hot
 }
 
-// tryTitles shows pages to one visitor, and to a second one, as a proxy tells their addresses.
+// tryTitles shows pages to one visitor and a second one, whose addresses a proxy forwards.
 func tryTitles(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, line string) {
 	proxied, address := w.options, atomic.Value{}
 	proxied.Metrics = prometheus.NewRegistry()
@@ -496,7 +494,7 @@ func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	events := dbtest.Column[string](t, w.Conn(t), `SELECT split_part(p.uri, '/', 2) || ' ' || sum(c.hot) FROM footfall.pages p
 		JOIN footfall.counters c ON c.page_id = p.id
 		WHERE p.uri ~ '^.events./(404|download|outbound|own.name)' GROUP BY split_part(p.uri, '/', 2) ORDER BY 1`)
-	b.console = nil // which tells of the status
+	b.console = nil // it contains the status
 	assert.Equal(t, []string{"404 2", "download 7", "outbound 20", "own.name 6"}, events, "and nothing else")
 }
 
@@ -575,8 +573,7 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 	assert.Equal(t, "SecurityError", thrown, "the browser's own faults are the page's")
 }
 
-// tryUntold opens pages of an app that tells no numbers: they keep their own text, and whoever made
-// them hears why.
+// tryUntold opens pages of an app without public numbers: they keep their own text, and the console gives the reason.
 func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	set := func(public string) {
 		w.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -754,11 +751,11 @@ func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	b.ask(`getComputedStyle(document.querySelector('b[role=status]')).position`, &fixed)
 	assert.Equal(t, "fixed", fixed, "a line of the script's own is styled where the page forbids styles")
 	b.spoken = nil
-	assert.Empty(t, b.console, "Chromium tells of no rule that was broken")
+	assert.Empty(t, b.console, "Chromium reports no violated rule")
 	b.open(page("example.com/forged", strings.Replace(docs["pinned"], embed.Integrity, "sha384-"+strings.Repeat("A", 64), 1), docs["numbers"]))
 	var runs bool
 	b.ask(`'footfall' in self`, &runs)
-	assert.False(t, runs, "another script than the one that was read")
+	assert.False(t, runs, "a script with another hash")
 	b.open(page("example.com/old", strings.Replace(docs["line"], "/count.js", "/count.0123456789ab.js", 1)))
 	assert.Equal(t, int64(1), w.hearVisit(t).Hot, "a version that is gone")
 	b.console = nil
@@ -776,7 +773,7 @@ func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	nobody := func(origin, app string) string {
 		return "warning: footfall: no answer from " + origin + "/: is it up, does app " + app + " list this site, does connect-src allow it?"
 	}
-	// The script is there, and what it asks is not.
+	// The script is available, but the service that it calls is not.
 	away := `<script>const down = fetch; fetch = (url, how) => down(url.replace('` + w.public + `', '` + gone.URL + `'), how)</script>`
 	for _, c := range []struct{ at, line, said string }{
 		{"example.com/forbidden", `<meta http-equiv="Content-Security-Policy" content="connect-src http://example.com">` + docs["line"],
@@ -865,7 +862,7 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	b.await(`document.body.innerText === '1'`)
 	b.ask(`history.pushState(0, '', '/theme/next'), bszCaller.fetch('', bszTag.texts).then(() => 0)`, nil)
 
-	w.Close() // which adds up what is left
+	w.Close() // also adds up the remaining tags
 	assert.Equal(t, []string{"example.com news.example 1", "example.com/me news.example 1", "example.com/one news.example 1",
 		"example.com/theme news.example 1"}, desk.Column[string](t, w.Desk, `
 		SELECT format('%s %s %s', p.uri, t.value, d.pv) FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id
@@ -873,7 +870,7 @@ func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 		WHERE t.name = 'source' ORDER BY 1`))
 }
 
-// What a browser loads ahead is counted when somebody sees it, and not before.
+// A page that a browser prerenders is counted when it is shown, and not before.
 func TestChromiumPrerenders(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))

@@ -22,7 +22,7 @@ import (
 	"footfall/desk"
 )
 
-// changes is somebody who may change an app.
+// changes returns a person who may change an app.
 func (e *edge) changes(name, app string) *person {
 	e.t.Helper()
 	rights := account.Rights{Apps: map[string]account.Right{app: account.Change}}
@@ -44,7 +44,7 @@ func (p *person) sends(path string, form ...string) answer {
 	return p.do(http.MethodPost, path, values)
 }
 
-// helpOfShell is what the shell says of its flags.
+// helpOfShell returns the command line's help for its flags.
 var helpOfShell = sync.OnceValue(func() map[string]string {
 	help, name := map[string]string{}, ""
 	text, _ := os.ReadFile("../cmd/footfall/help.txt")
@@ -136,14 +136,14 @@ func TestSettingsOfAnApp(t *testing.T) {
 	}
 	one := func(sql string) string { t.Helper(); return strings.Join(e.texts(sql), "; ") }
 
-	// Faults stand beside their fields, in the words of the shell, and what was typed stays.
+	// Errors are next to their fields, in the words of the command line, and the typed values stay.
 	send(400, "do", "set", "of", "counting", "tz", "Mars", "was.tz", "UTC", "keep-query", " p \r\nq", "was.keep-query", "")
 	assert.Regexp(t, `(?s)id="set-counting-tz"[^>]*value="Mars"[^>]*aria-invalid="true".*id="set-counting-tz-problem"[^>]*>&#34;Mars&#34; `+
 		`is not a time zone`, last.body)
 	assert.Contains(t, last.body, " p \r\nq</textarea>")
 	assert.Regexp(t, `list="set-counting-tz-list".*<option value="Europe/Berlin">`, last.body)
 	assert.Contains(t, last.body, "IANA time zone whose natural days are counted")
-	assert.NotContains(t, last.body, "the app demo has", "what the shell alone is told")
+	assert.NotContains(t, last.body, "the app demo has", "a note for the command line only")
 	send(400, "do", "set", "of", "kept", "retain-days", "x", "was.retain-days", "35", "forget-days", "-", "was.forget-days", "0")
 	assert.Regexp(t, `(?s)&#34;x&#34; is not a number.*&#34;-&#34; is not a number`, last.body)
 	send(303, "do", "set", "of", "counting", "tz", "Europe/Berlin", "was.tz", "UTC", "keep-query", " p \r\nq", "was.keep-query", "", "ignore",
@@ -162,19 +162,19 @@ func TestSettingsOfAnApp(t *testing.T) {
 	send(303, "do", "set", "of", "counting", "ignore", many, "was.ignore", many, "bots", "skip", "was.bots", "default")
 	assert.Equal(t, "10000 skip", one(`SELECT cardinality(ignore) || ' ' || bots FROM apps WHERE name = 'shop'`))
 
-	// What somebody else has set meanwhile stays.
+	// Settings changed by another user in the meantime stay.
 	days := 20
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{ForgetDays: ptr(0), RetainDays: &days}))
 	send(303, "do", "set", "of", "kept", "retain-days", "35", "was.retain-days", "35", "goal", "event:signup", "was.goal", "")
 	assert.Equal(t, "20 {event:signup}", one(`SELECT retain_days || ' ' || goals::text FROM apps WHERE name = 'shop'`))
 
-	// Lists are one a line; tags alone stand behind commas, too, as in the shell.
+	// Lists have one entry per line. Only tags may also be separated by commas, as on the command line.
 	send(303, "do", "set", "of", "counting", "keep-query", "p,q", "was.keep-query", "p\nq")
 	assert.Equal(t, `{"p,q"}`, one(`SELECT keep_query::text FROM apps WHERE name = 'shop'`))
 	send(303, "do", "set", "of", "kept", "tags", "source, plan", "was.tags", "")
 	assert.Equal(t, "{source,hour,plan}", one(`SELECT tags::text FROM apps WHERE name = 'shop'`))
 
-	// What is lost for ever is asked once more.
+	// Deleting data for ever needs a confirmation.
 	send(200, "do", "set", "of", "kept", "titles", "off", "was.titles", "on")
 	assert.Contains(t, last.body, "The titles of its pages are deleted.")
 	send(303, "do", "set", "of", "kept", "titles", "off", "was.titles", "on", "sure", "yes")
@@ -260,8 +260,9 @@ func TestSettingsOfAnApp(t *testing.T) {
 	}
 }
 
-// hashesWhereNobodyWaits has a browser, or the proxy before it, leave before addresses are hashed: that goes
-// on to its end, and the page says so meanwhile.
+// hashesWhereNobodyWaits has a browser, or its proxy, disconnect before addresses are hashed: the hashing continues
+// to
+// its end, and the page shows this in the meantime.
 func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	const hashing = "are being hashed, and its visits answered 503"
 	release := e.hold(`SELECT FROM footfall.epochs WHERE name = 'erasures' FOR UPDATE`)
@@ -363,7 +364,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	}
 	assert.Equal(t, []any{429, true}, []any{last.status, last.header.Get("Retry-After") != ""}, "who guesses is slowed down, and told when")
 	send(200, "do", "remove account", "one", one)
-	e.Exec(t, `ALTER TABLE account_apps RENAME TO gone`) // what the database says is told to nobody
+	e.Exec(t, `ALTER TABLE account_apps RENAME TO gone`) // the database's message is not shown
 	send(503, "do", "remove account", "one", one, "sure", "yes")
 	assert.NotContains(t, last.body, "SQLSTATE")
 	e.Exec(t, `ALTER TABLE gone RENAME TO account_apps`)
@@ -377,7 +378,7 @@ func TestSettingsOfTheService(t *testing.T) {
 		WHERE changes::text LIKE '%trombones%' OR changes::text LIKE '%`+link[len(link)-20:]+`%'`))
 }
 
-// What cannot be stored is refused in every field, and each setting is in one form.
+// Every field refuses values that cannot be stored, and each setting is in exactly one form.
 func TestFieldsOfSettings(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

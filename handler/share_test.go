@@ -29,7 +29,7 @@ func (e *edge) share(app, site string) (path string) {
 	return path
 }
 
-// newSharingEdge has visits to two sites of shop, which lists example.com alone, and of demo.
+// newSharingEdge returns an edge with visits to two sites of shop, which lists only example.com, and of demo.
 func newSharingEdge(t *testing.T) *edge {
 	t.Helper()
 	e := newEdge(t)
@@ -60,7 +60,7 @@ func newSharingEdge(t *testing.T) *edge {
 
 var linked = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
 
-// A shared page leads to nothing but what the link shows, however far one goes.
+// A shared page has no link out of the shared part, at any depth.
 func TestSharedPagesLeadNowhereElse(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
@@ -120,7 +120,7 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// A link to a site tells neither with what visitors came to others, nor whether anybody came to them with something.
+// A link to a site shows neither the tags of visits to other sites, nor whether these had any.
 func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -145,7 +145,7 @@ func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
 	assert.EqualValues(t, 1, e.One(t, `SELECT visitors FROM report.numbers_where('demo', '', 20190629, 20190629, '{campaign:takeover}')`))
 }
 
-// A caller without a link that shows something learns nothing of which there are.
+// A caller without a working link cannot learn which links exist.
 func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
@@ -178,7 +178,7 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, last.status)
 	assert.NotEmpty(t, last.header.Get("Retry-After"))
 	assert.Equal(t, http.StatusTooManyRequests, e.get(revoked).status)
-	assert.Equal(t, http.StatusOK, e.get(all).status, "somebody else's wrong ones are in nobody's way")
+	assert.Equal(t, http.StatusOK, e.get(all).status, "another caller's wrong links do not affect a working one")
 
 	most := "2"
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -219,8 +219,7 @@ func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 	assert.NotContains(t, stored, path[len("/share/12345678_"):])
 }
 
-// A link that somebody may look by stands neither in the log nor among the metrics, whatever goes
-// wrong.
+// A working link appears neither in the log nor in the metrics, whatever fails.
 func TestSharedLinksStandInNoLog(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
@@ -292,7 +291,7 @@ func TestSharedPagesInFrames(t *testing.T) {
 			var attached struct{ SessionID string }
 			b.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 			b.session = attached.SessionID
-			var at string // an error of Chromium's own is shown in place of what is refused
+			var at string // for a refused page Chromium shows its own error
 			if b.ask(`location.href`, &at); strings.HasPrefix(at, w.public) {
 				frames = append(frames, strings.TrimPrefix(at, w.public))
 			}

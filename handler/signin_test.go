@@ -21,7 +21,7 @@ func (p *person) enters(name, password string, headers ...string) answer {
 	return p.do(http.MethodPost, "/enter", url.Values{"name": {name}, "password": {password}}, headers...)
 }
 
-// Sessions end where they are told to, and each is somebody's alone.
+// Sessions can be ended, and each belongs to one account.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -36,7 +36,7 @@ func TestSessionsEnd(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, may(bob.cookies[sessionCookie]), "one who may look at another app")
 	assert.NotContains(t, bob.get("/dash/shop").body, "password", "who is signed in already")
 
-	// Fixation: what a browser has before it signs in opens nothing afterwards.
+	// Fixation: a cookie from before signing in is worthless afterwards.
 	fixed := &person{e, map[string]string{sessionCookie: "chosen-by-another"}}
 	require.Equal(t, http.StatusSeeOther, fixed.enters("Ann", desk.Password).status)
 	assert.NotEqual(t, "chosen-by-another", fixed.cookies[sessionCookie])
@@ -56,10 +56,10 @@ func TestSessionsEnd(t *testing.T) {
 	e.Exec(t, `UPDATE account_sessions SET created_at = now() - interval '30 days'`)
 	assert.Equal(t, http.StatusForbidden, may(again.cookies[sessionCookie]))
 	e.SignIn(t, "Cem", account.Rights{})
-	assert.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM account_sessions`), "those that are over go")
+	assert.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM account_sessions`), "expired sessions are deleted")
 }
 
-// secretOf is what a token is made of.
+// secretOf decodes the secret in a token.
 func secretOf(t *testing.T, token string) []byte {
 	t.Helper()
 	secret, err := base64.RawURLEncoding.DecodeString(token)
@@ -104,7 +104,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		url.Values{}).status, "an address is no form")
 }
 
-// Nobody is led to another site by what an address says.
+// An address cannot redirect to another site after signing in.
 func TestSigningInLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"//evil.example", "https://evil.example/dash/shop", `/\evil.example`, "javascript:alert(1)",
@@ -117,7 +117,7 @@ func TestSigningInLeadsNowhereElse(t *testing.T) {
 	}
 }
 
-// Whoever guesses is stopped, from one address and for one name, and does not learn whether a guess was right.
+// Guessing is stopped by address and by name, without revealing whether a guess was right.
 func TestGuessingIsStopped(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -161,7 +161,7 @@ func TestGuessingIsStopped(t *testing.T) {
 	assert.Equal(t, http.StatusSeeOther, p.enters("Ann", desk.Password, from("203.0.113.79")...).status)
 }
 
-// What a proxy says is believed of a trusted one alone.
+// The header of a proxy counts only if the proxy is trusted.
 func TestSignedInByAProxy(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -175,7 +175,7 @@ func TestSignedInByAProxy(t *testing.T) {
 	p, direct := through(trusted), through(nil)
 	look := func(p *person, headers ...string) answer { return p.do(http.MethodGet, "/dash/shop", nil, headers...) }
 	assert.Equal(t, http.StatusForbidden, look(p, "Remote-User", "Ann").status)
-	assert.Zero(t, e.One(t, `SELECT count(*) FROM accounts`), "the first account is made by its link alone")
+	assert.Zero(t, e.One(t, `SELECT count(*) FROM accounts`), "only its link creates the first account")
 	owner := e.SignIn(t, desk.Owner, account.Rights{})
 
 	a := look(p, "Remote-User", "Ann")
@@ -207,11 +207,11 @@ func TestSignedInByAProxy(t *testing.T) {
 	assert.Error(t, CheckSignInHeader("Remote-User", nil))
 	single, faults := NewProxies([]string{"10.0.0.1", "2001:db8::1"}, "")
 	require.Empty(t, faults)
-	assert.Equal(t, []bool{true, false}, []bool{trusted.TrustNetworks(), single.TrustNetworks()}, "of which serve warns")
+	assert.Equal(t, []bool{true, false}, []bool{trusted.TrustNetworks(), single.TrustNetworks()}, "serve warns of these")
 	assert.NoError(t, CheckSignInHeader("Remote-User", []string{"10.0.0.1"}))
 }
 
-// A link is used once, by whoever has it, and what is secret of it stands in no address after the first.
+// A link works once, for anyone who has it, and its secret is in no address after the first.
 func TestLinksToAccounts(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

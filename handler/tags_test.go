@@ -17,8 +17,8 @@ import (
 	"footfall/desk"
 )
 
-// What a visit brings comes with its fields. The Referer of an image or a script is the page that
-// counts, and says nothing of where its visitor comes from.
+// The tags of a visit are in its fields. The Referer of an image or a script is the counted page, and does not show
+// where its visitor came from.
 func TestVisitsBringTags(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -41,8 +41,7 @@ func TestVisitsBringTags(t *testing.T) {
 	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer",
 		"https://forge.example/readme")
 	assert.Contains(t, a.body, "<title>visits: 1</title>")
-	// Of its own visitor a browser says with what they came; of others, whom a backend names, it
-	// does not.
+	// A browser's headers give its own visitor's tags, but not those of visitors that a backend names.
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
 		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)
@@ -51,7 +50,7 @@ func TestVisitsBringTags(t *testing.T) {
 		{"uri":"http://many/?utm_source=letter","ip":"192.0.2.10","agent":"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
 		"at":"2019-06-29T07:00:00Z"}]`, inArray...).status)
 
-	e.Close() // which adds up what is left
+	e.Close() // also adds up the remaining tags
 	conn := e.Conn(t)
 	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"},
 		dbtest.Column[string](t, conn, `
@@ -91,8 +90,7 @@ func TestVisitsBringTags(t *testing.T) {
 	}
 }
 
-// With what somebody comes is said by those alone who may say who came: a language, a country, and
-// tags that the app lists.
+// Only callers who may assert visitors may pass their tags: a language, a country, and tags that the app lists.
 func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -132,7 +130,7 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 	assert.Equal(t, http.StatusOK, a.status, a.body)
 	assert.Contains(t, a.body, `tags: app shop has no tag \"hour\" of its own`)
 
-	e.Close() // which adds up what is left
+	e.Close() // also adds up the remaining tags
 	assert.Equal(t, []string{
 		"age 30 1", "country AT 1", "country CH 1", "hour 12 5", "language de 1", "plan (other) 2", "plan pro 2", "plan team 1",
 	}, desk.Column[string](t, e.Desk, `
@@ -141,8 +139,7 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 		ORDER BY 1`), "and none of the page")
 }
 
-// The country that a header names counts if a trusted proxy has sent it, of whoever comes through the
-// proxy, and no other.
+// A country header counts only if a trusted proxy has sent it, for every visitor behind the proxy.
 func TestCountryOfATrustedProxy(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -169,7 +166,7 @@ func TestCountryOfATrustedProxy(t *testing.T) {
 			"CF-IPCountry", c.sent)
 		assert.Equal(t, http.StatusOK, a.status, a.body)
 	}
-	e.Close() // which adds up what is left
+	e.Close() // also adds up the remaining tags
 	assert.Equal(t, []string{"s0 DE", "s3 CH", "s4 AT"}, desk.Column[string](t, e.Desk, `
 		SELECT p.uri || ' ' || t.value FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE t.name = 'country' ORDER BY p.uri`))

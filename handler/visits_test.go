@@ -28,7 +28,7 @@ var (
 	inLines = []string{"Content-Type", "application/x-ndjson"}
 )
 
-// manyResult is what one of many visits is answered.
+// manyResult is the result of one of many visits.
 type manyResult struct {
 	Counted, Repeated *visit.Answer
 	Skipped, Error    string
@@ -99,7 +99,7 @@ func TestManyVisits(t *testing.T) {
 	}
 }
 
-// A call has visits of all kinds: each is told what became of it, in its place.
+// A call has visits of all kinds, and the response has the result of each in its place.
 func TestManyVisitsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -118,7 +118,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 		"ip: it is not", "visitor: app shop tells visitors apart by their address", "it is not an object", "uri: "} {
 		assert.Contains(t, got[2+i].Error, want)
 	}
-	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "whose agent is not known is no bot")
+	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "a visit without an agent is not a bot")
 
 	a := e.visits("answers=none&app=shop", body, headers...)
 	require.Equal(t, http.StatusOK, a.status)
@@ -138,7 +138,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	assert.Equal(t, 501, said.Failed)
 }
 
-// What is wrong with a whole call counts nothing.
+// A fault of the whole call counts nothing.
 func TestManyVisitsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -265,8 +265,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A visit with an id counts once, alone or in a call, and says that it was counted before; who may
-// not assert may not give one.
+// A visit with an id counts once, by itself or in a call, and reports that it was counted before. A caller who may
+// not assert visitors may not pass an id.
 func TestRepeatedVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -304,8 +304,8 @@ func TestRepeatedVisits(t *testing.T) {
 	assert.Equal(t, 2, e.hotOf())
 }
 
-// The service fails in the middle of a call: what was counted is told, and the rest counts when the
-// call is sent again.
+// The service fails in the middle of a call: the response has the counted visits, and the rest counts when the call
+// is sent again.
 func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -362,8 +362,7 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	assert.Contains(t, e.do(http.MethodGet, e.admin+"/metrics", "", "").body, `footfall_visits_total{outcome="refused"} 19`)
 }
 
-// A visit counts on the day that it is said to be of, in each way in, and what is wrong with its
-// time is told beside it.
+// A visit counts on its given day in every way to send it, and errors in its time are reported with it.
 func TestVisitsOfOtherDays(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -19,8 +19,7 @@ import (
 
 var nextRows = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
 
-// Who came is shown to those alone who are signed in, also where everybody may
-// see the numbers; and never by a link.
+// Visitors are only shown to signed-in accounts, even if the numbers are public, and never by a link.
 func TestDashboardTellsWhoCame(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
