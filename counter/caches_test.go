@@ -112,8 +112,8 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	require.Greater(t, first.asked(t), before)
 }
 
-// erase is the smallest form of the command that erases a visitor: the visitor moves, with their rank, to an
-// address that nobody has.
+// erase is the smallest form of the command that erases a visitor: the visitor moves, with their rank, to an address
+// that nobody has.
 const erase = `BEGIN;
 	SELECT FROM counters ORDER BY page_id FOR UPDATE;
 	UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';

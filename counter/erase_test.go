@@ -400,8 +400,8 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	in.Check(t)
 }
 
-// A visitor returns on a day that an erasure has already searched, before the erasure locks their site. The
-// new visit is erased too, and there is no deadlock.
+// A visitor returns on a day that an erasure has already searched, before the erasure locks their site. The new visit
+// is erased too, and there is no deadlock.
 func TestEraseBesideAReturn(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -426,8 +426,8 @@ func TestEraseBesideAReturn(t *testing.T) {
 	require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.Count(t, "192.0.2.1", "http://a.example/old")))
 }
 
-// A visitor is erased a few sites at a time. Visits to the other sites do not wait, and after a kill the next
-// erasure continues.
+// A visitor is erased a few sites at a time. Visits to the other sites do not wait, and after a kill the next erasure
+// continues.
 func TestEraseSomeSitesAtATime(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -490,8 +490,8 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	in.Check(t)
 }
 
-// The visitor mode of an app may change as long as the app has no page. A visit identified by the old mode creates
-// no page.
+// The visitor mode of an app may change as long as the app has no page. A visit identified by the old mode creates no
+// page.
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

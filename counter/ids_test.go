@@ -175,8 +175,8 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 	in.Check(t)
 }
 
-// A batch that is sent again for any reason claims its ids again. A visit that is left out of the batch releases
-// its id.
+// A batch that is sent again for any reason claims its ids again. A visit that is left out of the batch releases its
+// id.
 func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})

@@ -209,8 +209,8 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	})
 }
 
-// An app that has accepted a visit keeps its visitor mode and time zone. If a manual UPDATE changes them, visits
-// that were accepted before do not count, and hold up no other visit.
+// An app that has accepted a visit keeps its visitor mode and time zone. If a manual UPDATE changes them, visits that
+// were accepted before do not count, and hold up no other visit.
 func TestInboxOfFormerSettings(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -234,8 +234,8 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	assert.Contains(t, in.Log.String(), "visits of the inbox cannot be counted any more")
 }
 
-// A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the
-// app, wait for it, so that the visit counts as it was accepted.
+// A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the app,
+// wait for it, so that the visit counts as it was accepted.
 func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -148,8 +148,8 @@ func (in *instance) hadDaily(t *testing.T) {
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "daily"))
 }
 
-// The command may be killed at each step, and repeated: each accepted visit counts once, in the cell that the app
-// has moved to. After an error the app stays where it is.
+// The command may be killed at each step, and repeated: each accepted visit counts once, in the cell that the app has
+// moved to. After an error the app stays where it is.
 func TestMovesThatAreKilled(t *testing.T) {
 	t.Parallel()
 	one := keepsUp(t, desk.Database(t, desk.Options{}), counter.Options{})
@@ -243,8 +243,8 @@ func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	return func() error { close(on); return <-done }
 }
 
-// If two commands move the app at once, one goes no further than the other has gone. Waiting visits are carried
-// once, and the app stays in the cell that the other command moved it to, even if the targets differ.
+// If two commands move the app at once, one goes no further than the other has gone. Waiting visits are carried once,
+// and the app stays in the cell that the other command moved it to, even if the targets differ.
 func TestMovesAtOnce(t *testing.T) {
 	t.Parallel()
 	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
@@ -393,8 +393,7 @@ func TestMoveIsCutOff(t *testing.T) {
 }
 
 // If an app leaves while a setting drops rows, only the rows here are dropped: the setting has to be repeated in the
-// new
-// cell.
+// new cell.
 func TestSettingsAsAnAppLeaves(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

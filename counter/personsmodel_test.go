@@ -94,8 +94,7 @@ func (p *people) tags(person string) tag.Set {
 }
 
 // links links one id to another. It expects a refusal if an id would lead to itself, or be more than four steps from
-// the
-// person.
+// the person.
 func (p *people) links(t *testing.T, in *instance, id, is string) {
 	if id == is {
 		return
@@ -368,8 +367,7 @@ func sums(t *testing.T, lines []string) map[string]int {
 
 // Ids are linked, linked again, tagged, looked up and erased while periods pass. In between, two instances count
 // their visits in every way, with connections being cut and one instance restarted now and then. Links, numbers,
-// rows,
-// ranks, sums by tag and filtered numbers equal the model's.
+// rows, ranks, sums by tag and filtered numbers equal the model's.
 func TestPeopleEqualTheModel(t *testing.T) { everyWay(t, testPeopleEqualTheModel) }
 
 func testPeopleEqualTheModel(t *testing.T, w way) {

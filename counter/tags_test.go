@@ -477,8 +477,8 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 	}, in.TagsOf(t))
 }
 
-// News left by other instances are added up even by an instance that counts nothing. A damaged row does not
-// hold up the others, and the log reports it.
+// News left by other instances are added up even by an instance that counts nothing. A damaged row does not hold up
+// the others, and the log reports it.
 func TestDamagedNewsOfTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})

@@ -32,8 +32,7 @@ import (
 
 // lived returns an app with every feature, in this visitor mode: five days, of which the first has no rows left and
 // three are closed, its own tags, late visits, an erased visitor, numbers from elsewhere, history, notes, titles,
-// goals,
-// people.
+// goals, people.
 func lived(t *testing.T, mode string) *instance {
 	t.Helper()
 	in := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"demo": {
@@ -474,8 +473,8 @@ func TestLoadedAsAPageWasDeleted(t *testing.T) {
 	to.verified(t)
 }
 
-// If a day is closed while an app is loaded, the app gets sketches too. The waiting sessions keep the lock order,
-// and do not block changes of another app.
+// If a day is closed while an app is loaded, the app gets sketches too. The waiting sessions keep the lock order, and
+// do not block changes of another app.
 func TestComesAsADayIsClosed(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})

@@ -93,8 +93,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 }
 
 // A visit that was counted with its id is repeated, not refused, when its day is no longer kept: as a single visit,
-// in
-// a call, and in a named call. A visit that was never counted is refused.
+// in a call, and in a named call. A visit that was never counted is refused.
 func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -43,8 +43,7 @@ func newBusuanziInternet(t *testing.T, files map[string]string) *internet {
 }
 
 // places contains the elements for numbers in all forms: with the ids of busuanzi, of soxft's and of Vercount, and
-// with
-// classes.
+// with classes.
 const places = `
 	<p id="busuanzi_container_site_pv" style="display: none">visits <span id="busuanzi_value_site_pv">…</span></p>
 	<p class="busuanzi_container_site_uv" style="display: none">visitors <b class="busuanzi_value_site_uv"></b></p>

@@ -177,8 +177,8 @@ func TestPagesAreOrderedByVisits(t *testing.T) {
 	}
 }
 
-// The server orders lists by change, over all rows and not only the shown ones. They have two numbers unless more
-// are requested.
+// The server orders lists by change, over all rows and not only the shown ones. They have two numbers unless more are
+// requested.
 func TestDashboardListsByChange(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

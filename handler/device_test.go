@@ -117,8 +117,7 @@ func TestWrongKeysKeepNobodyFromSigningIn(t *testing.T) {
 }
 
 // Cookies over https have name prefixes that restrict them to this host, and a browser that signed in with 0.2.0
-// stays
-// signed in.
+// stays signed in.
 func TestCookiesOverTLS(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -14,8 +14,7 @@ import (
 )
 
 // devtools drives one page of a Chromium as the developer tools do: scripts that it runs are not subject to the
-// page's
-// own rules.
+// page's own rules.
 type devtools struct {
 	*chromium
 	t       *testing.T

@@ -168,8 +168,7 @@ func TestGoalsByDayAreWhole(t *testing.T) {
 }
 
 // A site's page shows the events of its visitors. A link to one site shows none, because events belong to the app.
-// For
-// days whose rows are gone the page gives the reason.
+// For days whose rows are gone the page gives the reason.
 func TestEventsOfASite(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -15,8 +15,7 @@ import (
 )
 
 // All-time totals and ranks include numbers from elsewhere in every response, and offsets=no leaves them out. Days
-// and
-// ranges are as counted.
+// and ranges are as counted.
 func TestOffsetsOverHTTP(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -323,8 +323,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 }
 
 // After hashing, the visitors of deleted pages from before and after it cannot be counted together: lists have a
-// dash,
-// and a query only for these pages is refused with the reason.
+// dash, and a query only for these pages is refused with the reason.
 func TestDeletedPagesAcrossHashing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -261,8 +261,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 }
 
 // hashesWhereNobodyWaits has a browser, or its proxy, disconnect before addresses are hashed: the hashing continues
-// to
-// its end, and the page shows this in the meantime.
+// to its end, and the page shows this in the meantime.
 func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	const hashing = "are being hashed, and its visits answered 503"
 	release := e.hold(`SELECT FROM footfall.epochs WHERE name = 'erasures' FOR UPDATE`)

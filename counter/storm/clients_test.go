@@ -19,13 +19,13 @@ import (
 const (
 	visitorsOfApps = 12
 	singles        = 6 // clients who send visits one by one
-	owners         = 2 // those who erase the visitor whom they send
-	strangers      = 3 // those who send to apps in which anything may happen
-	callers        = 2 // those who send many at once
+	owners         = 2 // clients who erase the visitor whose visits they send
+	strangers      = 3 // clients of apps in which anything may happen
+	callers        = 2 // clients who send many visits at once
 	importers      = 2
 )
 
-// begin lets the clients and the commands begin. It returns what ends them.
+// begin starts the clients and the commands, and returns the function that stops them.
 func (s *storm) begin() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -64,20 +64,20 @@ func (s *storm) begin() (end func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// trip is a visit, as its client knows it.
+// trip is a visit from its client's view.
 type trip struct {
 	tenant
 	who  who
 	uri  string
 	id   string // "": none
-	at   int64  // the day that it tells; live otherwise
-	from int64  // the day on which it was sent first
+	at   int64  // the given day; live otherwise
+	from int64  // the day on which it was first sent
 }
 
 const present = -1
 
-// sources and campaigns are what visits may bring. All of a visitor come from the same source, and
-// those that tell their day with the same campaign on a day, whichever of them is the first.
+// sources and campaigns are the tags of visits. All visits of a visitor have the same source, and all with a given
+// time have the same campaign on a day, whichever is counted first.
 var (
 	sources   = []string{"", "news.example", "wiki.example"}
 	campaigns = []string{"", "spring", "autumn"}
@@ -92,7 +92,7 @@ func (t tenant) campaignOf(ip string, day int64) string {
 	return campaigns[(int(ip[len(ip)-1])/len(sources)+int(day))%len(campaigns)]
 }
 
-// referrer is the page that a visit says its visitor comes from.
+// referrer returns the page that a visit gives as its source.
 func (t *trip) referrer() string {
 	if source := sourceOf(t.who.ip); source != "" {
 		return "https://" + source + "/" + t.id
@@ -100,10 +100,9 @@ func (t *trip) referrer() string {
 	return ""
 }
 
-// query is that of the visit's address.
+// query returns the query of the visit's address.
 func (t *trip) query() string { return "?utm_campaign=" + t.campaignOf(t.who.ip, t.at) }
 
-// request is the visit as it is sent.
 func (t *trip) request() counter.Request {
 	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri + t.query(), Referrer: t.referrer(), ID: t.id, Counted: true}
 	if t.at != present {
@@ -112,10 +111,10 @@ func (t *trip) request() counter.Request {
 	return q
 }
 
-// timeOf is a time of a day which has passed at noon.
+// timeOf returns a time on a day, always before noon.
 func timeOf(day int64) time.Time { return firstDay.AddDate(0, 0, int(day)).Add(-time.Hour) }
 
-// anyTrip is a visit of an app that is exact.
+// anyTrip returns a random visit to an app that is exact.
 func (s *storm) anyTrip(r *rand.Rand, ip string) trip {
 	t := trip{tenant: live, who: who{ip: ip}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present, from: s.today.Load()}
 	if r.IntN(2) == 0 {
@@ -132,7 +131,7 @@ func (s *storm) anyTrip(r *rand.Rand, ip string) trip {
 
 func anyIP(r *rand.Rand) string { return fmt.Sprintf("192.0.2.%d", r.IntN(visitorsOfApps)) }
 
-// ignored is a visitor whom apps ignore at times.
+// ignored is a visitor that apps ignore at times.
 const ignored = "203.0.113.9"
 
 // single sends a visit until it is answered.
@@ -144,7 +143,7 @@ func (s *storm) single(_ int, r *rand.Rand) {
 		s.send(r, &t)
 	case 1, 2:
 		s.send(r, &t)
-	case 3: // perhaps of a day that is kept no longer
+	case 3: // possibly of a day that is no longer kept
 		if t.told {
 			t.at = max(0, t.from-r.Int64N(keeps+4))
 		}
@@ -154,8 +153,8 @@ func (s *storm) single(_ int, r *rand.Rand) {
 	}
 }
 
-// owner sends visits of somebody of whom nobody else knows, and erases them: who comes then is
-// another visitor.
+// owner sends visits of a visitor that no other client sends, and erases the visitor. Later visits are another
+// visitor's.
 func (s *storm) owner(client int, r *rand.Rand) {
 	for range 1 + r.IntN(4) {
 		t := s.anyTrip(r, fmt.Sprintf("198.51.100.%d", client))
@@ -173,8 +172,8 @@ func (s *storm) owner(client int, r *rand.Rand) {
 	s.some("visitors erased", 1)
 }
 
-// send sends a visit that has no id, until it is answered. If it is not known whether it was
-// counted, one more may have been.
+// send sends a visit without an id until it is answered. If the outcome of an attempt is unknown, one more visit may
+// have been counted.
 func (s *storm) send(r *rand.Rand, t *trip) {
 	s.untilAnswered("a visit", func() bool {
 		q := t.request()
@@ -199,8 +198,8 @@ func (s *storm) send(r *rand.Rand, t *trip) {
 	})
 }
 
-// sendWithID sends a visit that has an id, to one instance or to two at once, until one of them has
-// answered; then perhaps once more, which counts nothing.
+// sendWithID sends a visit with an id to one instance, or to two at once, until one of them has answered. Then it may
+// send it once more, which counts nothing.
 func (s *storm) sendWithID(r *rand.Rand, t *trip) {
 	t.id = "visit-" + s.number()
 	sent, done, again := 0, false, r.IntN(3) == 0
@@ -260,8 +259,8 @@ type answered struct {
 	err error
 }
 
-// wasCounted asks whether a visit that is refused now was counted, or accepted, when it was sent
-// before and the answer was lost.
+// wasCounted checks whether a visit that is refused now was counted, or accepted, at an earlier attempt whose answer
+// was lost.
 func (s *storm) wasCounted(t *trip) (known bool) {
 	s.untilAnswered("whether a visit was counted", func() bool {
 		err := s.own.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM visit_ids WHERE id = $1)`, t.id).Scan(&known)
@@ -270,7 +269,7 @@ func (s *storm) wasCounted(t *trip) (known bool) {
 	return known
 }
 
-// taken notes how a visit was taken.
+// taken notes the outcome of a visit.
 func (s *storm) taken(q *counter.Request, a visit.Answer) {
 	switch {
 	case q.Later:
@@ -281,7 +280,7 @@ func (s *storm) taken(q *counter.Request, a visit.Answer) {
 	}
 }
 
-// numbersOf are those that a visit was answered; nil: it will be counted later, or they were lost.
+// numbersOf returns the numbers in the answer to a visit. nil: it will be counted later, or the numbers were lost.
 func numbersOf(a visit.Answer) *visit.Answer {
 	if a.Later || a.NoNumbers {
 		return nil
@@ -289,13 +288,13 @@ func numbersOf(a visit.Answer) *visit.Answer {
 	return &a
 }
 
-// mayFail fails the test, unless a visit may meet an error in a storm.
+// mayFail fails the test unless the storm may cause such an error.
 func (s *storm) mayFail(err error, t *trip) {
 	kind := kindOf(err)
 	assert.True(s, kind == visit.Unavailable || kind == visit.Lost || t.name == brief.name && kind == visit.NotFound, "%+v: %v", t, err)
 }
 
-// stranger sends one visit to an app in which anything may happen. Some ids come again.
+// stranger sends one visit to an app in which anything may happen. Some ids are repeated.
 func (s *storm) stranger(_ int, r *rand.Rand) {
 	t := trip{tenant: wild[r.IntN(len(wild))], who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present}
 	if r.IntN(3) == 0 {
@@ -321,8 +320,8 @@ func (s *storm) stranger(_ int, r *rand.Rand) {
 	}
 }
 
-// caller sends many visits at once, to one instance or to two, until each is counted. They have
-// ids, or the call has a key, or both.
+// caller sends many visits in one call, to one instance or to two, until each is counted. The visits have ids, or the
+// call has a key, or both.
 func (s *storm) caller(_ int, r *rand.Rand) {
 	key, ids := "", r.IntN(3) == 0
 	if !ids || r.IntN(2) == 0 {
@@ -378,7 +377,6 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 	})
 }
 
-// call sends a call once.
 func (s *storm) call(in *instance, of tenant, key, body string) []intake.Result {
 	c := in.now.Load()
 	counting, err := c.AuthorizeCounting(context.Background(), counter.Request{App: of.name, Counted: true})
@@ -394,7 +392,7 @@ func (s *storm) call(in *instance, of tenant, key, body string) []intake.Result 
 	return nil
 }
 
-// heardOf takes in what a call was answered.
+// heardOf processes the results of a call.
 func (s *storm) heardOf(trips []trip, results []intake.Result, counted []int, known []bool) {
 	for i, result := range results {
 		switch result.Outcome {

@@ -31,12 +31,12 @@ import (
 	"footfall/visit"
 )
 
-// atomicDay is the day on which a client began what is under way.
+// atomicDay is the day on which a client started its present work.
 type atomicDay = atomic.Int64
 
 const idle = math.MaxInt64
 
-// oldest is the day on which the oldest began of what is under way.
+// oldest returns the day on which the oldest work in progress started.
 func (s *storm) oldest() int64 {
 	day := s.today.Load()
 	for i := range s.underWay {
@@ -45,17 +45,16 @@ func (s *storm) oldest() int64 {
 	return day
 }
 
-// passDay lets a day pass, unless something that is under way began too long ago: however slow the
-// machine is, nothing is refused as too old that was not when it was sent first.
+// passDay lets a day pass, unless some work in progress started too long ago: a slow machine may not cause a visit to
+// be refused as too old.
 func (s *storm) passDay() {
 	if today := s.today.Load(); s.oldest() >= today-held {
 		s.setDay(today + 1)
 	}
 }
 
-// retain runs retention by a clock that is behind everything under way, and behind what waits in the
-// inbox: no day is closed before its last visit has been counted. What is compared of rows is read
-// before they go.
+// retain runs retention by a clock that is behind all work in progress and the inbox, so that no day is closed before
+// its last visit has been counted. The rows needed for the comparison are read before they are deleted.
 func (s *storm) retain(*rand.Rand) {
 	day := s.oldest()
 	err := s.own.QueryRow(context.Background(), `
@@ -72,7 +71,7 @@ func (s *storm) retain(*rand.Rand) {
 	s.untilAnswered("retention", func() bool {
 		done, err := retention.NewRetainer(s.retains, retention.Options{Clock: behind, Pause: soon}).Run(context.Background())
 		s.command("retention", err)
-		if done != nil { // it was its turn
+		if done != nil { // it was not skipped
 			s.some("days closed", len(done.Closed))
 			s.some("days dropped", len(done.Dropped))
 			for _, day := range done.Visits {
@@ -86,8 +85,8 @@ func (s *storm) retain(*rand.Rand) {
 	})
 }
 
-// verify proves all promises, in many snapshots; and that each visitor of a page was
-// counted at its site on the same day, which sums alone need not show.
+// verify proves all promises, in many snapshots. It also checks that each visitor of a page was counted at its site
+// on the same day, which equal sums do not prove.
 func (s *storm) verify() {
 	s.untilAnswered("verify", func() bool {
 		proof, err := verify.Run(context.Background(), s.proofs, verify.Options{Limit: 3, Jobs: 2, Within: 20 * time.Millisecond})
@@ -108,7 +107,7 @@ func (s *storm) verify() {
 			assert.True(s, interrupted(err), "%v", err)
 			return false
 		}
-		assert.Empty(s, alone, "pages with a visitor whom their site does not have on that day")
+		assert.Empty(s, alone, "pages with a visitor that their site lacks on that day")
 		s.some("proofs", 1)
 		return true
 	})
@@ -116,7 +115,7 @@ func (s *storm) verify() {
 
 func anyApp(r *rand.Rand) tenant { return apps[r.IntN(len(apps))] }
 
-// process returns what a command in a process of its own has: its long work takes no slot from others.
+// process returns the commands of another process: its long work takes no slot from others.
 func (s *storm) process() *admin.Admin { return s.admin.Sharing(admin.NewSlots(context.Background())) }
 
 func (s *storm) eraseSomebody(r *rand.Rand) {
@@ -124,7 +123,7 @@ func (s *storm) eraseSomebody(r *rand.Rand) {
 	s.command("erase a visitor", err)
 }
 
-// deletePage deletes any page of a wild app, or of another one the page that is there for it.
+// deletePage deletes any page of a wild app, or the page of another app that exists for this.
 func (s *storm) deletePage(r *rand.Rand) {
 	a, page := anyApp(r), gone
 	if !a.exact {
@@ -135,7 +134,7 @@ func (s *storm) deletePage(r *rand.Rand) {
 	}
 }
 
-// moveIn sets an offset of a page, or removes it.
+// moveIn sets or removes an offset of a page.
 func (s *storm) moveIn(r *rand.Rand) {
 	a, uri, n := anyApp(r), uri(r.IntN(sites), r.IntN(pages)), r.Int64N(1000)
 	if n%4 == 0 {
@@ -149,7 +148,7 @@ func (s *storm) moveIn(r *rand.Rand) {
 	}
 }
 
-// set changes settings of an app which decide on no visit but that of one visitor.
+// set changes settings of an app that only affect one visitor's visits.
 func (s *storm) set(r *rand.Rand) {
 	enough, ignore := "1000000", []string{}
 	if r.IntN(2) == 0 {
@@ -168,8 +167,8 @@ func (s *storm) replaceBrief(*rand.Rand) {
 	}
 }
 
-// command fails the test unless a command did what it says, found nothing to do it to, was cut off,
-// or met a day in use. A deadlock is none of these. It tells whether it did what it says.
+// command fails the test unless a command succeeded, found no row to change, was interrupted, or met a day in use. A
+// deadlock is none of these. It reports whether the command succeeded.
 func (s *storm) command(what string, err error) bool {
 	told := asTold(err)
 	var refused *pgconn.PgError
@@ -188,9 +187,9 @@ func (s *storm) command(what string, err error) bool {
 	return false
 }
 
-const dayInUse = "55P03" // as PostgreSQL tells it
+const dayInUse = "55P03" // PostgreSQL's code
 
-// interrupted reports whether an error is one of connections that are cut, or cannot be made.
+// interrupted reports whether an error is due to a connection that was cut or could not be made.
 func interrupted(err error) bool {
 	fault := db.FaultOf(err)
 	return asTold(err) == nil && (fault == db.FaultUnknown || fault == db.FaultRefused)
@@ -201,7 +200,7 @@ func asTold(err error) *visit.Error {
 	return verr
 }
 
-// drained waits until all that was accepted is counted, and all tags are added up.
+// drained waits until all accepted visits are counted, and all tags are added up.
 func (s *storm) drained() {
 	require.Eventually(s, func() bool {
 		var waiting int64
@@ -211,8 +210,8 @@ func (s *storm) drained() {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// importer returns what each importer does: it writes to the log of a server of its own, which is
-// rotated at times, and imports the logs of all of them, perhaps while another one does.
+// importer returns the loop of an importer: it writes to the log of its own server, which is rotated at times, and
+// imports the logs of all servers, possibly at the same time as another importer.
 func (s *storm) importer() func(client int, r *rand.Rand) {
 	folder, tables := s.TempDir(), s.open("import")
 	return func(client int, r *rand.Rand) {
@@ -237,7 +236,7 @@ func (s *storm) importer() func(client int, r *rand.Rand) {
 	}
 }
 
-// write writes some lines to the log of a server. No two lines are equal: each counts.
+// write writes some lines to the log of a server. All lines are different, so that each counts.
 func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 	var text strings.Builder
 	for range 1 + r.IntN(20) {
@@ -257,7 +256,7 @@ func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 	return lines
 }
 
-// importAll imports all logs as the command does, with a counter of its own.
+// importAll imports all logs as the command does, with its own counter.
 func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool {
 	c, err := counter.Open(ctx, tables, counter.Options{Secret: secret, Options: record.Options{Clock: func() time.Time { return s.now(0) },
 		MaxWait: time.Minute}})
@@ -270,7 +269,7 @@ func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool
 		if err == nil {
 			assert.Empty(s, summary.Problems)
 			assert.Zero(s, summary.Unreadable)
-			delete(summary.Left, imports.TooOld) // rotated logs have lines of days that are gone by now
+			delete(summary.Left, imports.TooOld) // rotated logs have lines of days that are no longer kept
 			assert.Empty(s, summary.Left)
 			s.some("imports", 1)
 			return true
@@ -286,7 +285,7 @@ func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool
 	return false
 }
 
-// beginFaults lets the faults begin, and returns what ends them. All instances are up then.
+// beginFaults starts the faults, and returns the function that stops them. All instances are up then.
 func (s *storm) beginFaults() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -303,7 +302,6 @@ func (s *storm) beginFaults() (end func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// cut cuts some connections.
 func (s *storm) cut(r *rand.Rand) { s.cutOff("storm %", 1+r.IntN(2)) }
 
 func (s *storm) cutOff(whose string, most int) {
@@ -318,8 +316,8 @@ func (s *storm) cutOff(whose string, most int) {
 	}
 }
 
-// killInstance kills an instance: all of its connections are cut, and another instance takes its
-// place, which remembers nothing and has another clock.
+// killInstance kills an instance: all of its connections are cut, and another instance takes its place, with empty
+// memory and another clock.
 func (s *storm) killInstance(r *rand.Rand) {
 	in := s.any(r)
 	s.cutOff("storm "+in.name, 1000)
@@ -337,13 +335,12 @@ func (s *storm) killBackend(*rand.Rand) {
 		assert.True(s, interrupted(err), "%v", err)
 		return
 	}
-	if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have ended by itself
+	if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have exited by itself
 		s.some("backends killed", 1)
 	}
 }
 
-// noDeadlock looks for deadlocks in the log of the server, since what it counts of them does not
-// outlive its processes.
+// noDeadlock searches the server's log for deadlocks, because its counters do not survive its processes.
 func (s *storm) noDeadlock() {
 	var text strings.Builder
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {

@@ -18,8 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// model is what has to be in the tables, by what was answered: sets of visitors for each target and
-// day.
+// model is the expected content of the tables, derived from the answers: sets of visitors for each target and day.
 type model struct {
 	*storm
 	mu      sync.Mutex
@@ -29,18 +28,17 @@ type model struct {
 	maybes  int
 }
 
-// who is a visitor: one who comes again after they were erased is another one.
+// who is a visitor. A visitor who returns after an erasure is another one.
 type who struct {
 	ip   string
 	life int
 }
 
-// span is the days on one of which a visit was counted: the same two where that is certain, as it
-// is for visits that tell when they were.
+// span is the range of days on which a visit may have been counted. Both are equal if the day is certain, as it is
+// for visits with a given time.
 type span struct{ from, to int64 }
 
-// target is what is certain of one, and what may be besides: visits of which nobody was answered
-// what became of them.
+// target has the certain numbers of a target, and the uncertain ones, from visits without a known outcome.
 type target struct {
 	hot, perhaps int64
 	hots         map[int64]bool
@@ -49,7 +47,7 @@ type target struct {
 	came, mayBe  map[who][]span
 	days         map[span]int64
 	perhapsDays  map[span]int64
-	rows         map[who]map[int64]bool // days of which there was a row
+	rows         map[who]map[int64]bool // days with a row
 }
 
 func (m *model) begin(s *storm) {
@@ -67,7 +65,7 @@ func (m *model) target(app, uri string) *target {
 	return m.targets[name]
 }
 
-// of are the site and the page of a visit; the site alone where what is counted for the page moves.
+// of returns the site and the page of a visit, or only the site if the page's numbers may move.
 func (m *model) of(t *trip) []*target {
 	all := []*target{m.target(t.name, siteOf(t.uri))}
 	if t.exact && !strings.HasSuffix(t.uri, fmt.Sprint("/", gone)) {
@@ -76,8 +74,8 @@ func (m *model) of(t *trip) []*target {
 	return all
 }
 
-// spanOf is the days on which a visit may have been counted that is answered now. Without a time of
-// its own it may be counted a day ahead: some clocks are.
+// spanOf returns the days on which a visit answered now may have been counted. Without a given time it may count a
+// day ahead, because some clocks are ahead.
 func (t *trip) spanOf(now int64) span {
 	if t.at != present {
 		return span{t.at, t.at}
@@ -85,7 +83,7 @@ func (t *trip) spanOf(now int64) span {
 	return span{t.from, now + 1}
 }
 
-// counted notes a visit that is counted for certain, with its numbers, if these were answered.
+// counted notes a visit that is certainly counted, with its numbers, if it was answered with any.
 func (m *model) counted(t *trip, now int64, a *visit.Answer) {
 	if a != nil {
 		m.counts(t, *a)
@@ -100,7 +98,7 @@ func (m *model) counted(t *trip, now int64, a *visit.Answer) {
 	}
 }
 
-// perhaps notes a visit of which it is not known whether it was counted.
+// perhaps notes a visit with an unknown outcome.
 func (m *model) perhaps(t *trip, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,8 +110,8 @@ func (m *model) perhaps(t *trip, now int64) {
 	}
 }
 
-// countedWildly notes a visit of an app that is not exact. One that has an id and is counted later
-// is not counted if another one with this id is.
+// countedWildly notes a visit of an app that is not exact. A visit with an id that is counted later is not counted if
+// another one with this id was.
 func (m *model) countedWildly(t *trip, a visit.Answer) {
 	if t.name == brief.name {
 		return
@@ -139,7 +137,7 @@ func (m *model) perhapsWildly(t *trip) {
 	m.of(t)[0].perhaps++
 }
 
-// counts holds the numbers of a visit's own moment against all others.
+// counts compares the numbers of a visit with those of all others.
 func (m *model) counts(t *trip, a visit.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +152,7 @@ func (m *model) counts(t *trip, a visit.Answer) {
 	}
 }
 
-// heard holds the rank of a visitor who was counted before against the one that they were answered.
+// heard compares the rank in an answer with the one that the visitor had before.
 func (m *model) heard(t *trip, a visit.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +166,7 @@ func (o *target) heard(m *model, t *trip, rank int64) {
 		assert.Equal(m, before, rank, "%+v: it had another rank before", t)
 	}
 	if other, taken := o.ofRank[rank]; taken {
-		assert.Equal(m, other, t.who, "%+v: somebody else has rank %d", t, rank)
+		assert.Equal(m, other, t.who, "%+v: another visitor has rank %d", t, rank)
 	}
 	o.ranks[t.who], o.ofRank[rank] = rank, t.who
 }
@@ -179,7 +177,7 @@ func (m *model) life(ip string) int {
 	return m.lives[ip]
 }
 
-// erased notes that a visitor was erased of whom nothing is under way.
+// erased notes the erasure of a visitor without visits in progress.
 func (m *model) erased(ip string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,7 +191,7 @@ func (m *model) summary() string {
 		m.today.Load()+1)
 }
 
-// readRows reads on which days visitors came whose visits do not tell that.
+// readRows reads the days of visitors whose visits have no given time.
 func (m *model) readRows() bool {
 	rows, err := m.own.Query(context.Background(), `
 		SELECT p.uri, host(v.ip), day_date(v.day_id) - $2::date FROM visits AS v JOIN pages AS p ON p.id = v.page_id
@@ -216,7 +214,7 @@ func (m *model) readRows() bool {
 	return err == nil
 }
 
-// compare holds all tables against the model.
+// compare compares all tables with the model.
 func (s *storm) compare() {
 	m := &s.model
 	require.True(s, m.readRows())
@@ -224,7 +222,7 @@ func (s *storm) compare() {
 		of, uri, _ := strings.Cut(name, " ")
 		i := slices.IndexFunc(apps, func(a tenant) bool { return a.name == of })
 		if o := m.targets[name]; of == brief.name || o.hot+o.perhaps == 0 {
-			continue // deleted with all that it had; or a page that is
+			continue // deleted with all its numbers, or a page that is
 		} else if apps[i].exact {
 			m.compareTarget(apps[i], uri, o)
 		} else {
@@ -233,21 +231,21 @@ func (s *storm) compare() {
 	}
 }
 
-// numbers are all that is counted for a target. Days are those of the storm.
+// numbers are all stored numbers of a target. Days are those of the storm.
 type numbers struct {
 	hot, pv, uv int64
 	hots        map[int64]int64
 	days        map[int64]string // pv and new visitors
 	links       map[link]int64
-	ranks       map[string]int64 // of visitors who are there
-	erased      []int64          // ranks of those who were
+	ranks       map[string]int64 // of present visitors
+	erased      []int64          // ranks of erased visitors
 	tags        map[string]int64 // pv by day and tag, and newcomers by tag
 }
 
-// link is a day, and the previous one of visitors who came on it.
+// link is a day, and the day on which its returning visitors last visited.
 type link struct{ day, previous int64 }
 
-// tables reads what is counted for a target.
+// tables reads the stored numbers of a target.
 func (m *model) tables(app, uri string) *numbers {
 	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{},
 		tags: map[string]int64{}}
@@ -276,10 +274,10 @@ func (m *model) tables(app, uri string) *numbers {
 		WHERE d.page_id = $1 AND t.name IN ('source', 'campaign', 'hour')`,
 		[]any{&day, &tag, &value, &one, &two}, func() {
 			if tag == "hour" && app == live.name {
-				value = "" // of which clock, nobody knows
+				value = "" // the instances' clocks differ
 			}
 			n.tags[fmt.Sprint(day, " ", tag, " ", value)] += one
-			if tag != "campaign" { // which differs by day, and the first visit that came need not be of the first day
+			if tag != "campaign" { // it differs by day, and the first counted visit need not be of the first day
 				n.tags[fmt.Sprint("new ", tag, " ", value)] += two
 			}
 		})
@@ -287,8 +285,7 @@ func (m *model) tables(app, uri string) *numbers {
 	return n
 }
 
-// compareHot holds the number of visits against those that were answered or accepted: none is lost,
-// and none is counted twice.
+// compareHot compares the number of visits with those answered or accepted: none is lost, and none is counted twice.
 func (m *model) compareHot(name string, hot int64, o *target) {
 	assert.GreaterOrEqual(m, hot, o.hot, "%s: visits were lost that had been answered", name)
 	assert.LessOrEqual(m, hot, o.hot+o.perhaps, "%s: visits were counted twice, or though they were refused", name)
@@ -297,7 +294,7 @@ func (m *model) compareHot(name string, hot int64, o *target) {
 	}
 }
 
-// compareTarget holds everything that is counted for a target against the sets of its visitors.
+// compareTarget compares all numbers of a target with the sets of its visitors.
 func (m *model) compareTarget(of tenant, uri string, o *target) {
 	name := of.name + " " + uri
 	is := m.tables(of.name, uri)
@@ -334,14 +331,14 @@ func (m *model) compareTarget(of tenant, uri string, o *target) {
 	assert.Equal(m, pv, is.pv, "%s: pv", name)
 	assert.Equal(m, should, is.days, "%s: days", name)
 	assert.Equal(m, links, is.links, "%s: returns", name)
-	maps.DeleteFunc(is.tags, func(_ string, n int64) bool { return n == 0 }) // those of which nobody is new
+	maps.DeleteFunc(is.tags, func(_ string, n int64) bool { return n == 0 }) // values without new visitors
 	assert.Equal(m, tags, is.tags, "%s: tags", name)
 	m.compareHots(name, is, o)
 	m.compareRanks(name, is, o, came)
 	m.compareUniques(of, uri, came)
 }
 
-// brings adds what a visitor brings to a target on a day.
+// brings adds the tags of a visitor of a target on a day.
 func (t tenant) brings(tags map[string]int64, uri, ip string, day int64, isNew bool) {
 	add := func(tag string) {
 		tags[fmt.Sprint(day, " ", tag)]++
@@ -364,8 +361,8 @@ func (t tenant) brings(tags map[string]int64, uri, ip string, day int64, isNew b
 	}
 }
 
-// daysOf are the days on which a visitor came to a target: those that their visits told; where some
-// told none, those of which there was a row, if each is the day of a visit and each visit has one.
+// daysOf returns the days on which a visitor visited a target: the given days of their visits. If the visits have
+// none, it returns the days with a row, after checking that each is the day of a visit and each visit has one.
 func (m *model) daysOf(of tenant, name string, o *target, w who) []int64 {
 	days := map[int64]bool{}
 	if of.told {
@@ -397,7 +394,7 @@ func (s span) has(days map[int64]bool) bool {
 	return false
 }
 
-// compareHots holds the visits of each day against those that were certainly, or perhaps, on it.
+// compareHots compares the visits of each day with those certainly, or possibly, on it.
 func (m *model) compareHots(name string, is *numbers, o *target) {
 	for day := range m.today.Load() + 3 {
 		least, most := int64(0), int64(0)
@@ -419,8 +416,8 @@ func (m *model) compareHots(name string, is *numbers, o *target) {
 	}
 }
 
-// compareRanks looks whether ranks are 1 to uv, each visitor has the one that was answered, and of
-// those who were erased nothing but the rank is left.
+// compareRanks checks that ranks are 1 to uv, that each visitor has the rank in their answers, and that only the rank
+// of erased visitors is left.
 func (m *model) compareRanks(name string, is *numbers, o *target, came map[who][]int64) {
 	all := append(slices.Collect(maps.Values(is.ranks)), is.erased...)
 	slices.Sort(all)
@@ -442,10 +439,10 @@ func (m *model) compareRanks(name string, is *numbers, o *target, came map[who][
 	}
 }
 
-// mostRanges bounds how many ranges of days are compared of each target.
+// mostRanges limits the number of ranges of days that are compared for each target.
 const mostRanges = 500
 
-// compareUniques compares how many visitors came in each range of days.
+// compareUniques compares the number of visitors in each range of days.
 func (m *model) compareUniques(of tenant, uri string, came map[who][]int64) {
 	var ranges []span
 	last := m.today.Load() + 2
@@ -481,8 +478,8 @@ func (m *model) compareUniques(of tenant, uri string, came map[who][]int64) {
 	}
 }
 
-// dayID is how the tables write a day of the storm.
+// dayID returns a day of the storm as stored in the tables.
 func dayID(day int64) int32 {
-	id, _ := strconv.ParseInt(firstDay.AddDate(0, 0, int(day)).Format("20060102"), 10, 32) // which is digits
+	id, _ := strconv.ParseInt(firstDay.AddDate(0, 0, int(day)).Format("20060102"), 10, 32) // digits only
 	return int32(id)
 }

@@ -1,5 +1,5 @@
-// Package storm lets all that may happen to a database happen at once, and holds what is counted in
-// the end against a model of its own.
+// Package storm runs everything that may happen to a database at once, and compares the final numbers with its own
+// model.
 package storm
 
 import (
@@ -30,12 +30,11 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// TestStorm has visits come in on every way, to instances whose clocks differ, while days pass in a
-// moment; apps, pages and visitors change and go; connections are cut, instances and imports are
-// killed, and processes of PostgreSQL, which restarts all of them. Whatever the order, no promise
-// is broken at any moment, and in the end each number of each target is what the answers make it.
-// STORM_SECONDS makes it longer, STORM_SEED repeats what is done, though not the order in which it
-// meets.
+// TestStorm sends visits in every way to instances whose clocks differ, while days pass quickly. Apps, pages and
+// visitors change and are deleted. Connections are cut, instances and imports are killed, and so are processes of
+// PostgreSQL, which restarts all of them. Whatever the order, every promise holds at every moment, and in the end
+// each number of each target follows from the answers. STORM_SECONDS makes it longer. STORM_SEED repeats the choices,
+// but not their timing.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t)
@@ -46,7 +45,7 @@ func TestStorm(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool { return t.Failed() || s.missing() == "" }, 3*dbtest.Patience, dbtest.Tick)
 	assert.Empty(t, s.missing(), "things that a storm is made of and that did not happen")
-	faults() // those who wait for an answer get one then
+	faults() // callers waiting for an answer get one then
 	clients()
 	if t.Failed() {
 		return
@@ -60,29 +59,29 @@ func TestStorm(t *testing.T) {
 
 const (
 	sites = 2
-	pages = 4 // of each site; the last one of them is deleted again and again
+	pages = 4 // of each site; the last one is deleted again and again
 	gone  = pages - 1
 
-	held  = 2 // for how many days what is under way may keep days from passing
-	keeps = 5 // for how many days visits of apps are kept that are compared exactly
-	back  = 1 // how many days before the present one a visit may be that must not be refused
+	held  = 2 // the number of days that may pass during work in progress
+	keeps = 5 // the number of days for which exactly compared apps keep visits
+	back  = 1 // the number of days before the present one for which a visit may not be refused
 )
 
-// tenant is an app in which something is counted. Of those that are exact each number is compared:
-// nobody is erased there but by the one who sends their visits, so that it is certain whose these
-// are. Of the others the visits.
+// tenant is an app that is counted. If it is exact, each number is compared: only the client who sends a visitor's
+// visits erases this visitor, so that every visit belongs to a certain visitor. Otherwise only the visits are
+// compared.
 type tenant struct {
 	name             string
 	exact            bool
-	told             bool // all of its visits tell when they were, so that their days are certain
-	visits, visitors int  // for how many days they are kept
+	told             bool // all of its visits have a given time, so that their days are certain
+	visits, visitors int  // the number of days for which they are kept
 	visitor          string
 }
 
 var (
 	told  = tenant{"told", true, true, keeps, 0, "address"}
 	live  = tenant{"live", true, false, keeps, 0, "address"}
-	brief = tenant{"brief", false, false, 1, 0, "address"} // is deleted, and made again
+	brief = tenant{"brief", false, false, 1, 0, "address"} // is deleted and added again
 	wild  = []tenant{{"forgets", false, false, 2, 4, "address"}, {"daily", false, false, 1, 1, "daily"}, brief}
 	apps  = append([]tenant{told, live}, wild...)
 )
@@ -100,25 +99,25 @@ type storm struct {
 	model      model
 	dir        string // of the server
 	url        string
-	own        *pgxpool.Pool // for what the test itself asks
+	own        *pgxpool.Pool // for queries of the test itself
 	instances  []instance
 	admin      *admin.Admin
 	retains    *db.DB
-	proofs     *db.DB // only what takes the whole server cuts its connections
+	proofs     *db.DB // its connections are only cut by faults of the whole server
 	seed       uint64 // of the choices of all parts
-	parts      int    // how many there are
+	parts      int    // the number of parts
 	began      time.Time
 	lasts, day time.Duration
-	today      atomic.Int64 // how many days have passed
-	numbers    atomic.Int64 // for ids, keys and lines, each of which is another
+	today      atomic.Int64 // the number of days passed
+	numbers    atomic.Int64 // for unique ids, keys and lines
 	underWay   []atomic.Int64
-	waiting    atomic.Int64 // how many have waited for an answer for long
+	waiting    atomic.Int64 // the number of callers that have waited long for an answer
 
 	mu       sync.Mutex
 	happened map[string]int
 }
 
-// instance is one of those that run side by side.
+// instance is one of several concurrent instances.
 type instance struct {
 	name    string
 	options record.Options
@@ -136,10 +135,10 @@ func newStorm(t *testing.T) *storm {
 		require.NoError(t, err, "STORM_SEED")
 	}
 	s.lasts = time.Duration(dbtest.FromEnv(t, "STORM_SECONDS", int(s.lasts.Seconds()))) * time.Second
-	s.day = max(100*time.Millisecond, s.lasts/100) // with more days a year would have to be compared
+	s.day = max(100*time.Millisecond, s.lasts/100) // with more days more than a year would have to be compared
 	t.Logf("STORM_SEED=%d STORM_SECONDS=%d", s.seed, int(s.lasts.Seconds()))
 
-	s.url = dbtest.Own(t, s.dir, "").URL() // nobody else could bear what happens to it
+	s.url = dbtest.Own(t, s.dir, "").URL() // no other test could use a server with these faults
 	_, err := dbtest.Open(t, s.url, db.Options{}).MigrateUp(t.Context())
 	require.NoError(t, err)
 	cfg, err := pgxpool.ParseConfig(s.url)
@@ -159,7 +158,7 @@ func newStorm(t *testing.T) *storm {
 	}
 	s.model.begin(s)
 	s.instances = []instance{
-		{name: "plain", options: record.Options{Overflow: true, MaxWait: time.Millisecond}}, // has its visits go to the inbox rather than wait
+		{name: "plain", options: record.Options{Overflow: true, MaxWait: time.Millisecond}}, // sends its visits to the inbox rather than let them wait
 		{name: "both", options: record.Options{Filter: true, Memory: 8 << 20}},
 		{name: "full filter", options: record.Options{Filter: true, FilterMemory: 8, Memory: 1 << 20}},
 	}
@@ -169,19 +168,18 @@ func newStorm(t *testing.T) *storm {
 		require.True(t, s.start(in, ahead[i]))
 		t.Cleanup(func() { in.now.Load().Close() })
 	}
-	s.began = time.Now() // to start instances may take longer than a short storm lasts
+	s.began = time.Now() // starting instances may take longer than a short storm lasts
 	return s
 }
 
-// fastClock gives the database a clock that the storm sets, by which it takes visits of earlier days
-// and lets them go.
+// fastClock gives the database a clock that the storm sets. It decides how long visits of earlier days are accepted
+// and kept.
 const fastClock = `
 	CREATE TABLE public.clock (today date NOT NULL);
 	INSERT INTO public.clock VALUES ('-infinity');
 	CREATE OR REPLACE FUNCTION footfall.days_ago(n integer) RETURNS integer LANGUAGE sql STABLE STRICT
 	AS $$ SELECT to_char(today - n, 'YYYYMMDD')::integer FROM public.clock $$`
 
-// setDay sets all clocks.
 func (s *storm) setDay(n int64) {
 	if _, err := s.own.Exec(context.Background(), `UPDATE public.clock SET today = $1`, firstDay.AddDate(0, 0, int(n))); err == nil {
 		s.today.Store(n)
@@ -190,12 +188,12 @@ func (s *storm) setDay(n int64) {
 	}
 }
 
-// now is the time by a clock that is ahead of the database's.
+// now returns the time of a clock that is ahead of the database's.
 func (s *storm) now(ahead time.Duration) time.Time {
 	return firstDay.AddDate(0, 0, int(s.today.Load())).Add(ahead)
 }
 
-// open opens the database under a name by which its connections are cut.
+// open opens the database under an application name, so that cut can find its connections.
 func (s *storm) open(name string) *db.DB {
 	return dbtest.Open(s.T, dbtest.With(s.T, s.url, "application_name", "storm "+name), db.Options{})
 }
@@ -205,7 +203,7 @@ func (s *storm) start(in *instance, ahead time.Duration) bool {
 	o := counter.Options{Secret: secret, Options: in.options}
 	o.Clock = func() time.Time { return s.now(ahead) }
 	if o.MaxWait == 0 {
-		o.MaxWait = time.Minute // a slow machine refuses nobody
+		o.MaxWait = time.Minute // so that a slow machine refuses no visit
 	}
 	c, err := counter.Open(context.Background(), in.db, o)
 	if err != nil {
@@ -224,7 +222,7 @@ func (s *storm) addApp(a tenant) error {
 		Visitor: &a.visitor})
 }
 
-// part does something again and again, by choices of its own.
+// part repeats an action, with its own random choices.
 func (s *storm) part(ctx context.Context, all *sync.WaitGroup, every time.Duration, do func(r *rand.Rand)) {
 	r := rand.New(rand.NewPCG(s.seed, uint64(s.parts)))
 	s.parts++
@@ -235,17 +233,17 @@ func (s *storm) part(ctx context.Context, all *sync.WaitGroup, every time.Durati
 	})
 }
 
-// number is one that nothing else of the storm has.
+// number returns a number that is unique in the storm.
 func (s *storm) number() string { return strconv.FormatInt(s.numbers.Add(1), 10) }
 
-// some notes that something has happened so many times.
+// some adds to the number of times that something has happened.
 func (s *storm) some(what string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.happened[what] += n
 }
 
-// needed is what has to happen in every storm, however short it is.
+// needed are the events required in every storm, however short.
 var needed = []string{
 	"connections cut", "instances killed", "backends killed", "imports stopped", "visitors erased", "pages deleted", "apps replaced",
 	"apps set", "offsets set",
@@ -254,7 +252,7 @@ var needed = []string{
 	"visits skipped", "calls", "calls to two instances", "imports", "logs rotated",
 }
 
-// missing is what has not happened yet.
+// missing returns the required events that have not happened yet.
 func (s *storm) missing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +275,8 @@ func (s *storm) summary() string {
 	return strings.Join(counts, ", ")
 }
 
-// untilAnswered tries something again until it has an answer, as it does once the faults are over.
-// These wait for what takes too long: where the machine is slow, it would be cut off each time.
+// untilAnswered repeats try until it succeeds, at the latest after the faults. The faults wait for slow calls,
+// because on a slow machine these would be interrupted every time.
 func (s *storm) untilAnswered(what string, try func() bool) {
 	began, waits := time.Now(), int64(0)
 	defer func() { s.waiting.Add(-waits) }()
@@ -304,13 +302,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// uri is the one of a page.
+// uri returns the URI of a page.
 func uri(site, page int) string { return fmt.Sprintf("http://s%d.example/%d", site, page) }
 
-// siteOf is the site of a URI, as the tables name it.
+// siteOf returns the site of a URI, as the tables name it.
 func siteOf(uri string) string { return strings.Split(uri, "/")[2] }
 
-// kindOf is what an error means to a caller; 0: it is none for callers.
+// kindOf returns the kind of an error for callers, or 0.
 func kindOf(err error) visit.Kind {
 	if told := asTold(err); told != nil {
 		return told.Kind

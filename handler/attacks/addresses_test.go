@@ -10,8 +10,7 @@ import (
 	"footfall/desk"
 )
 
-// claims are ways in which clients and proxies say who comes. What stands in X-Forwarded-For has a
-// test of its own.
+// claims are headers by which clients and proxies name the client. X-Forwarded-For also has tests of its own.
 var claims = []string{
 	"X-Forwarded-For: 203.0.113.5", "X-Forwarded-For: 203.0.113.5, 127.0.0.1", "X-Forwarded-For: 127.0.0.1, 203.0.113.5", "X-Forwarded-For:",
 	"X-Forwarded-For: unknown", "X-Forwarded-For: 203.0.113.5\nX-Forwarded-For: 203.0.113.6", "x-forwarded-for: 2001:db8::5",
@@ -19,7 +18,7 @@ var claims = []string{
 	"X-Forwarded-For: {long}",
 }
 
-// otherClaims are not about X-Forwarded-For, nor about X-Real-Ip.
+// otherClaims are other headers than X-Forwarded-For and X-Real-Ip.
 var otherClaims = []string{
 	"Forwarded: for=203.0.113.5", `Forwarded: for="[2001:db8::5]:80";proto=http`, "True-Client-IP: 203.0.113.5",
 	"CF-Connecting-IP: 203.0.113.5",
@@ -36,7 +35,7 @@ var otherClaims = []string{
 
 const realClaim = "X-Real-Ip: 203.0.113.5"
 
-// visitsWith is a visit for each line of headers.
+// visitsWith returns a visit for each line of headers.
 func visitsWith(headers ...string) (requests []string) {
 	for _, header := range headers {
 		requests = append(requests, visitShop+"\n"+header)
@@ -51,7 +50,7 @@ func forwarded(values ...string) (headers []string) {
 	return headers
 }
 
-// asserting is a visit with each of some addresses, and a key that may.
+// asserting returns a visit for each address, with a key that may assert.
 func asserting(ips ...string) (requests []string) {
 	for _, ip := range ips {
 		requests = append(requests, visitShop+"&ip="+ip+bearerOf+"{assert}")
@@ -68,13 +67,13 @@ var addressAttacks = []attack{
 	},
 	{
 		name: "other headers through a trusted proxy",
-		sent: "all but X-Forwarded-For, to one who trusts the proxy about that alone",
+		sent: "all but X-Forwarded-For, to a service that trusts the proxy only about that header",
 		via:  proxied, status: 200,
 		stores: "{page} 127.0.0.1", requests: visitsWith(append(otherClaims, realClaim)...),
 	},
 	{
 		name: "X-Forwarded-For, X-Real-Ip being the header",
-		sent: "both, forged and true, to one who trusts the proxy about X-Real-Ip alone",
+		sent: "both, forged and true, to a service that trusts the proxy only about X-Real-Ip",
 		via:  named, status: 200,
 		stores: "{page} 198.51.100.7", requests: func() (requests []string) {
 			for _, claim := range append(claims, otherClaims...) {
@@ -100,8 +99,8 @@ var addressAttacks = []attack{
 			"X-Forwarded-For: 198.51.100.7\nX-Real-Ip: 203.0.113.5\nForwarded: for=203.0.113.5")...),
 	},
 	{
-		name:   "nonsense where the client stands",
-		sent:   "words, SQL, a host's name, a zone, half an address, nothing, a network, behind what the client wrote",
+		name:   "nonsense in place of the client",
+		sent:   "words, SQL, a host's name, a zone, half an address, nothing, a network, after the client's own entries",
 		via:    proxied,
 		status: 400, says: "ip: the header X-Forwarded-For of the trusted proxy",
 		requests: visitsWith(append(forwarded("203.0.113.5, unknown", "203.0.113.5, _hidden", "203.0.113.5, ' OR '1'='1",
@@ -117,7 +116,7 @@ var addressAttacks = []attack{
 	},
 	{
 		name:     "a forwarded header in a trailer",
-		sent:     "X-Forwarded-For behind the chunks of a POST, through a trusted proxy",
+		sent:     "X-Forwarded-For after the chunks of a POST, through a trusted proxy",
 		answered: "200",
 		stored:   "the page, by 127.0.0.1", story: trailer,
 	},
@@ -128,7 +127,7 @@ var addressAttacks = []attack{
 		requests: asserting("fe80::1%25eth0", "fe80::1%251", "2001:db8::1%25", "::ffff:198.51.100.7%25eth0", "198.51.100.7%25eth0", "%25eth0"),
 	},
 	{
-		name:   "what is no address",
+		name:   "values that are not an address",
 		sent:   "`ip=` with a port, brackets, octal, hexadecimal or few parts, a network, a name, spaces, SQL, NUL, 30,000 letters",
 		status: 400, says: "ip: it ",
 		requests: asserting("198.51.100.7:80", "[2001:db8::1]", "[2001:db8::1]:80", "0306.051.0144.07", "198.51.100.07", "0x7f000001", "127.1",
@@ -181,6 +180,6 @@ func rotated(w *world) {
 	_, page := w.counted(w.send(proxied, request+"1:ffff:ffff:ffff:ffff"))
 	assert.Equal(w.t, "1 1 1 201", page)
 	_, page = w.counted(w.send(proxied, request+"2::1"))
-	assert.Equal(w.t, "2 2 2 202", page, "the next network is somebody else")
+	assert.Equal(w.t, "2 2 2 202", page, "the next network is another visitor")
 	assert.Equal(w.t, "example.com/rotated 2001:db8:1:1:: 2001:db8:1:2:: ×202", w.tables().since(before))
 }

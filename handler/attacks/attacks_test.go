@@ -1,5 +1,5 @@
-// Package attacks attacks the service from outside. With -v its test lists each case: what is sent,
-// answered and stored.
+// Package attacks attacks the service from outside. With -v its test lists each case: the requests, the answers and
+// the stored rows.
 package attacks
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is one case: what is sent, what comes back and what is stored. Either it has requests, all
-// of which get the same answer, or it is a story of its own.
+// attack is one case: the requests, their answers and the stored rows. Either it has requests, which all get the same
+// answer, or a story, a function with its own checks.
 type attack struct {
 	name string
 	sent string
@@ -27,14 +27,14 @@ type attack struct {
 	via      via      // the listener that they go to
 	status   int
 	says     string // a part of the answer's error
-	stores   string // what each request adds, in the form of world.stored; "": nothing
+	stores   string // the rows that each request adds, in the form of world.stored; "": none
 	headers  map[string]string
 
-	answered, stored string // texts, where status, says and stores are not enough
+	answered, stored string // descriptions, if status, says and stores are not enough
 	story            func(w *world)
 }
 
-// groups are all attacks. Those of one group are made on one world, one after the other.
+// groups are all attacks. The attacks of one group share a world, one after the other.
 var groups = []struct {
 	name    string
 	attacks []attack
@@ -55,7 +55,7 @@ var groups = []struct {
 	{"logs", logAttacks, false},
 }
 
-// TestAttacks is not parallel, so that nothing runs beside the group that measures memory.
+// TestAttacks is not parallel, so that nothing runs alongside the group that measures memory.
 func TestAttacks(t *testing.T) {
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func (a attack) make(w *world) {
 	}
 }
 
-// inWords says what is sent, answered and stored.
+// inWords describes the requests, the answers and the stored rows.
 func (a attack) inWords() string {
 	answered := cmp.Or(a.answered, strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.says)))
 	if why := a.headers[skippedHeader]; why != "" {
@@ -106,9 +106,9 @@ func (a attack) inWords() string {
 	return fmt.Sprintf("sent: %s\nanswered: %s\nstored: %s", a.sent, answered, stored)
 }
 
-// records are a log, once as text and once as JSON, which are written at any time.
+// records are logs as text and as JSON, for concurrent writers.
 type records struct {
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	text, json bytes.Buffer
 }
 
@@ -136,7 +136,7 @@ func (r *records) read() (text, asJSON string) {
 	return r.text.String(), r.json.String()
 }
 
-// traces are what must show nowhere: addresses of clients, URIs, what was forged, keys.
+// traces may not appear in a log or metric: addresses of clients, URIs, forged texts, keys.
 var traces = []string{
 	"127.0.0.1", "::1", "198.51.100", "203.0.113", "2001:db8", "example.com", ".example", "http://", "FORGED", "\x1b", "\\x1b", "\\u001b",
 }

@@ -20,12 +20,11 @@ import (
 	"footfall/desk"
 )
 
-// patience is for a server that answers nothing.
+// patience is the time to wait for a server that does not respond.
 const patience = 4 * time.Minute
 
-// send sends a request over a connection of its own: a line with method and target, lines of
-// headers and, after an empty one, a body. Headers that every client sends are added unless they
-// are there; -Name leaves one out.
+// send sends a request over a new connection: a line with method and target, lines of headers and, after an empty
+// one, a body. The usual headers of clients are added unless they are given. -Name leaves one out.
 func (w *world) send(to via, request string) answer {
 	w.t.Helper()
 	return w.sendTo(w.public[to], request)
@@ -45,7 +44,7 @@ func (w *world) get(target string) answer {
 	return w.sendTo("http://"+base, "GET /"+path+"\nHost: "+base)
 }
 
-// wire is a request in HTTP.
+// wire returns a request as sent in HTTP.
 func wire(request string) string {
 	head, body, hasBody := strings.Cut(request, "\n\n")
 	line, headers, _ := strings.Cut(head, "\n")
@@ -70,14 +69,13 @@ func wire(request string) string {
 	return out.String()
 }
 
-// answer is what came back.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// raw sends bytes, and reads the answer as that to a method; the zero answer if there is none.
+// raw sends bytes, and reads the answer to a request of this method, or the zero answer if there is none.
 func (w *world) raw(base, method, request string) (a answer) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -85,7 +83,7 @@ func (w *world) raw(base, method, request string) (a answer) {
 	defer conn.Close()
 	require.NoError(w.t, conn.SetDeadline(time.Now().Add(patience)))
 	var writing sync.WaitGroup
-	writing.Go(func() { _, _ = io.WriteString(conn, request) }) // a server that has enough hangs up
+	writing.Go(func() { _, _ = io.WriteString(conn, request) }) // the server may hang up in between
 	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err == nil {
 		var body []byte
@@ -99,8 +97,8 @@ func (w *world) raw(base, method, request string) (a answer) {
 	return a
 }
 
-// rawToTheEnd sends bytes and returns all that comes back until the server hangs up, which it does
-// at the latest when it has answered them all.
+// rawToTheEnd sends bytes and returns everything that the server sends until it hangs up, which it does after its
+// last answer at the latest.
 func (w *world) rawToTheEnd(base, requests string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -110,7 +108,7 @@ func (w *world) rawToTheEnd(base, requests string) string {
 	_, err = io.WriteString(conn, requests)
 	assert.NoError(w.t, err)
 	assert.NoError(w.t, conn.(*net.TCPConn).CloseWrite())
-	answers, _ := io.ReadAll(conn) // which fails where what was sent is not read to its end
+	answers, _ := io.ReadAll(conn) // fails if the server does not read the request to its end
 	return string(answers)
 }
 
@@ -124,15 +122,15 @@ func (w *world) cut(base, request string) {
 	assert.NoError(w.t, err)
 }
 
-// checkAnswer holds what is true of every answer.
+// checkAnswer checks what every answer has in common.
 func (w *world) checkAnswer(method string, a answer) {
 	w.t.Helper()
 	assert.NotContains(w.t, a.header, "Access-Control-Allow-Credentials")
 	assert.NotEqual(w.t, "*", a.header.Get("Access-Control-Allow-Origin"))
 	assert.NotRegexp(w.t, `SQLSTATE|goroutine|\.go:\d`, a.body)
-	assert.NotRegexp(w.t, "footfall (app|key|serve)| --[a-z]", a.body, "who calls over HTTP has no command line")
+	assert.NotRegexp(w.t, "footfall (app|key|serve)| --[a-z]", a.body, "HTTP clients have no command line")
 	ours := strings.HasPrefix(a.header.Get("Content-Type"), "application/json")
-	if !ours { // net/http's own, before anything is asked of us; metrics; and what has no body
+	if !ours { // from net/http before our handler runs, from the metrics, or without a body
 		return
 	}
 	assert.Equal(w.t, "no-store", a.header.Get("Cache-Control"))
@@ -145,20 +143,20 @@ func (w *world) checkAnswer(method string, a answer) {
 	}
 }
 
-// inJSON is text as a JSON string has it.
+// inJSON returns text as a JSON string.
 func inJSON(text string) string {
 	quoted, _ := json.Marshal(text) // cannot fail for a string
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// flooders are connections that send side by side, each so many requests before it waits for their
-// answers.
+// flooders is the number of concurrent connections, and ahead the number of requests that each sends before it waits
+// for answers.
 const (
 	flooders = 64
 	ahead    = 4
 )
 
-// flood sends requests 0 to n-1 as fast as it can, and returns how many got which status.
+// flood sends requests 0 to n-1 as fast as it can, and returns the number of answers with each status.
 func (w *world) flood(to via, n int, request func(i int) string) map[int]int {
 	w.t.Helper()
 	var next atomic.Int64
@@ -185,7 +183,7 @@ func (w *world) flood(to via, n int, request func(i int) string) map[int]int {
 	return all
 }
 
-// floodOne sends requests over one connection until there is none left.
+// floodOne sends requests over one connection until next returns "".
 func floodOne(base string, next func() string) (got map[int]int, err error) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
 	if err != nil {
@@ -219,8 +217,8 @@ func floodOne(base string, next func() string) (got map[int]int, err error) {
 	return got, nil
 }
 
-// readStatus reads an answer to its end, in a tenth of the time that http.ReadResponse takes: it is
-// the server that is to be busy.
+// readStatus reads an answer to its end, in a tenth of the time of http.ReadResponse, so that the server and not the
+// client is busy.
 func readStatus(in *bufio.Reader) (status int, err error) {
 	length := 0
 	for {
@@ -246,7 +244,7 @@ func readStatus(in *bufio.Reader) (status int, err error) {
 	}
 }
 
-// counted reads the numbers of an answer.
+// counted returns the numbers of an answer.
 func (w *world) counted(a answer) (site, page string) {
 	w.t.Helper()
 	require.Equal(w.t, http.StatusOK, a.status, a.body)

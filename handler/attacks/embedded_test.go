@@ -21,8 +21,8 @@ const (
 
 var badgeAttacks = []attack{
 	{
-		name:   "of an app that shows none, and of none",
-		sent:   "a badge of an app without `--public-counts`, of one that is not there, of another app's site, as SVG and JSON, with `count=1`",
+		name:   "of an app without public numbers, or of no app",
+		sent:   "a badge of an app without `--public-counts`, of a missing one, of another app's site, as SVG and JSON, with `count=1`",
 		status: 200, says: "–",
 		headers: map[string]string{"Cache-Control": "no-store"},
 		requests: []string{
@@ -32,7 +32,7 @@ var badgeAttacks = []attack{
 		},
 	},
 	{
-		name:   "that counts where badges show alone",
+		name:   "that counts although badges may only show",
 		sent:   "`count=1` to an app with `--public-counts read`, by camo, a browser, with a key of another app",
 		status: 200, says: "–",
 		headers: map[string]string{errorHeader: "badges of app shown do not do that: see footfall app set --public-counts"},
@@ -43,7 +43,7 @@ var badgeAttacks = []attack{
 		},
 	},
 	{
-		name:   "that counts as somebody",
+		name:   "that counts as a given visitor",
 		sent:   "`count=1` with `ip=`, `visitor=`, forwarded addresses, keys, from any page",
 		status: 200, stores: "own.example/{path} fd00::ba:d9e",
 		requests: []string{
@@ -70,7 +70,7 @@ func hostileBadges(w *world) {
 		for _, value := range []string{hostile, `red" onload="hacked=1`, "url(http://evil.example/)", "]]>", "&lt;script&gt;", "\xff",
 			"javascript:hacked=1"} {
 			for _, kind := range []string{"svg", "json"} {
-				// which may be kept, as JSON of ours may not
+				// these may be cached, unlike our JSON
 				a := w.raw(w.public[direct], http.MethodGet, wire("GET /badge/own."+kind+"?"+name+"="+url.QueryEscape(value)+
 					"&uri=http://own.example/"))
 				assert.Equal(w.t, http.StatusOK, a.status)
@@ -98,7 +98,7 @@ func manyBadges(w *world) {
 	assert.Equal(w.t, usualRequests, numbers)
 }
 
-// fromPages is the call of busuanzi from each page, as the browser's Referer has it.
+// fromPages returns the call of busuanzi from each page, with the browser's Referer.
 func fromPages(referers ...string) (requests []string) {
 	for _, referer := range referers {
 		call := "GET /busuanzi?jsonpCallback=f\nReferer: " + referer
@@ -108,7 +108,7 @@ func fromPages(referers ...string) (requests []string) {
 	return requests
 }
 
-// theirCalls are all calls of busuanzi and its kin about a page of own.example.
+// theirCalls are all calls of busuanzi and similar services about a page of own.example.
 func theirCalls(headers string) []string {
 	const page = "http://own.example/{path}"
 	return []string{
@@ -133,7 +133,7 @@ var busuanziAttacks = []attack{
 			"http://own.example:8080/", "http://www.own.example/", `http://evil.example\@own.example/`, "http://evil.example?http://own.example/"),
 	},
 	{
-		name:   "a script on a page that hides where it is",
+		name:   "a script on a page that hides its address",
 		sent:   "no Referer, an empty one, with a page named in headers that a script tag cannot send",
 		status: 403, says: "referer: it is missing",
 		requests: []string{
@@ -144,12 +144,12 @@ var busuanziAttacks = []attack{
 	},
 	{
 		name:   "a script with an Origin of its own",
-		sent:   "a Referer of a listed page beside the Origin of another, or null",
+		sent:   "a Referer of a listed page with the Origin of another, or null",
 		status: 403, says: "origin: app own does not count the site of the page that asks",
 		requests: []string{jsonpOwn + "\nOrigin: https://evil.example", jsonpOwn + "\nOrigin: null", jsonpOwn + "\nOrigin: http://example.com"},
 	},
 	{
-		name:   "read otherwise than by a script",
+		name:   "loaded by other means than a script",
 		sent:   "`Sec-Fetch-Dest` of pages, frames, images, styles, fetch",
 		status: 403, says: "this answer is for a",
 		requests: []string{
@@ -176,7 +176,7 @@ var busuanziAttacks = []attack{
 	},
 	{
 		name:   "an app that takes keys, with a key",
-		sent:   "every call about its page: they have no key, whatever stands in Authorization",
+		sent:   "every call about its page: they have no key, whatever is in Authorization",
 		status: 401, says: "key: app keyed counts nothing without a key",
 		requests: []string{
 			"GET /busuanzi?url=http://keyed.example/", "GET /busuanzi?jsonpCallback=f\nReferer: http://keyed.example/",
@@ -185,7 +185,7 @@ var busuanziAttacks = []attack{
 		},
 	},
 	{
-		name:   "somebody else's visit",
+		name:   "another visitor's visit",
 		sent:   "an ip, forwarded addresses, keys, an identity of soxft's, in all places",
 		status: 200, stores: "own.example/{path} 127.0.0.1",
 		requests: []string{
@@ -199,7 +199,7 @@ var busuanziAttacks = []attack{
 	},
 	{
 		name:   "crawlers",
-		sent:   "every call by what calls itself one",
+		sent:   "every call with a crawler's agent",
 		status: 200, headers: skipped("bot"),
 		requests: append(theirCalls("\nUser-Agent: Googlebot/2.1")[:2], jsonpOwn+"\nUser-Agent: curl/8", ccOwn("\nUser-Agent: curl/8")),
 	},
@@ -215,7 +215,7 @@ var busuanziAttacks = []attack{
 		},
 	},
 	{
-		name:     "what pages load",
+		name:     "files that pages load",
 		sent:     "`/count.js`, versions of it with odd names, and busuanzi's script, from another site's page, with parameters, by POST",
 		answered: "the same bytes; 405", stored: "nothing", story: scriptsOfOthers,
 	},

@@ -17,7 +17,7 @@ const (
 	bearerOf  = "\nAuthorization: Bearer "
 )
 
-// forgedWith is a visit with a forged address, once for each line of headers.
+// forgedWith returns a visit with a forged address for each line of headers.
 func forgedWith(headers ...string) (requests []string) {
 	for _, header := range headers {
 		requests = append(requests, forged+"\n"+header)
@@ -25,7 +25,7 @@ func forgedWith(headers ...string) (requests []string) {
 	return requests
 }
 
-// keyed shows each of some keys, with a forged address and without one.
+// keyed returns visits with each key, with and without a forged address.
 func keyed(keys ...string) (requests []string) {
 	for _, key := range keys {
 		requests = append(requests, forged+bearerOf+key, visitShop+bearerOf+key,
@@ -56,7 +56,7 @@ var keyAttacks = []attack{
 		},
 	},
 	{
-		name:   "an ip where none is read",
+		name:   "an ip in places that are not read",
 		sent:   "`ip` in the query of a POST, the body of a GET, a header, a cookie, in upper case, as `ip[]`",
 		status: 200, stores: "{page} 127.0.0.1",
 		requests: []string{
@@ -76,7 +76,7 @@ var keyAttacks = []attack{
 			"GET http://bearer:{assert}@footfall.example/visit?app=shop&uri={uri}&ip=203.0.113.5"),
 	},
 	{
-		name:   "a forged ip with a key that counts or reads alone",
+		name:   "a forged ip with a key that may only count or read",
 		sent:   "`ip=` with a key of the scope count, or read",
 		status: 403, says: "only with a key of the scope assert",
 		requests: append(forgedWith("Authorization: Bearer {count}", "Authorization: Bearer {read}"),
@@ -101,7 +101,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a garbled key",
 		status: 401, says: "key: it is not a key of app shop, or it is revoked",
-		sent: "one letter changed, cut, doubled, in upper or lower case, quoted, its name alone, 30,000 letters; two `Authorization` lines, " +
+		sent: "one letter changed, cut, doubled, in upper or lower case, quoted, only its name, 30,000 letters; two `Authorization` lines, " +
 			"the first with another app's key",
 		requests: append(keyed("{changed}", "{name}", "{name}_", "{upper}", "{lower}", "{assert}{assert}", "{assert}=", `"{assert}"`, "footfall_",
 			"null", "0", "*", "' OR '1'='1",
@@ -111,7 +111,7 @@ var keyAttacks = []attack{
 	},
 	{
 		name:   "a good key under another scheme",
-		sent:   "Basic, Digest, Token, no scheme, `Bearer:`, or Basic before Bearer: that is no key",
+		sent:   "Basic, Digest, Token, no scheme, `Bearer:`, or Basic before Bearer: these are not keys",
 		status: 403, says: "ip: app shop believes it",
 		requests: forgedWith("Authorization: Basic {assert}", "Authorization: Basic Zm9vdGZhbGw6a2V5", "Authorization: Digest {assert}",
 			"Authorization: Token {assert}",
@@ -140,7 +140,7 @@ var keyAttacks = []attack{
 	},
 }
 
-// revokedKey has two instances that know a key and its successor.
+// revokedKey revokes a key that two instances know, and its successor.
 func revokedKey(w *world) {
 	ctx := context.Background()
 	scopes := []app.Scope{app.ScopeAssert, app.ScopeRead}
@@ -154,7 +154,7 @@ func revokedKey(w *world) {
 			assert.Equal(w.t, http.StatusOK, w.send(to, forged+bearerOf+key).status, "both open while one takes the other's place")
 		}
 	}
-	// Somebody who has nothing but the key can revoke it. The name alone would do as well.
+	// The key itself is enough to revoke it. Its name would also do.
 	require.NoError(w.t, w.Admin.RevokeKey(ctx, "shop", w.words["old"]))
 	before := w.tables()
 	for _, to := range []via{direct, second, direct} {
@@ -174,10 +174,10 @@ func revokedKey(w *world) {
 	}
 }
 
-// readingAttacks ask about others.
+// readingAttacks query the numbers of others.
 var readingAttacks = []attack{
 	{
-		name:   "somebody's rank, no key",
+		name:   "another visitor's rank, no key",
 		sent:   "`/counts?ip=…` and `/counts?visitor=…`: has this one been here?",
 		status: 403, says: "believes it only with a key of the scope read",
 		requests: []string{
@@ -202,7 +202,7 @@ var readingAttacks = []attack{
 		},
 	},
 	{
-		name:   "an app that is not there",
+		name:   "a missing app",
 		sent:   "SQL, NUL, another case, spaces, 10,000 letters as the app's name",
 		status: 404, says: "app: there is no app",
 		requests: []string{

@@ -14,7 +14,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// usualRequests is how many requests a minute an address has, as `footfall app add --help` tells.
+// usualRequests is the number of requests that an address may send in a minute, as documented in `footfall app add
+// --help`.
 const usualRequests = 600
 
 const (
@@ -41,17 +42,17 @@ var limitAttacks = []attack{
 		answered: "200, 429; 600 × 200, 100 × 429", stored: "601 visits", story: nextMinute,
 	},
 	{
-		name:     "a /64 as many clients",
+		name:     "one /64 in place of many clients",
 		sent:     "700 visits from 700 addresses of one /64",
 		answered: "600 × 200, 100 × 429", stored: "the page, by 2001:db8:2:2:: ×600", story: networkRequests,
 	},
 	{
-		name:     "questions without end",
+		name:     "endless queries",
 		sent:     "700 from one address: `/counts`, prefetches, a crawler's visits",
 		answered: "600 × 200, 100 × 429", stored: "nothing", story: manyQuestions,
 	},
 	{
-		name:     "callers who are believed",
+		name:     "callers who may assert visitors",
 		sent:     "700 visits for one address with a key that may assert, and to an open app",
 		answered: "200", stored: "the page, by 203.0.113.5 ×700, each",
 		story: believed,
@@ -74,7 +75,7 @@ var limitAttacks = []attack{
 	},
 }
 
-// wantLimited holds that a request is refused for its rate.
+// wantLimited checks that a request is refused for its rate.
 func (w *world) wantLimited(a answer, says string) {
 	w.t.Helper()
 	assert.Equal(w.t, http.StatusTooManyRequests, a.status)
@@ -85,7 +86,7 @@ func (w *world) wantLimited(a answer, says string) {
 	assert.LessOrEqual(w.t, seconds, 60)
 }
 
-// exhaust uses up the minute of an address, which nobody has used before.
+// exhaust uses up the minute of an address that was not used before.
 func (w *world) exhaust(address string) {
 	w.t.Helper()
 	got := w.flood(proxied, usualRequests+100, func(int) string { return visitPlain + "many" + from + address })
@@ -214,11 +215,11 @@ func madeUpSites(w *world) {
 	assert.EqualValues(w.t, 95, now["wilds (other)/(other)"].hot)
 }
 
-// Bounds on what the Go heap may grow by, whatever the numbers below are: the sum of the caches
-// that an instance fills, each of which is bounded, and some room.
+// heapBound limits the growth of the Go heap, however large the numbers below are: the sum of an instance's caches,
+// each of which is bounded, and some room.
 const heapBound = 32 << 20
 
-// usualFlood is how many requests a flood has, unless a variable says another number.
+// usualFlood is the number of requests in a flood, unless a variable sets another.
 func usualFlood() int { return dbtest.LongOrShort(20_000, 3_000) }
 
 var floodAttacks = []attack{
@@ -240,18 +241,18 @@ var floodAttacks = []attack{
 		name: "bodies of many visits",
 		sent: "176 connections, again and again, with calls that end in the middle, of one byte, of 1 KB in chunks, of 8 MB, and packed, " +
 			"or that unpack to 64 MB; among them 30 calls of callers who do nothing wrong",
-		answered: "408, 413, 503; those of the callers 200",
-		stored:   "all visits of the callers; heap + 128 MB at most meanwhile", story: floodOfBodies,
+		answered: "408, 413, 503; 200 for the callers",
+		stored:   "all visits of the callers; heap + 128 MB at most in the meantime", story: floodOfBodies,
 	},
 }
 
-// heap is what is alive.
+// heap returns the size of the live heap.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // for what finalizers and pools held
+	runtime.GC() // frees objects held by finalizers and pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below
+	return int64(m.HeapAlloc) //nolint:gosec // far below the limit
 }
 
 func (w *world) checkHeap(before int64) {
@@ -284,7 +285,7 @@ func floodOfAddresses(w *world) {
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "
 	steady := make(chan map[int]int)
 	before := heap()
-	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"(Windows NT 10.0)\nX-Forwarded-For: 198.51.100.7").status, "they are known")
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"(Windows NT 10.0)\nX-Forwarded-For: 198.51.100.7").status, "a known visitor")
 	go func() {
 		steady <- w.flood(proxied, steadily, func(i int) string {
 			return fmt.Sprintf("%s(Windows NT 10.0) Gecko/%d\nX-Forwarded-For: 198.51.100.7", request, i)

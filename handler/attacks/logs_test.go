@@ -14,8 +14,7 @@ import (
 	"footfall/handler/routing"
 )
 
-// injections are what an attacker would like to see in a log, or in the terminal of a person who
-// reads it.
+// injections are texts that an attacker would like to appear in a log, or in the terminal of its reader.
 var injections = []string{
 	"x%0d%0atime=2026-01-01T00:00:00Z+level=ERROR+msg=FORGED", "%1b[31mFORGED%1b[0m", "%0a{\"level\":\"ERROR\",\"msg\":\"FORGED\"}",
 	"FORGED%00",
@@ -31,13 +30,13 @@ var logAttacks = []attack{
 		stored:   "in the log, nothing", story: injected,
 	},
 	{
-		name:     "injected through bytes that are no HTTP",
-		sent:     "the cases of \"what is not HTTP\" through a trusted proxy's listener, connections cut in the middle",
+		name:     "injected through bytes that are not HTTP",
+		sent:     "the cases of \"bytes that are not HTTP\" through a trusted proxy's listener, connections cut in the middle",
 		answered: "4xx, or nothing", stored: "in the log, nothing",
 		story: injectedRaw,
 	},
 	{
-		name:     "faults that are told",
+		name:     "errors that are logged",
 		sent:     "visits from a known address to a known page while a table is gone, and while the tables refuse that very visitor",
 		answered: "500 and 503 in general words",
 		stored:   "in the log one-line records, without address, page or key", story: faults,
@@ -92,7 +91,7 @@ func injectedRaw(w *world) {
 			w.cut(w.public[proxied], bytes[:cut])
 		}
 	}
-	for range 20 { // while its answer is made
+	for range 20 { // while the response is written
 		w.cut(w.public[proxied], wire(w.expand(visitShop+from+"198.51.100.77")))
 	}
 }
@@ -133,8 +132,7 @@ func faults(w *world) {
 	w.counted(w.send(proxied, requests[0]))
 }
 
-// panicsOutside has a server with a handler from elsewhere: net/http tells of its panic, and of the
-// client that it was talking to.
+// panicsOutside runs a server with a handler that is not ours: net/http logs its panic with the client's address.
 func panicsOutside(w *world) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)

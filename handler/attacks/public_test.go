@@ -20,8 +20,8 @@ import (
 	"footfall/report"
 )
 
-// What anybody may be told: of each setting of public counts, of each access, with a key and without
-// one, by each call that tells numbers. What is refused has counted nothing.
+// TestPublicCounts checks which numbers are public, for each setting of public counts, each access, with and without
+// a key, and each call that returns numbers. Refused calls have counted nothing.
 func TestPublicCounts(t *testing.T) {
 	t.Parallel()
 	apps := map[string]app.Settings{}
@@ -64,7 +64,7 @@ func TestPublicCounts(t *testing.T) {
 			assert.Contains(t, a.body, says, "%s: %s", name, request)
 			assert.Equal(t, counted, hot()-before, "%s: %s", name, request)
 		}
-		// With a key all is told, as the first visitor of the page is.
+		// With a key all numbers are returned, as to the first visitor of the page.
 		page := "app=" + name + "&uri=https://" + site + "/"
 		asks("GET /visit?"+page+bearer, 200, numbers, 1)
 		asks("GET /counts?"+page+bearer, 200, numbers, 0)
@@ -91,7 +91,7 @@ func TestPublicCounts(t *testing.T) {
 		many := tells
 		asks("POST /counts\n\n"+fmt.Sprintf(`{"app":%q,"uris":["https://%s/"]}`, name, site), told, many, 0)
 
-		// The clients of others are there for numbers.
+		// The clients of other services need numbers.
 		clients, clientCounts := told, int64(0)
 		if told == 200 {
 			clientCounts = 1
@@ -114,7 +114,7 @@ func TestPublicCounts(t *testing.T) {
 		asks("GET /busuanzi?url="+host, clients, "", clientCounts)
 		asks("GET /busuanzi?jsonpCallback=f\nReferer: "+host, clients, "", clientCounts)
 
-		// LeanCloud's count as /visit does, and are shown numbers as badges are.
+		// Those of LeanCloud count like /visit, and numbers are public as for badges.
 		theme := "\nOrigin: https://" + site
 		put := "PUT /1.1/classes/Counter/Lw" + theme + "\n\n" + `{"time":{"__op":"Increment","amount":1}}`
 		status, begins := 401, ""

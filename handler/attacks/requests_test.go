@@ -52,7 +52,7 @@ var requestAttacks = []attack{
 				100)+"0\r\n\r\n"),
 	},
 	{
-		name: "JSON that is no visit",
+		name: "JSON that is not a visit",
 		sent: "8,000 levels deep, unknown names, a key, ip in upper case, two objects, half an object, comments, UTF-16, gzip, a byte order " +
 			"mark, bad UTF-8",
 		status: 400, says: "body: ",
@@ -67,7 +67,7 @@ var requestAttacks = []attack{
 			"app=demo&uri={uri}", "<visit/>", " ", "\x00"),
 	},
 	{
-		name:   "fields that are no text, or there twice",
+		name:   "fields that are not texts, or repeated",
 		sent:   "numbers, lists, objects, null, nothing, in a GET and in a POST",
 		status: 400, says: ": it is ",
 		requests: append(posts(validBody+`,"ip":1}`, validBody+`,"ip":null}`, validBody+`,"ip":["203.0.113.5"]}`, validBody+`,"ip":{"$ne":""}}`,
@@ -90,7 +90,7 @@ var requestAttacks = []attack{
 				"X-Forwarded-For : 203.0.113.5", "X-Forwarded-For\x00: 203.0.113.5", "X Forwarded-For: 203.0.113.5")...)...),
 	},
 	{
-		name:     "what is not HTTP",
+		name:     "bytes that are not HTTP",
 		sent:     "a TLS handshake, HTTP/0.9, /2 and /3, no Host, two, bad lines, header names and lengths, NULs",
 		answered: "400, 404, 505, or nothing", stored: "nothing", story: notHTTP,
 	},
@@ -99,15 +99,15 @@ var requestAttacks = []attack{
 		sent: "Content-Length against Transfer-Encoding, two lengths, odd encodings: a visit with a forged X-Forwarded-For hidden in a " +
 			"body, through a trusted proxy",
 		answered: "one answer, 400, 404, 413 or 501, and the end of the connection",
-		stored:   "what was hidden: nothing", story: smuggled,
+		stored:   "nothing of the hidden part", story: smuggled,
 	},
 }
 
-// tlsHello is how a TLS client begins.
+// tlsHello is the start of a TLS handshake.
 const tlsHello = "\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03" + "0123456789abcdef0123456789abcdef" + "\x20" +
 	"0123456789abcdef0123456789abcdef" + "\x00\x02\x13\x01\x01\x00\r\n\r\n"
 
-// notRequests are bytes that are no request.
+// notRequests are not valid requests.
 var notRequests = []string{
 	tlsHello, "GET /visit?app=demo&uri=http://example.com/x\r\n\r\n", "GET /visit?app=demo&uri=http://example.com/x HTTP/0.9\r\n\r\n",
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -180,15 +180,15 @@ func smuggled(w *world) {
 	}
 }
 
-// bodiesBound is what bodies of calls and their texts may take, and what the texts of four packed
-// ones grow out of while they are unpacked.
+// bodiesBound is the limit for bodies of calls and their texts, plus the buffers that the texts of four compressed
+// ones outgrow while they are decompressed.
 const bodiesBound = 64<<20 + 4*8<<20
 
-// badBody is the beginning of a call after which nothing comes any more.
+// badBody is the start of a call that is never completed.
 type badBody struct {
 	header string
 	body   []byte
-	cut    bool // not sent to its end
+	cut    bool // not sent completely
 }
 
 func badBodies(w *world) map[string]badBody {
@@ -211,11 +211,10 @@ func badBodies(w *world) map[string]badBody {
 	}
 }
 
-// crowdOf is how many connections send a body, each again and again.
+// crowdOf is the number of connections that repeatedly send a body.
 var crowdOf = map[string]int{"slow": 40, "many": 100, "huge": 12, "packed": 4, "packed, cut": 20}
 
-// floodOfBodies sends bodies that are slow, huge, packed and many, beside callers whose calls must
-// all be counted meanwhile.
+// floodOfBodies sends slow, huge, compressed and many bodies, in parallel to callers whose calls must all be counted.
 func floodOfBodies(w *world) {
 	host, bodies := strings.TrimPrefix(w.public[direct], "http://"), badBodies(w)
 	const callers, calls, visits = 6, 5, 50
@@ -243,7 +242,7 @@ func floodOfBodies(w *world) {
 			if first {
 				there.Add(1)
 			}
-			go func() { _, _ = conn.Write(bad.body) }() // ends with the connection
+			go func() { _, _ = conn.Write(bad.body) }() // returns when the connection is closed
 			if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 				_ = response.Body.Close()
 				mu.Lock()
@@ -279,7 +278,7 @@ func floodOfBodies(w *world) {
 		honest.Go(func() {
 			for range calls {
 				a := w.send(direct, call)
-				for again := 0; a.status == http.StatusServiceUnavailable && again < 5; again++ { // of a busy machine
+				for again := 0; a.status == http.StatusServiceUnavailable && again < 5; again++ { // a busy machine
 					a = w.send(direct, call)
 				}
 				assert.Equal(w.t, http.StatusOK, a.status, a.body)
@@ -289,7 +288,7 @@ func floodOfBodies(w *world) {
 	}
 	honest.Wait()
 	grown := heap() - before
-	for range 20 { // each look has what was allocated meanwhile, too: the least is nearest to what is held
+	for range 20 { // each measurement includes concurrent allocations, so the minimum is closest to the truth
 		grown = min(grown, heap()-before)
 	}
 	w.t.Logf("heap: %+.1f MB under attack", float64(grown)/(1<<20))
@@ -313,7 +312,7 @@ func floodOfBodies(w *world) {
 	assert.Positive(w.t, answers["packed"][http.StatusRequestEntityTooLarge])
 	assert.Equal(w.t, http.StatusOK, w.send(direct, call).status)
 	slow := w.send(direct, "POST /visits?app=demo\nContent-Length: 100000\n\n[")
-	assert.Equal(w.t, http.StatusRequestTimeout, slow.status, "one alone, too")
+	assert.Equal(w.t, http.StatusRequestTimeout, slow.status, "a single one, too")
 	assert.Contains(w.t, slow.body, "body: it comes too slowly: send 16 KB a second or more")
 	assert.EqualValues(w.t, 1+(callers*calls+1)*visits, w.tables()["demo honest.example"].hot)
 	w.checkHeap(before)

@@ -27,24 +27,24 @@ var rightsAttacks = []attack{
 	},
 	{
 		name:     "a deleted app",
-		sent:     "visits, questions and keys at two instances, as soon as `app delete` returned",
+		sent:     "visits, queries and keys at two instances, as soon as `app delete` returned",
 		answered: "404 app: there is no app \"blog\"", stored: "nothing", story: deletedApp,
 	},
 	{
 		name:     "addresses where none are kept",
 		sent:     "visits to two apps with `--visitor hashed`, and to one with `--visitor daily`, from the same addresses",
 		answered: "200, exact numbers",
-		stored:   "no address in any table; nobody of one app is found in another", story: hashedVisitors,
+		stored:   "no address in any table; no visitor of one app is found in another", story: hashedVisitors,
 	},
 	{
-		name:     "somebody followed from day to day",
+		name:     "a visitor followed from day to day",
 		sent:     "visits on two days to an app with `--visitor daily`, then the table day_keys without the first day",
-		answered: "200, somebody new each day",
+		answered: "200, a new visitor each day",
 		stored:   "two visitors, and nothing left that leads to the first", story: dailyVisitors,
 	},
 }
 
-// counts3 is what /counts says of the page and of an address there.
+// rankOf returns the numbers of /counts for the page and a visitor.
 func (w *world) rankOf(to via, app, who, key string) string {
 	w.t.Helper()
 	_, page := w.counted(w.send(to, "GET /counts?app="+app+"&uri={uri}&"+who+bearerOf+key))
@@ -70,7 +70,7 @@ func erasedVisitor(w *world) {
 	assert.EqualValues(w.t, 2, w.One(w.t, `SELECT count(*) FROM erased_ranks WHERE rank = 2`))
 
 	_, page := w.counted(w.send(second, visitShop+"&ip=203.0.113.2"+bearerOf+"{assert}"))
-	assert.Equal(w.t, "4 4 4 7", page, "somebody new")
+	assert.Equal(w.t, "4 4 4 7", page, "a new visitor")
 	_, page = w.counted(w.send(direct, visitShop+"&ip=203.0.113.2"+bearerOf+"{assert}"))
 	assert.Equal(w.t, "4 4 4 8", page)
 	_, page = w.counted(w.send(direct, visitShop+"&ip=203.0.113.3"+bearerOf+"{assert}"))
@@ -173,7 +173,7 @@ func dailyVisitors(w *world) {
 	first := w.Clock.Now()
 	w.pass(24 * time.Hour)
 	_, page := w.counted(w.send(proxied, request+who))
-	assert.Equal(w.t, "3 3 3 3", page, "somebody else")
+	assert.Equal(w.t, "3 3 3 3", page, "another visitor")
 	w.counted(w.send(proxied, request+other))
 	erase := func(ip string) int64 {
 		erased, err := w.Admin.EraseVisitor(context.Background(), "daily", ip)
@@ -184,11 +184,10 @@ func dailyVisitors(w *world) {
 	require.NoError(w.t, err)
 	assert.Len(w.t, found.Targets, 4, "at the site and the page, on both days: their keys are there")
 	assert.EqualValues(w.t, 4, erase(other))
-	// What upkeep does when a day is over: with its key goes the way from the address to that day's
-	// visitor.
+	// Upkeep does this at the end of a day: without its key, the address no longer leads to that day's visitor.
 	_, err = w.Tables().Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(first, time.UTC))
 	require.NoError(w.t, err)
 	assert.EqualValues(w.t, 2, erase(who), "at the site and the page, on the second day")
-	assert.Zero(w.t, erase(who), "the first day's is nobody's, even for somebody who has the secret")
+	assert.Zero(w.t, erase(who), "the first day's visitor cannot be found, even with the secret")
 	assert.Len(w.t, w.tables()[w.expand("daily {page}")].visitors, 1)
 }

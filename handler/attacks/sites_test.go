@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// visitsTo is a visit of an app to each URI.
+// visitsTo returns a visit of an app to each URI.
 func visitsTo(app string, uris ...string) (requests []string) {
 	for _, uri := range uris {
 		requests = append(requests, "GET /visit?app="+app+"&uri="+url.QueryEscape(uri))
@@ -60,7 +60,7 @@ var siteAttacks = []attack{
 		},
 	},
 	{
-		name:     "the pages on which others gather",
+		name:     "the pages for collected visits",
 		sent:     "`http://example.com/(other)` and `/(deleted)`, in all spellings",
 		answered: "200", stored: "example.com/%28other%29 and /%28deleted%29, which are pages like others",
 		story: gatheringPages,
@@ -76,7 +76,7 @@ var siteAttacks = []attack{
 			`http://evil.example\.wild.example/`, "http://a-wild.example/", "http://*.wild.example.evil.example/"),
 	},
 	{
-		name: "what is no page",
+		name: "URIs that are not a page",
 		sent: "other schemes, no host, a zone or a slash or a space in the host, bad ports, bad Punycode, control characters, NUL, bad " +
 			"UTF-8, 2,049 bytes",
 		status: 400, says: "uri: ",
@@ -117,8 +117,8 @@ const (
 	fetchSite   = "Sec-Fetch-Site: "
 )
 
-// shownBy is a visit with each Referer, as an image asks for it: over plain http, where a browser
-// tells no more, and over TLS from anywhere.
+// shownBy returns a visit with each Referer, as a browser requests an image: over plain http, where it sends no
+// Sec-Fetch-Site, and over TLS from anywhere.
 func shownBy(referers ...string) (requests []string) {
 	for _, referer := range referers {
 		shown := "Sec-Fetch-Mode: no-cors\nReferer: " + referer + "\n" + fetchSite
@@ -127,7 +127,7 @@ func shownBy(referers ...string) (requests []string) {
 	return requests
 }
 
-// strangeOrigins are pages of no site that the app shop counts.
+// strangeOrigins are pages of sites that the app shop does not count.
 var strangeOrigins = []string{
 	"https://evil.example", "null", "https://www.example.com", "https://example.com.evil.example", "https://evilexample.com",
 	"https://example.com:8443", "http://example.com:8080",
@@ -141,7 +141,7 @@ var strangeOrigins = []string{
 
 var originAttacks = []attack{
 	{
-		name:   "a page of another site asks",
+		name:   "a page of another site sends requests",
 		status: 403,
 		sent: fmt.Sprintf("%d origins that are not the app's: another host, `null`, lookalikes, with a path, user-info or another port",
 			len(strangeOrigins)),
@@ -162,7 +162,7 @@ var originAttacks = []attack{
 			"example.com", "about:blank", "https://evil.example\nReferer: https://example.com/"),
 	},
 	{
-		name:   "it shows an image and hides where it is",
+		name:   "it shows an image and hides its address",
 		sent:   "`Sec-Fetch-Site: cross-site` or `same-site`, and no Referer",
 		status: 403,
 		says:   "origin: app shop does not count the site of the page that asks", headers: map[string]string{allowOrigin: "", "Vary": "Origin"},
@@ -170,7 +170,7 @@ var originAttacks = []attack{
 			fetchSite+"same-site\nReferer:"),
 	},
 	{
-		name:   "it posts what needs no preflight",
+		name:   "it posts without a preflight",
 		sent:   "JSON as text/plain, a form, or nothing",
 		status: 415, says: "body: send JSON",
 		requests: []string{
@@ -182,7 +182,7 @@ var originAttacks = []attack{
 		},
 	},
 	{
-		name:     "it asks for a preflight",
+		name:     "it sends a preflight",
 		sent:     "OPTIONS from another site, for each method and path",
 		answered: "204, nothing allowed", status: 204,
 		headers: map[string]string{allowOrigin: "", "Access-Control-Allow-Methods": "", "Access-Control-Allow-Headers": "", "Vary": "Origin"},
@@ -192,7 +192,7 @@ var originAttacks = []attack{
 			"OPTIONS /visit?app=nobody\nOrigin: https://example.com"),
 	},
 	{
-		name:   "control: a page of a listed site asks",
+		name:   "control: a page of a listed site sends requests",
 		sent:   "over http or https, on its default port, with cookies",
 		status: 200, stores: "{page} 127.0.0.1",
 		headers: map[string]string{"Vary": "Origin", "Access-Control-Allow-Credentials": ""},
@@ -207,13 +207,13 @@ var originAttacks = []attack{
 		requests: shownBy("https://example.com/page?a=b", "http://example.com/", "https://example.com"),
 	},
 	{
-		name:   "control: no page asks",
+		name:   "control: requests of no page",
 		sent:   "no Referer, as backends and the address bar do, or a page of Footfall's own origin",
 		status: 200, stores: "{page} 127.0.0.1",
 		requests: visitsWith("Referer:", fetchSite+"none", fetchSite+"same-origin"),
 	},
 	{
-		name:     "control: what its browser may read",
+		name:     "control: responses that its browser may read",
 		sent:     "visits, counts, preflights and errors of every kind from a listed site",
 		answered: "exactly that origin is allowed, no key, no credentials",
 		stored:   "its one visit", story: ownPages,

@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// skipped is what the header says of a visit that is not counted on purpose.
+// skipped returns the header of a visit that is not counted on purpose.
 func skipped(why string) map[string]string { return map[string]string{skippedHeader: why} }
 
-// crawlers are what programs call themselves that are no visitors.
+// crawlers are the agents of programs.
 var crawlers = []string{
 	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 	"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
@@ -30,7 +30,7 @@ func agents(request string, agents ...string) (requests []string) {
 var uncountedAttacks = []attack{
 	{
 		name:   "prefetched pages",
-		sent:   "the headers with which browsers, now and before, fetch a page in case somebody will ask for it",
+		sent:   "the headers with which browsers, now and before, fetch a page in advance",
 		status: 200, headers: skipped("prefetch"),
 		requests: append(visitsWith("Sec-Purpose: prefetch", "Sec-Purpose: prefetch;prerender", "Sec-Purpose: prefetch;anonymous-client-ip",
 			"sec-purpose: PREFETCH", "Sec-Purpose: prerender",
@@ -103,7 +103,7 @@ var uncountedAttacks = []attack{
 		},
 	},
 	{
-		name: "beside those who are ignored",
+		name: "next to ignored visitors",
 		sent: "the next address, ignored ones written by the client",
 		via:  proxied, status: 200, stores: "{page} 198.51.100.67", headers: skipped(""),
 		requests: []string{
@@ -113,14 +113,14 @@ var uncountedAttacks = []attack{
 	},
 	{
 		name:   "crawlers",
-		sent:   "what crawlers, HTTP libraries and headless browsers call themselves, or no User-Agent, to a closed app",
+		sent:   "the agents of crawlers, HTTP libraries and headless browsers, or no User-Agent, to a closed app",
 		status: 200, headers: skipped("bot"),
 		requests: append(agents(visitShop, crawlers...), visitShop+"\nX-Forwarded-For: 198.51.100.7\nUser-Agent: "+crawlers[0],
 			visitShop+"\nUser-Agent:", visitShop+"\n-User-Agent"),
 	},
 	{
-		name:   "a crawler where callers are believed",
-		sent:   "`ip=` from a crawler, curl, or nobody, to an open app, or with a key that may assert",
+		name:   "a crawler asserted by a caller",
+		sent:   "`ip=` from a crawler, curl, or without a User-Agent, to an open app, or with a key that may assert",
 		status: 200, stores: "{page} 203.0.113.5", headers: skipped(""),
 		requests: append(agents("GET /visit?app=demo&uri={uri}&ip=203.0.113.5", crawlers[0], "", "curl/8.5.0"), agents(forged+bearerOf+"{assert}",
 			crawlers[0], "", "curl/8.5.0")...),
@@ -138,7 +138,7 @@ var uncountedAttacks = []attack{
 		requests: agents("GET /visit?app=picky&uri={uri}&ip=203.0.113.5", crawlers[0], "", "curl/8.5.0"),
 	},
 	{
-		name:     "what was skipped is answered as /counts",
+		name:     "a skipped visit is answered like /counts",
 		sent:     "a known visitor's prefetch",
 		answered: "200 with their rank and the numbers as they stand", stored: "nothing", story: skippedAnswer,
 	},

@@ -26,44 +26,42 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const skippedHeader = "Footfall-Skipped"
 
-// noon is in the middle of a day everywhere between UTC-11 and UTC+11.
+// noon is in the middle of a day in every zone from UTC-11 to UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
 // via is a listener of the first instance.
 type via int
 
 const (
-	direct  via = iota // nobody is believed
-	proxied            // 127.0.0.0/8 is believed about X-Forwarded-For
-	named              // 127.0.0.0/8 is believed about X-Real-Ip
-	second             // the second instance; nobody is believed
+	direct  via = iota // no peer is trusted
+	proxied            // 127.0.0.0/8 is trusted for X-Forwarded-For
+	named              // 127.0.0.0/8 is trusted for X-Real-Ip
+	second             // the second instance, which trusts no peer
 	vias
 )
 
-// world is what an attack is made on: two instances on one database, with what serve has by
-// default.
+// world is the target of an attack: two instances on one database, with the defaults of serve.
 type world struct {
 	t *testing.T
 	*premises
 }
 
-// premises are the world beside the test that is under way.
+// premises are the parts of the world that do not depend on the running test.
 type premises struct {
 	*desk.Desk              // of the first instance
 	public     [vias]string // base URLs
 	private    [vias]string // of the admin listeners
 	log        *records
-	words      map[string]string // what {word} stands for
+	words      map[string]string // the value of each {word}
 	page       int               // the number of {page}, in {uri}
 }
 
-// of is the world for another test.
+// of returns the world for another test.
 func (w *world) of(t *testing.T) *world { return &world{t, w.premises} }
 
 func ptr[T any](v T) *T { return &v }
 
-// attacked are the apps. Where a case needs no limits there are none, so that cases do not disturb
-// each other.
+// attacked are the apps. Apps without a case about limits have none, so that cases do not disturb each other.
 var attacked = map[string]app.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
@@ -76,7 +74,7 @@ var attacked = map[string]app.Settings{
 	"quiet":  {Sites: []string{"example.com"}, RespectDNT: ptr(true), Ignore: []string{"198.51.100.66", "203.0.113.0/24", "2001:db8:66::/48"}},
 	"bots":   {Sites: []string{"example.com"}, Bots: ptr("count")},
 	"plain":  {Sites: []string{"example.com"}},
-	"own":    {Sites: []string{"own.example"}, MaxRequests: ptr("0"), PublicCounts: ptr("count")}, // listed by no other
+	"own":    {Sites: []string{"own.example"}, MaxRequests: ptr("0"), PublicCounts: ptr("count")}, // no other app lists it
 	"shown":  {Sites: []string{"shown.example"}, PublicCounts: ptr("read")},
 	"keyed":  {Sites: []string{"keyed.example"}, Access: ptr("key")},
 	"demo":   {Access: ptr("open")},
@@ -86,8 +84,7 @@ var attacked = map[string]app.Settings{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
-	// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted
-	// for.
+	// Refusals by a busy machine are tested elsewhere. Here every visit sent has to be accounted for.
 	o := desk.Options{Began: noon, Apps: attacked, Upkeep: true}
 	o.Log, o.MaxWait, o.Filter, o.FilterMemory, o.Memory = w.log.logger(), patience, true, 8<<20, 8<<20
 	w.Desk = desk.Open(t, o)
@@ -110,7 +107,7 @@ func (w *world) listen(at via, on *desk.Desk, registry *prometheus.Registry, tru
 	w.public[at], w.private[at] = w.serve(public), w.serve(private)
 }
 
-// serve returns the base URL of a server, which ends with the test.
+// serve returns the base URL of a server that stops with the test.
 func (w *world) serve(server *http.Server) string {
 	w.t.Helper()
 	serving := httptest.NewUnstartedServer(nil)
@@ -120,7 +117,7 @@ func (w *world) serve(server *http.Server) string {
 	return serving.URL
 }
 
-// makeKeys makes keys of the app shop, one for each scope, and one of another app.
+// makeKeys makes a key of the app shop for each scope, and one of another app.
 func (w *world) makeKeys() {
 	w.t.Helper()
 	key := func(app string, scopes ...app.Scope) string {
@@ -143,7 +140,7 @@ func (w *world) makeKeys() {
 	w.words["long"] = strings.Repeat("k", 30_000)
 }
 
-// expand puts in what {words} stand for. {page} is new for each request, and {uri} leads to it.
+// expand replaces {words}. {page} is new for each request, and {uri} is its address.
 func (w *world) expand(text string) string {
 	path := fmt.Sprintf("p%d", w.page)
 	page := "example.com/" + path
@@ -154,18 +151,16 @@ func (w *world) expand(text string) string {
 	return text
 }
 
-// pass lets time pass.
 func (w *world) pass(d time.Duration) {
 	w.Clock.Set(w.Clock.Now().Add(d))
 }
 
-// add adds an app.
 func (w *world) add(app string, s app.Settings) {
 	w.t.Helper()
 	require.NoError(w.t, w.Admin.AddApp(context.Background(), app, s))
 }
 
-// tables is what is stored of each target.
+// tables are the stored numbers of each target.
 type tables map[string]row
 
 type row struct {
@@ -194,9 +189,8 @@ func (w *world) tables() tables {
 	return all
 }
 
-// since tells what was added: a line for each page, with its new visitors, and ×n where so many
-// visits made them. It is empty where nothing at all has changed; that sites fit their pages is for
-// Check to tell.
+// since returns the difference: a line for each page, with its new visitors, and ×n if n visits made them. It is
+// empty if nothing at all has changed. Check compares sites with their pages.
 func (now tables) since(before tables) string {
 	var lines []string
 	for _, target := range slices.Sorted(maps.Keys(now)) {
