@@ -40,7 +40,7 @@ func ask(t *testing.T, url string, headers ...string) (status int, body string, 
 	return response.StatusCode, string(read), response.Header
 }
 
-// A site of one's own, from its app to the erasure of a visitor, as an operator does it.
+// TestAccess takes a new site from its app to the erasure of a visitor, with an operator's commands.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -48,8 +48,7 @@ func TestAccess(t *testing.T) {
 	s := serve(t, database, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1", "--sign-in-header=Remote-User")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
-	// Behind a proxy, visits count for the client that it names; ip is believed only from a caller
-	// who has a key.
+	// Behind a proxy, visits count for the client that the proxy names. ip is accepted only from a caller with a key.
 	status, body, _ := ask(t, page, "X-Forwarded-For: 203.0.113.1, 192.0.2.1")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
@@ -69,7 +68,7 @@ func TestAccess(t *testing.T) {
 	made := footfall(t, "app", "key", "add", "shop", "--scope=assert", "--scope=read", database)
 	require.Zero(t, made.code, made.stderr)
 	key := strings.TrimSuffix(made.stdout, "\n")
-	assert.Regexp(t, `^[A-Za-z0-9_-]+$`, key, "the key alone")
+	assert.Regexp(t, `^[A-Za-z0-9_-]+$`, key, "only the key")
 	bearer := "Authorization: Bearer " + key
 	status, body, _ = ask(t, page+"&ip=192.0.2.2", bearer)
 	assert.Equal(t, http.StatusOK, status)
@@ -107,7 +106,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, status)
 	assert.Equal(t, "Bearer", header.Get("WWW-Authenticate"))
 
-	// What is stored of a visitor, and that it goes.
+	// The stored data of a visitor, and their erasure.
 	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", database)[:53])
 	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", database))
 	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", database))
@@ -139,8 +138,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The secret of the embedded database is made once, for its owner alone, outside the tables; the app to
-// try out with is made with the cluster, and never again.
+// The secret of the embedded database is created once, readable by its owner only, outside the tables. The app for
+// trying out is created together with the cluster, and never again.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -164,8 +163,8 @@ func TestSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, made, again)
 
-	// With another secret nobody is counted as somebody else; with the same one from another place,
-	// all goes on.
+	// With another secret the service refuses to count rather than take visitors for others. With the same secret
+	// from another file it continues.
 	other := writeFile(t, strings.Repeat("b", 64))
 	s = serve(t, "--data", data, "--secret-file", other)
 	status, body = get(s.url + visit)
@@ -231,7 +230,7 @@ func TestServeWithFewRights(t *testing.T) {
 	assert.Contains(t, old.stderr, "footfall migrate up")
 }
 
-// The shell says who may do what, and never makes the first account.
+// The commands change the rights of accounts, and never create the first account.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -265,7 +264,7 @@ func TestAccounts(t *testing.T) {
 	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +- +password +\d{4}-.* UTC +-$`, list())
 	well(t, "account", "set", "ann smith", "--change", "demo", database)
 	assert.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
-	for range 10 { // in whichever order they are given
+	for range 10 { // in any order
 		well(t, "account", "set", "2", "--change", "demo", "--look", "demo", database)
 		require.Regexp(t, `(?m)^2 +Ann Smith +demo +demo +password `, list())
 	}
@@ -305,9 +304,8 @@ func (c call) check(t *testing.T, key string) {
 	assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), c.signature)
 }
 
-// A call that is under way as the service is killed is made again by the next one that has the
-// secret, signed with the key that was printed. One without it lets calls wait, of which the status
-// tells.
+// A call that was in progress when the service was killed is repeated by the next service with the secret, signed
+// with the key that was printed. A service without the secret leaves calls waiting, and the status shows this.
 func TestWebhookOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	calls := make(chan call, 100)
@@ -354,14 +352,14 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	waiting := func() string {
 		return well(t, "psql", database, "--", "-Atc", "SELECT cardinality(waiting) FROM webhooks")
 	}
-	s = serve(t, database) // with nothing to sign with
+	s = serve(t, database) // without a key to sign with
 	status, _ = get(s.url + "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/")
 	require.Equal(t, http.StatusOK, status)
 	eventually(t, "calls wait", func() bool { return strings.Contains(waiting(), "2") })
 	assert.Zero(t, s.stop())
 	assert.Empty(t, calls)
 
-	well(t, "psql", database, "--", "-c", "UPDATE webhooks SET try_at = now()") // rather than wait until it must have ended
+	well(t, "psql", database, "--", "-c", "UPDATE webhooks SET try_at = now()") // instead of waiting for the attempt's time limit
 	s = serve(t, database, secret)
 	again := <-calls
 	again.check(t, key)

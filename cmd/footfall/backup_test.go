@@ -19,20 +19,20 @@ import (
 	"footfall/db/embedded"
 )
 
-// Backups that are made while visits are counted, and restored as docs/operating.md says, hold
-// every promise, and every visit that was answered before they began.
+// Backups made while visits are counted, and restored as described in docs/operating.md, keep every promise, and
+// contain every visit that was answered before the backup started.
 func TestBackups(t *testing.T) {
 	if testing.Short() {
-		t.Skip("two servers and two copies; that what is restored is told from what was is tested in db and counter")
+		t.Skip("two servers and two copies; db and counter test that restored databases are recognized")
 	}
 	t.Parallel()
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
 	require.NoError(t, err)
 	if _, err := os.Stat(filepath.Join(bin, "pg_basebackup")); err != nil {
-		t.Skip("there is no pg_basebackup beside the server")
+		t.Skip("the server has no pg_basebackup")
 	}
 	data, kept := usedData(t), newData(t)
-	well(t, "app", "add", "shop", "--access=open", "--data", data) // whose visitors nobody finds again without the secret
+	well(t, "app", "add", "shop", "--access=open", "--data", data) // without the secret, its visitors cannot be recognized
 	well(t, "app", "add", "club", "--access=open", "--visitor=id", "--tags=default,age", "--data", data)
 	people := func(data, line string) {
 		r := footfallTyped(t, line, "people", "load", "club", "-", "--data", data)
@@ -57,7 +57,7 @@ func TestBackups(t *testing.T) {
 		status, _ := get(fmt.Sprintf("%s/visit?app=shop&ip=%s&uri=http://example.com/%d", s.url, numbered(n), n%7))
 		assert.Equal(t, http.StatusOK, status)
 	}
-	const before, erased = 260, 4 // on both sides of where a row of erased ranks ends
+	const before, erased = 260, 4 // on both sides of the end of a row of erased ranks
 	for n := range before {
 		visited(n)
 	}
@@ -137,14 +137,14 @@ func TestBackups(t *testing.T) {
 	check(physical)
 }
 
-// An app goes from one database to another by a file, and by standard output and input; what is refused
-// leaves no file, and no app.
+// An app is copied from one database to another by a file, and by standard output and input. A refused command leaves
+// no file and no app.
 func TestAppExportAndLoad(t *testing.T) {
 	t.Parallel()
 	appGoes(t, withDemo(t), withDemo(t))
 }
 
-// appGoes tries it from one database to another, and back.
+// appGoes copies an app from one database to another, and back.
 func appGoes(t *testing.T, from, to string) {
 	t.Helper()
 	dir := t.TempDir()

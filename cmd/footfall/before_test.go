@@ -71,7 +71,7 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "a.log"), nil, 0o600))
 	follower := followWith(t, before, append([]string{filepath.Join(logs, "*.log"), "--app=blog"}, flags...)...)
 
-	// The last release counts some of the visits that it accepts. Then nobody counts the inbox, and rows wait.
+	// The last release counts some of the visits that it accepts. Then no instance counts the inbox, and rows wait.
 	c.awaitAnswers(200)
 	eventually(t, "no instance counts the inbox", func() bool {
 		return dbtest.Column[bool](t, conn, `SELECT pg_try_advisory_lock(hashtext($1))`, db.DrainingInbox)[0]
@@ -157,7 +157,7 @@ func followWith(t *testing.T, program string, args ...string) *follower {
 	return f
 }
 
-// ends waits until the import ends by itself, long before it would give up waiting for the database, and says why.
+// ends waits until the import exits by itself, long before its time limit for the database, and checks the reason.
 func (f *follower) ends(why string) {
 	f.t.Helper()
 	begun := time.Now()
@@ -199,7 +199,7 @@ func builtBefore(t *testing.T) (program string) {
 	return program
 }
 
-// Numbers, and who is who, are the same on the new folder, and every promise holds.
+// Numbers and links of people are the same on the new version, and every promise holds.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)

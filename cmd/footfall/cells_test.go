@@ -27,11 +27,10 @@ import (
 
 const cellClients = 12 // of each cell
 
-// TestCellsMove moves cells of two instances each, of which one has few rights, while visits are
-// counted, and kills nodes in the midst of every third move: where the cell is, where it goes, the
-// coordinator. The tables are held against what the clients were answered; nothing that anybody
-// reads is older than what was answered before they asked. FOOTFALL_CELLS and FOOTFALL_MOVES make it
-// longer.
+// TestCellsMove moves cells with two instances each, one of which has few rights, while visits are counted. During
+// every third move it kills a node: the cell's present node, its next node or the coordinator. It compares the tables
+// with the answers that clients received. No reader gets numbers older than those answered before the request.
+// FOOTFALL_CELLS and FOOTFALL_MOVES make it longer.
 func TestCellsMove(t *testing.T) {
 	t.Parallel()
 	cells, moves := dbtest.FromEnv(t, "FOOTFALL_CELLS", dbtest.LongOrShort(3, 1)),
@@ -78,7 +77,6 @@ func TestCellsMove(t *testing.T) {
 	}
 }
 
-// movingCells is a cluster under test.
 type movingCells struct {
 	t       *testing.T
 	cluster *dbtest.Cluster
@@ -87,16 +85,16 @@ type movingCells struct {
 	killed  int
 }
 
-// movingCell is a cell under test, and what its clients were told.
+// movingCell is a cell under test, and the answers to its clients.
 type movingCell struct {
 	*crash
 	name, address string
-	admin         string // where operators ask its first instance
+	admin         string // the admin address of its first instance
 	node          int
 	reads         atomic.Int64
 }
 
-// add makes a cell with two instances.
+// add creates a cell with two instances.
 func (c *movingCells) add(n int) {
 	t := c.t
 	t.Helper()
@@ -122,7 +120,7 @@ func (c *movingCells) add(n int) {
 	c.cells = append(c.cells, cell)
 }
 
-// restored makes another cell of a dump that was made while visits were counted, and deletes there.
+// restored creates another cell from a dump that was made while visits were counted, and deletes data in it.
 func (c *movingCells) restored(cell *movingCell) {
 	t := c.t
 	t.Helper()
@@ -164,7 +162,7 @@ func (c *movingCells) restored(cell *movingCell) {
 	assert.Empty(t, dbtest.Column[string](t, there, `SELECT uri FROM pages`))
 }
 
-// restoredAs makes another cell of a dump, as docs/cluster.md does.
+// restoredAs creates another cell from a dump, as described in docs/cluster.md.
 func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (address string) {
 	t.Helper()
 	program := func(in []byte, name string, args ...string) []byte {
@@ -187,13 +185,12 @@ func restoredAs(t *testing.T, cluster *dbtest.Cluster, name, other string) (addr
 	return address
 }
 
-// What a cell, a cluster, or the commands of cell cannot do is refused with what is wrong, and what
-// to do.
+// A cell, a cluster, or the commands of cell refuse impossible requests with the problem and the remedy.
 func TestCellsRefuse(t *testing.T) {
 	t.Parallel()
 	cluster := dbtest.NewCluster(t, 1)
 	home, plain := cluster.Home(), dbtest.New(t)
-	_, far := dbtest.OwnFar(t, dbtest.OwnDir(t)) // which has no Citus
+	_, far := dbtest.OwnFar(t, dbtest.OwnDir(t)) // it has no Citus
 	blogs := strings.TrimSpace(well(t, "cell", "add", "blogs", "--database-url="+home))
 	well(t, "app", "add", "demo", "--site=blog.example", "--visitor=address", "--database-url="+blogs)
 	_, err := dbtest.Connect(t, home).Exec(t.Context(), `CREATE ROLE weak LOGIN`)
@@ -258,13 +255,13 @@ func TestCellsRefuse(t *testing.T) {
 	appGoes(t, from, "--database-url="+blogs)
 	appsMove(t, cluster, blogs, from)
 
-	// A node alone has the tables twice, of which a dump has one.
+	// A single node has the tables twice, and a dump contains them once.
 	again := restoredAs(t, cluster, "blogs", "again")
 	assert.Equal(t, []string{"again", "back", "blog", "demo"},
 		dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
 }
 
-// nodesNeedPasswords lets a user in by a password alone, which the nodes do not have of each other.
+// nodesNeedPasswords requires a password from a user, which the nodes do not have for each other.
 func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
 	t.Helper()
 	conn := dbtest.Connect(t, cluster.Home())
@@ -284,8 +281,8 @@ func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
 	assert.NotContains(t, r.stderr, "citus.local_hostname")
 }
 
-// appsMove moves an app from cell to cell, by a command that is killed twice on the way, and back, and
-// one out of a plain database.
+// appsMove moves an app from cell to cell, with a command that is killed twice on the way, and back, and another app
+// out of a plain database.
 func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	t.Helper()
 	home := "--database-url=" + cluster.Home()
@@ -315,7 +312,7 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	well(t, "cell", "move-app", "blog", "--to=shop", home) // once more
 	assert.Equal(t, want, days("blog", shop))
 	assert.Equal(t, []string{"1 1 1"}, dbtest.Column[string](t, cluster.Connect(shop), gone),
-		"what waits, keys and links get numbers there")
+		"waiting visits, keys and links get new ids there")
 	old := footfall(t, "report", "days", "blog.example", "--app=blog", "--database-url="+blogs)
 	assert.Contains(t, old.stderr, "app blog is in the cell shop")
 	assert.Empty(t, dbtest.Column[string](t, cluster.Connect(blogs), `SELECT uri FROM pages JOIN apps a ON a.id = app_id WHERE name = 'blog'`))
@@ -332,9 +329,9 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	assert.Contains(t, well(t, "verify", plain), "0 violations")
 }
 
-// TestCellsReplace kills a node under load, promotes its standby, and puts that in its place: with a
-// command that is killed half-way, and typed twice then. Then it removes that one, and does the same to
-// the coordinator, without which services start meanwhile, and drops a cell.
+// TestCellsReplace kills a node under load, promotes its standby, and puts the standby in its place, with a command
+// that is killed half-way and then repeated. Then it removes this node, and does the same with the coordinator,
+// without which services still start, and drops a cell.
 func TestCellsReplace(t *testing.T) {
 	t.Parallel()
 	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 3)}
@@ -397,7 +394,7 @@ func TestCellsReplace(t *testing.T) {
 	}
 	c.cluster.Start(old)
 	refused(c.cluster.Node(old)+" has had tables of it", "cell", "node", "add", c.cluster.Node(old))
-	c.cluster.Kill(old) // it would tell services that are started now what is true no more
+	c.cluster.Kill(old) // it would give outdated information to services that start now
 	refused(c.cluster.Node(standby)+" has cells: c0: move them", "cell", "node", "remove", c.cluster.Node(standby))
 	refused("is the coordinator", "cell", "node", "remove", c.cluster.Node(0))
 	well(t, "cell", "node", "remove", c.cluster.Node(standby), "--to", c.cluster.Node(2), c.home)
@@ -431,8 +428,8 @@ func TestCellsReplace(t *testing.T) {
 	}
 }
 
-// killedHalfWay kills a command that puts a node in the place of another one, when it has done so in one
-// cell's database and not in that of another.
+// killedHalfWay kills a command that replaces a node, after it has changed one cell's database and before it changes
+// the other's.
 func (c *movingCells) killedHalfWay(args []string, other *movingCell, by int) {
 	t := c.t
 	t.Helper()
@@ -463,7 +460,7 @@ func (c *movingCells) killedHalfWay(args []string, other *movingCell, by int) {
 	}
 }
 
-// reader asks for the numbers of a site, which must not be behind what was answered before.
+// reader requests the numbers of a site, which may not be behind those answered before.
 func (cell *movingCell) reader() {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -487,7 +484,7 @@ func (cell *movingCell) reader() {
 	}
 }
 
-// move moves a cell to the next node. In every third one a node is killed, and the cell moved again.
+// move moves a cell to the next node. In every third move a node is killed, and the move repeated.
 func (c *movingCells) move(n int) {
 	c.t.Helper()
 	cell := c.cells[n%len(c.cells)]
@@ -513,7 +510,7 @@ func (c *movingCells) move(n int) {
 	cell.node = to
 }
 
-// A cell takes the steps and functions of a next version while visits are counted.
+// A cell gets the migrations and functions of a next version while visits are counted.
 func TestCellsNextVersion(t *testing.T) {
 	t.Parallel()
 	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 2)}
@@ -542,14 +539,14 @@ func TestCellsNextVersion(t *testing.T) {
 	assert.Contains(t, r.stdout, "0 violations", r.stderr)
 }
 
-// countedApp is an app, and what clients were told of it.
+// countedApp is an app, and the answers to its clients.
 type countedApp struct {
 	name, cell                 string
 	answered, unknown, refused atomic.Int64
 }
 
-// TestCellsServedAsOne serves two cells by two instances, one of which has few rights, on a cluster of
-// one node and of three, and kills the node of one cell: its apps are refused, the other's go on.
+// TestCellsServedAsOne serves two cells with two instances, one of which has few rights, on a cluster of one node and
+// of three, and kills the node of one cell: its apps are refused, and the others continue.
 func TestCellsServedAsOne(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {
@@ -575,7 +572,7 @@ func servedAsOne(t *testing.T, nodes int) {
 	_, err := dbtest.Connect(t, cluster.URL(0, "footfall_cellone")).Exec(t.Context(), `CREATE ROLE counting LOGIN IN ROLE footfall_app`)
 	require.NoError(t, err)
 
-	for _, name := range []string{"footfall_other", `"footfall_Not-One"`} { // whose names are like those of cells
+	for _, name := range []string{"footfall_other", `"footfall_Not-One"`} { // their names look like those of cells
 		_, err := dbtest.Connect(t, cluster.Home()).Exec(t.Context(), `CREATE DATABASE `+name)
 		require.NoError(t, err)
 	}
@@ -605,11 +602,11 @@ func servedAsOne(t *testing.T, nodes int) {
 	more(apps[1], 50)
 
 	if response, err := http.Get(served[0].url + "/visit?app=nobody&uri=http://nobody.example/"); assert.NoError(t, err) {
-		assert.Equal(t, http.StatusNotFound, response.StatusCode, "no database is away, though another is no cell")
+		assert.Equal(t, http.StatusNotFound, response.StatusCode, "no database is away, although another one is not a cell")
 		response.Body.Close()
 	}
 
-	// An app that is added behind the back of the services, and one whose name is another's.
+	// An app that is added without the services, and one whose name is already in use.
 	well(t, "app", "add", "three", "--access=open", "--visitor=address", "--database-url="+apps[1].cell)
 	third := &countedApp{name: "three"}
 	for _, s := range served {
@@ -655,8 +652,8 @@ func servedAsOne(t *testing.T, nodes int) {
 	}
 }
 
-// TestCellsWithDeadNodes kills a machine with a cell and one without: a service of all cells starts without
-// them, other cells count, their days are made, and they are added, moved and dropped.
+// TestCellsWithDeadNodes kills a machine with a cell and one without. A service of all cells starts without them, the
+// other cells count, get new days, and can be added, moved and dropped.
 func TestCellsWithDeadNodes(t *testing.T) {
 	t.Parallel()
 	cluster := dbtest.NewCluster(t, 4)
@@ -686,7 +683,7 @@ func TestCellsWithDeadNodes(t *testing.T) {
 		return dbtest.Column[int32](t, tables, `SELECT day FROM footfall.visits_partitions() ORDER BY 1`)
 	}
 	made := days()
-	for _, day := range made[len(made)-2:] { // as if they had not come into reach
+	for _, day := range made[len(made)-2:] { // as if the nodes had been out of reach
 		dropDay(t, cluster, "cellone", day)
 	}
 	cluster.Kill(2)
@@ -744,7 +741,7 @@ func TestCellsWithDeadNodes(t *testing.T) {
 	thaw()
 }
 
-// dropDay drops the partition of a day, which is empty.
+// dropDay drops the empty partition of a day.
 func dropDay(t *testing.T, cluster *dbtest.Cluster, cell string, day int32) {
 	t.Helper()
 	conn := dbtest.Connect(t, cluster.URL(0, "footfall_"+cell))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a shell offers behind some words: commands, flags, or nothing, where it offers files.
+// completions are the commands and flags that a shell offers after some words. Empty: the shell offers files.
 var completions = []struct{ typed, offered string }{
 	{"app k", "key"},
 	{"app key ", "add list revoke"},
@@ -40,14 +40,14 @@ func TestWordsAreCompleted(t *testing.T) {
 	assert.Contains(t, wrong.stderr, `"tcsh" is not a shell that is known: write bash, zsh or fish`)
 }
 
-// Each shell that is here takes its script, and offers what the program says.
+// Each installed shell accepts its script, and offers the program's completions.
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(dir, "footfall")))
 	for shell, offer := range map[string]string{
 		"bash": `COMP_WORDS=(footfall "${typed[@]}") COMP_CWORD=${#typed[@]}; _footfall; echo ${COMPREPLY[@]}`,
-		// What zsh itself has for it works at a terminal alone.
+		// zsh's own function works only at a terminal.
 		"zsh":  `words=(footfall "${typed[@]}") CURRENT=$#words; _files() { : }; _describe() { print -- ${${(P)2}%%:*} }; _footfall`,
 		"fish": `echo (complete -C "footfall $argv" | string replace -r '\t.*' '')`,
 	} {
@@ -74,7 +74,7 @@ func TestShellsComplete(t *testing.T) {
 	}
 }
 
-// The page of the manual is whole, of the language of man, and of nobody's own folders.
+// The manual page is complete, in man's format, and free of the builder's own folders.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page := well(t, "help", "--man")

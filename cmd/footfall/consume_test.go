@@ -24,7 +24,7 @@ import (
 	"footfall/db/embedded"
 )
 
-// broker is one with the topic visits, of three partitions.
+// broker has the topic visits with three partitions.
 type broker struct {
 	net.Listener
 	t       *testing.T
@@ -60,7 +60,7 @@ func (b *broker) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends all connections, and returns how many there were.
+// cut closes all connections, and returns their number.
 func (b *broker) cut() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +73,7 @@ func (b *broker) cut() (n int) {
 	return n
 }
 
-// send sends so many visits of the last days, one message in twenty of which cannot be counted.
+// send sends visits of the last days. One message in twenty cannot be counted.
 func (b *broker) send(visits int) {
 	b.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
@@ -96,11 +96,10 @@ func (b *broker) send(visits int) {
 type consumer struct {
 	*exec.Cmd
 	said  *dbtest.Log
-	ended chan struct{} // closed when it has
-	how   error         // to be read then
+	ended chan struct{} // closed when it has exited
+	how   error         // its exit; valid after ended is closed
 }
 
-// consuming starts a consumer.
 func consuming(t *testing.T, args ...string) *consumer {
 	t.Helper()
 	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), said: &dbtest.Log{}, ended: make(chan struct{})}
@@ -120,11 +119,11 @@ func consuming(t *testing.T, args ...string) *consumer {
 }
 
 func (c *consumer) kill() {
-	_ = c.Process.Kill() // it may have ended by itself
+	_ = c.Process.Kill() // it may have exited by itself
 	<-c.ended
 }
 
-// runs reports whether it has not ended: while PostgreSQL is away, it cannot start.
+// runs reports whether it has not exited. While PostgreSQL is away, it cannot start.
 func (c *consumer) runs() bool {
 	select {
 	case <-c.ended:
@@ -134,7 +133,7 @@ func (c *consumer) runs() bool {
 	}
 }
 
-// ends asks a consumer to end.
+// ends stops a consumer.
 func ends(t *testing.T, c *consumer) {
 	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
@@ -142,7 +141,7 @@ func ends(t *testing.T, c *consumer) {
 	require.NoError(t, c.how, "%v", c.said)
 }
 
-// awaitEnd waits until an app has counted all that the broker has.
+// awaitEnd waits until an app has counted all messages of the broker.
 func (b *broker) awaitEnd(connect func() (*pgx.Conn, error), app string) {
 	b.t.Helper()
 	end := int64(0)
@@ -192,7 +191,7 @@ func TestConsume(t *testing.T) {
 	assert.Contains(t, r.stderr, "none")
 }
 
-// A database that is not there yet is waited for, and the wait can be ended.
+// A consumer waits for a database that does not exist yet, and can be stopped while waiting.
 func TestConsumeWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -215,8 +214,8 @@ func TestConsumeWaitsForTheDatabase(t *testing.T) {
 	ends(t, c)
 }
 
-// Two consumers of the same partitions are killed in turns, with PostgreSQL and the connections of
-// the broker, and count and refuse what one does that is left alone. FOOTFALL_CRASH_VISITS and
+// Two consumers of the same partitions are killed in turns, together with PostgreSQL and the connections of the
+// broker. They count and refuse the same messages as an undisturbed consumer. FOOTFALL_CRASH_VISITS and
 // FOOTFALL_CRASH_KILLS make it longer.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
@@ -245,7 +244,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	took, killed := time.Since(began), kills{}
 
 	two := []*consumer{start("killed"), start("killed")}
-	// As a service's supervisor does.
+	// Like a service's supervisor.
 	startAgain := func() {
 		for i, c := range two {
 			if !c.runs() {
@@ -257,7 +256,7 @@ func TestConsumerIsKilled(t *testing.T) {
 		if n == times/2 {
 			b.send(visits / 2)
 		}
-		time.Sleep(3 * took / time.Duration(times) * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
+		time.Sleep(3 * took / time.Duration(times) * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed at a random point
 		switch n % 3 {
 		case 0:
 			one := two[rand.IntN(2)]
@@ -277,7 +276,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	for _, app := range []string{"killed", "clean"} {
 		b.awaitEnd(func() (*pgx.Conn, error) { startAgain(); return connect() }, app)
 	}
-	// One that has just begun would be killed by what asks it to end.
+	// A consumer that has just started would be killed by the signal that stops it.
 	eventually(t, "both read", func() bool {
 		startAgain()
 		return !slices.ContainsFunc(two, func(c *consumer) bool { return !strings.Contains(c.said.String(), "the queue is read") })

@@ -33,9 +33,8 @@ const (
 	crashPatience = 50 * time.Minute
 )
 
-// TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables
-// against what the clients were answered. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it
-// longer.
+// TestCrash repeatedly kills the service and PostgreSQL under load, and compares the tables with the answers that
+// clients received. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)),
@@ -65,46 +64,46 @@ func TestCrash(t *testing.T) {
 	assert.Positive(t, c.accepted)
 	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
-	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d accepted: %s; %s",
+	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d repeated, %d accepted: %s; %s",
 		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, compared,
 		c.killed.each(t, "services", "servers", "backends"))
 }
 
-// crash is the service under test and what its clients were told.
+// crash is the service under test and the answers to its clients.
 type crash struct {
 	t        *testing.T
 	ctx      context.Context
 	data     string
 	visits   int64
-	taken    atomic.Int64 // visits that some client makes, or has made
+	taken    atomic.Int64 // visits that a client has started
 	answered atomic.Int64
 	failed   atomic.Int64
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
-	pace    time.Duration            // of each client from one visit to the next, in tests that last while others run
-	ids     bool                     // visits of the site withIDs have some, and are sent again until they are answered
-	loses   bool                     // what was answered must be found to be lost
+	pace    time.Duration            // of each client from one visit to the next, in tests with a fixed duration
+	ids     bool                     // visits of the site withIDs have ids, and are sent again until they are answered
+	loses   bool                     // the comparison must find lost visits
 	connect func() (*pgx.Conn, bool) // to the tables
 
 	killed           kills // used by the test's own goroutine
 	called, repeated int   // visits in calls; written by caller
 	accepted         int   // visits to be counted later; written by acceptor
 
-	mu       sync.Mutex // guards what follows
-	others   []string   // where else it is served
+	mu       sync.Mutex // guards the following fields
+	others   []string   // URLs of other instances
 	targets  map[string]*told
-	statuses map[int]int64 // how often each was answered
+	statuses map[int]int64 // the number of answers with each status
 }
 
-// told is what clients were told of one target.
+// told is the content of the answers about one target.
 type told struct {
 	answered int64
 	unknown  int64            // neither answered nor certainly refused: counted at most once
 	hots     map[int64]bool   // of answers
 	ranks    map[string]int64 // by visitor
 	visitors map[int64]string // by rank
-	twice    []string         // numbers that two answers had
+	twice    []string         // numbers that occurred in two answers
 }
 
 func (c *crash) target(uri string) *told {
@@ -137,7 +136,7 @@ func (c *crash) start() {
 	c.url.Store(&c.service.url)
 }
 
-// base is where a visit is sent.
+// base returns the URL to send a visit to.
 func (c *crash) base() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +156,7 @@ func (c *crash) attach() (conn *pgx.Conn, answers bool) {
 	return conn, err == nil
 }
 
-// client makes visits until enough are taken. What failed is not sent again: a browser would not
+// client sends visits until enough are taken. Failed visits are not sent again, because a browser would not do so
 // either.
 func (c *crash) client() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
@@ -194,15 +193,15 @@ func (c *crash) client() {
 			continue
 		}
 		c.failed.Add(1)
-		c.taken.Add(-1) // as many are to be answered as were asked for
+		c.taken.Add(-1) // the requested number counts answered visits only
 		select {
-		case <-time.After(10 * time.Millisecond): // it is down; others look as well
+		case <-time.After(10 * time.Millisecond): // it is down; other clients notice too
 		case <-c.ctx.Done():
 		}
 	}
 }
 
-// caller sends many visits a call, and each call until all of it is counted: then it is, once.
+// caller sends many visits in one call, and each call until all of it is counted, which is then certain to be once.
 func (c *crash) caller() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -222,7 +221,7 @@ func (c *crash) caller() {
 	}
 }
 
-// acceptor makes visits to be counted later.
+// acceptor sends visits to be counted later.
 func (c *crash) acceptor() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -257,7 +256,7 @@ func (c *crash) acceptor() {
 	}
 }
 
-// call sends a call, and notes what was told once all of it is counted.
+// call sends a call, and notes the answers after all of it is counted.
 func (c *crash) call(client *http.Client, key string, pages, visitors []string, body string) (whole bool) {
 	request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, c.base()+"/visits?app=demo", strings.NewReader(body))
 	if err != nil {
@@ -286,7 +285,7 @@ func (c *crash) call(client *http.Client, key string, pages, visitors []string, 
 	for i, one := range said.Visits {
 		c.called++
 		site, _, _ := strings.Cut(pages[i], "/")
-		if one.Repeated != nil { // counted, with numbers that are others' by now
+		if one.Repeated != nil { // counted, but the numbers include later visits
 			c.repeated++
 			c.target(site).answered++
 			c.target(pages[i]).answered++
@@ -298,8 +297,8 @@ func (c *crash) call(client *http.Client, key string, pages, visitors []string, 
 	return true
 }
 
-// visit sends one visit, once: a GET whose connection breaks would be sent again by net/http
-// itself. Status 0: no answer.
+// visit sends one visit, once: net/http itself would resend a GET whose connection breaks. Status 0 means that there
+// was no answer.
 func (c *crash) visit(client *http.Client, page, visitor, id string) (int, visit.Answer) {
 	body := fmt.Sprintf(`{"app":"demo","ip":%q,"uri":"http://%s"%s}`, visitor, page, id)
 	response, err := client.Post(c.base()+"/visit", "application/json", strings.NewReader(body))
@@ -315,15 +314,15 @@ func (c *crash) visit(client *http.Client, page, visitor, id string) (int, visit
 	if err != nil {
 		return 0, visit.Answer{}
 	}
-	if response.Header.Get("Footfall-Repeated") != "" { // counted before, with numbers that are others' by now
+	if response.Header.Get("Footfall-Repeated") != "" { // counted before; the numbers include later visits
 		answer = visit.Answer{}
 	}
 	return response.StatusCode, answer
 }
 
-// allCounted waits until a service has counted all that was accepted.
+// allCounted waits until a service has counted all accepted visits.
 func (c *crash) allCounted(service string) {
-	eventually(c.t, "all that was accepted is counted", func() bool {
+	eventually(c.t, "all accepted visits are counted", func() bool {
 		status, body := get(service + "/counts?app=demo&uri=http://site0.example/0")
 		return status == http.StatusOK && !strings.Contains(body, "behind")
 	})
@@ -341,8 +340,7 @@ func (c *crash) awaitAnswers(n int64) {
 	}
 }
 
-// kill ends, in turn, the service, PostgreSQL, and one of PostgreSQL's processes, which takes the
-// others with it.
+// kill kills, in turn, the service, PostgreSQL, and one of PostgreSQL's processes, which makes the others restart.
 func (c *crash) kill(n int) {
 	switch n % 3 {
 	case 0:
@@ -365,13 +363,13 @@ func (c *crash) kill(n int) {
 				SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'footfall%' AND backend_type = 'client backend'
 				ORDER BY random() LIMIT 1`).Scan(&pid) == nil
 		})
-		if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have ended by itself
+		if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have exited by itself
 			c.killed["backends"]++
 		}
 	}
 }
 
-// compare holds the tables against the answers and returns a summary.
+// compare compares the tables with the answers and returns a summary.
 func (c *crash) compare() string {
 	var conn *pgx.Conn
 	eventually(c.t, "PostgreSQL answers", func() (answers bool) { conn, answers = c.connect(); return answers })
@@ -411,7 +409,7 @@ func (c *crash) compare() string {
 	require.NoError(c.t, rows.Err())
 	assert.Equal(c.t, crashSites*(1+crashPages), seen)
 	if c.loses {
-		assert.Positive(c.t, lost, "the comparison finds what is lost")
+		assert.Positive(c.t, lost, "the comparison finds lost visits")
 		return fmt.Sprint(lost, " lost")
 	}
 	c.compareRanks(conn)
@@ -421,7 +419,7 @@ func (c *crash) compare() string {
 	return fmt.Sprintf("%d lost, %d counted twice beyond unanswered ones, %d rank gaps", lost, twice, gaps)
 }
 
-// compareRanks looks whether every visitor has the rank that was told.
+// compareRanks checks that every visitor has the rank in their answers.
 func (c *crash) compareRanks(conn *pgx.Conn) {
 	rows, err := conn.Query(c.ctx, "SELECT uri, host(ip), rank FROM footfall.visitors JOIN footfall.pages ON id = page_id")
 	require.NoError(c.t, err)

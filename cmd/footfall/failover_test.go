@@ -22,10 +22,10 @@ import (
 
 const failoverClients = 24
 
-// TestFailover kills the primary of two instances under load, again and again, lets its synchronous
-// standby take its place, and holds the tables against what the clients were answered. Before, somebody
-// weakens the primary, cancels what waits, and has it wait for no standby any more; and while the new
-// one has no standby, nothing counts. FOOTFALL_FAILOVERS makes it longer.
+// TestFailover repeatedly kills the primary of two instances under load, promotes its synchronous standby, and
+// compares the tables with the answers that clients received. Before each kill it weakens the primary's settings,
+// cancels waiting commits, and lets the primary wait for no standby. While the new primary has no standby, nothing
+// counts. FOOTFALL_FAILOVERS makes it longer.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 	t.Log(compared, f.killed.each(t, "primaries", "reloads", "cancels"))
 }
 
-// Where no standby is required, what was answered is lost by the same, and the comparison finds it.
+// If no standby is required, the same faults lose answered visits, and the comparison finds them.
 func TestFailoverThatLoses(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
@@ -68,8 +68,8 @@ func TestFailoverThatLoses(t *testing.T) {
 	})
 }
 
-// TestManagedFailover does so where a manager has another server take the primary's place:
-// FOOTFALL_MANAGER names it (scripts/manager).
+// TestManagedFailover does the same with a manager that promotes the other server. FOOTFALL_MANAGER names it
+// (scripts/manager).
 func TestManagedFailover(t *testing.T) {
 	name := os.Getenv("FOOTFALL_MANAGER")
 	if name == "" {
@@ -101,31 +101,31 @@ func TestManagedFailover(t *testing.T) {
 	t.Log(compared, f.killed.each(t, "primaries", "reloads", "cancels"))
 }
 
-// failover is two instances on several servers, and what their clients were told.
+// failover is two instances on several servers, and the answers to their clients.
 type failover struct {
 	*crash
 	database string
 	services []*running
 }
 
-// patientURL leads to a pair none of whose servers hangs: on a slow machine a connection may take
-// longer than one may wait for a server that does.
+// patientURL returns a URL for a pair whose servers do not hang. On a slow machine a connection may take longer than
+// the limit for a hanging server.
 func patientURL(t *testing.T, pair *dbtest.Pair) string {
 	return dbtest.With(t, pair.URL(), "connect_timeout", "30")
 }
 
-// countsAgain waits until visits are answered that were not under way, and logs for how long none was.
+// countsAgain waits for answers to new visits, and logs the time without any.
 func (f *failover) countsAgain(killed time.Time) {
 	f.awaitAnswers(f.answered.Load() + failoverClients + 1)
 	f.t.Logf("counts again after %.1f s", time.Since(killed).Seconds())
 }
 
-// warns waits until status warns of something.
+// warns waits until status shows a warning.
 func (f *failover) warns(of string) {
 	var last result
 	defer func() {
 		if f.t.Failed() {
-			f.t.Logf("status said last: %+v", last)
+			f.t.Logf("last status: %+v", last)
 		}
 	}()
 	eventually(f.t, of, func() bool {
@@ -134,7 +134,7 @@ func (f *failover) warns(of string) {
 	})
 }
 
-// counted is how many visits are in the tables.
+// counted returns the number of visits in the tables.
 func (f *failover) counted() int64 {
 	conn, connected := f.connect()
 	require.True(f.t, connected)
@@ -142,8 +142,8 @@ func (f *failover) counted() int64 {
 	return dbtest.Column[int64](f.t, conn, `SELECT sum(hot)::bigint FROM footfall.counters`)[0]
 }
 
-// weaken has the primary read settings by which sessions would wait for no standby, and hear nothing of
-// commits that were cancelled; lets nothing come to its standbys any more; and cancels what waits.
+// weaken makes the primary load settings that would let sessions commit without a standby and without a warning about
+// cancelled commits, cuts it off from its standbys, and cancels the waiting commits.
 func (f *failover) weaken() {
 	conn, connected := f.connect()
 	require.True(f.t, connected)
@@ -155,7 +155,7 @@ func (f *failover) weaken() {
 		require.NoError(f.t, err, sql)
 	}
 	f.killed["reloads"]++
-	f.awaitAnswers(f.answered.Load() + 2*failoverClients) // by sessions that have read them
+	f.awaitAnswers(f.answered.Load() + 2*failoverClients) // by sessions that have loaded the settings
 	for _, pid := range dbtest.Column[int](f.t, conn, `SELECT pid FROM pg_stat_replication`) {
 		require.NoError(f.t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
@@ -166,15 +166,15 @@ func (f *failover) weaken() {
 	}
 }
 
-// refuses looks whether all services refuse what they would have to write, and write nothing.
+// refuses checks that all services refuse every request that needs a write, and write nothing.
 func (f *failover) refuses(pair *dbtest.Pair, why string) {
-	eventually(f.t, "nobody waits for a standby", func() bool { return len(pair.Waiting("%")) == 0 })
+	eventually(f.t, "no session waits for a standby", func() bool { return len(pair.Waiting("%")) == 0 })
 	before := f.counted()
 	f.takesNothing()
 	assert.Equal(f.t, before, f.counted(), why)
 }
 
-// takesNothing sends to all services what they answer when it is written.
+// takesNothing sends every kind of request that is only answered after a write to all services.
 func (f *failover) takesNothing() {
 	for _, s := range f.services {
 		for path, body := range map[string]string{
@@ -210,7 +210,7 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	return f
 }
 
-// run lets servers fail while visits are counted, some of them later, and compares.
+// run makes servers fail while visits are counted, at once or later, and compares.
 func (f *failover) run(times int, fail func()) (compared string) {
 	f.visits, f.pace = math.MaxInt32, 5*time.Millisecond
 	var clients sync.WaitGroup

@@ -22,10 +22,9 @@ import (
 	"footfall/db/embedded"
 )
 
-// TestClientsByTheTable drives clients that go by the table in docs/ways-in.md alone, "What became
-// of a visit", through kills of service and database: each of their visits is counted, and counted
-// once. One who gives neither ids nor keys sends nothing again of which it is not known whether it
-// was counted, and loses no more than that.
+// TestClientsByTheTable runs clients that follow the table in docs/ways-in.md ("What became of a visit") while
+// service and database are killed: each of their visits is counted exactly once. A client that sends neither ids nor
+// keys does not repeat visits with an unknown outcome, and loses no others.
 func TestClientsByTheTable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
@@ -90,7 +89,7 @@ func TestClientsByTheTable(t *testing.T) {
 		lost += max(0, client.counted-now.Site.Hot)
 		doubled += max(0, now.Site.Hot-client.counted-client.unknown)
 	}
-	t.Logf("%d visits counted, %d of them repeated, sent again %d times, of %d without id or key it is not known; %d kills of the service, "+
+	t.Logf("%d visits counted, %d repeated, sent again %d times, %d without id or key have an unknown outcome; %d kills of the service, "+
 		"%d of PostgreSQL: %d lost, %d doubled",
 		visits, repeated, again, unknown, services, postmasters, lost, doubled)
 	assert.Positive(t, again, "the kills were felt")
@@ -100,8 +99,8 @@ func TestClientsByTheTable(t *testing.T) {
 	assert.Zero(t, c.service.stop())
 }
 
-// serverBegan is when PostgreSQL has begun to take connections, after a crash of one of its
-// processes, too; "" while it does not answer.
+// serverBegan returns the time since which PostgreSQL has accepted connections, also after a crash of one of its
+// processes. "" if it does not respond.
 func (c *crash) serverBegan() (began string) {
 	url, running, err := embedded.Attach(c.data)
 	if err != nil || !running {
@@ -116,18 +115,18 @@ func (c *crash) serverBegan() (began string) {
 	return began
 }
 
-// tableClient sends visits to a site of its own.
+// tableClient sends visits to its own site.
 type tableClient struct {
 	*crash
 	site             string
 	ids, keys, sums  bool
-	many             int // visits at once; 1: /visit
+	many             int // visits per call; 1: /visit
 	sent             atomic.Int64
 	counted, unknown int64
 	again, repeated  int64
 }
 
-// fate is what became of a visit, in the words of the table.
+// fate is the outcome of a visit, in the words of the table.
 type fate int
 
 const (
@@ -161,7 +160,7 @@ func (c *tableClient) run(over chan struct{}) {
 					c.unknown++
 				}
 			}
-			if c.keys && len(rest) > 0 { // the whole call, as it was
+			if c.keys && len(rest) > 0 { // the whole call, unchanged
 				c.counted -= int64(len(left) - len(rest))
 				rest = left
 			}
@@ -179,7 +178,7 @@ func (c *tableClient) run(over chan struct{}) {
 	}
 }
 
-// send sends visits at once, and returns what became of each as the table has it.
+// send sends visits in one request, and returns the outcome of each by the table.
 func (c *tableClient) send(client *http.Client, n int, visits []string) []fate {
 	path, body := "/visits?app=demo", "["+strings.Join(visits, ",")+"]"
 	switch {
@@ -239,7 +238,7 @@ func (c *tableClient) send(client *http.Client, n int, visits []string) []fate {
 		assert.Equal(c.t, len(visits), said.Counted+said.Repeated+said.Unknown+said.Unreached, string(read))
 		c.repeated += int64(said.Repeated)
 		for i := said.Counted + said.Repeated; i < len(fates); i++ {
-			fates[i] = isNotCounted // or not known: with a key that is one
+			fates[i] = isNotCounted // or not known, which is the same with a key
 		}
 		return fates
 	}

@@ -23,10 +23,9 @@ import (
 
 const fullDiskClients = 8
 
-// The disk fills up under load, first for the tables and then for PostgreSQL's log of what it
-// writes (WAL), without which the server cannot run. Visits are refused meanwhile; when there is
-// space again they count, and the tables agree with all that was answered. So do those of a log
-// that is imported beside them.
+// The disk fills up under load, first for the tables and then for PostgreSQL's write-ahead log (WAL), without which
+// the server cannot run. Visits are refused in the meantime. When there is space again they count, and the tables
+// agree with all answers. So do those of a log that is imported at the same time.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
@@ -48,7 +47,7 @@ func TestFullDisk(t *testing.T) {
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(t, err)
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, `SELECT pg_switch_wal()`) // to a file that has room for more than the tables then take
+	_, err = conn.Exec(ctx, `SELECT pg_switch_wal()`) // so that the new file has more room than the tables then take
 	require.NoError(t, err)
 
 	log := c.follow(server, accessLog(t, "access.log", 1, 4500))
@@ -57,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 	c.awaitRefusals(100)
 	log.write(1500)
 	eventually(t, "the import says why it does not go on", func() bool { return log.says("import: the database", "No space left on device") })
-	assert.Zero(t, c.status(http.StatusInternalServerError), "nothing is unknown of what the server has refused")
+	assert.Zero(t, c.status(http.StatusInternalServerError), "no refused visit has an unknown outcome")
 	require.NoError(t, conn.Ping(ctx), "the server runs on")
 	status := footfall(t, "status", "--database-url="+server)
 	assert.Equal(t, exitWarned, status.code, status.stderr)
@@ -69,7 +68,7 @@ func TestFullDisk(t *testing.T) {
 	free = fill(t, disk)
 	c.fillWAL(server)
 	if !testing.Short() {
-		c.awaitRefusals(100) // it takes a while until visits are: first it is asked what became of those before
+		c.awaitRefusals(100) // it takes a while until new visits are refused: the service first looks up the outcome of earlier ones
 	}
 	free()
 	c.awaitAnswers(c.answered.Load() + 500)
@@ -89,13 +88,13 @@ type followed struct {
 	*crash
 	server string // its URL
 	file   *os.File
-	lines  []string // that are still to be written
-	hot    int      // how many were
-	said   string   // the file with what the import says
+	lines  []string // lines still to be written
+	hot    int      // the number of lines written
+	said   string   // the file with the import's output
 	cmd    *exec.Cmd
 }
 
-// follow imports a log, which is cut to nothing first: its lines are written later.
+// follow imports a log, which is first truncated: its lines are written later.
 func (c *crash) follow(server, path string) *followed {
 	well(c.t, "app", "add", "blog", "--site=blog.example", "--data", c.data)
 	text, err := os.ReadFile(path)
@@ -113,20 +112,20 @@ func (c *crash) follow(server, path string) *followed {
 	return f
 }
 
-// write writes so many lines.
+// write writes a number of lines.
 func (f *followed) write(lines int) {
 	_, err := f.file.WriteString(strings.Join(f.lines[:lines], ""))
 	require.NoError(f.t, err)
 	f.lines, f.hot = f.lines[lines:], f.hot+lines
 }
 
-// grow writes so many lines, and waits until all that were written are counted.
+// grow writes a number of lines, and waits until all written lines are counted.
 func (f *followed) grow(lines int) {
 	f.write(lines)
 	eventually(f.t, "the log is counted", func() bool {
 		conn, err := pgx.Connect(f.ctx, f.server)
 		if err != nil {
-			return false // it starts again
+			return false // the follower is restarting
 		}
 		defer conn.Close(f.ctx)
 		var hot int
@@ -141,7 +140,7 @@ func (f *followed) says(words ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(text, []byte(word)) })
 }
 
-// end ends the import.
+// end stops the import.
 func (f *followed) end() {
 	require.NoError(f.t, f.cmd.Process.Signal(os.Interrupt))
 	err := f.cmd.Wait()
@@ -149,9 +148,8 @@ func (f *followed) end() {
 	assert.NoError(f.t, err, "%s", text)
 }
 
-// fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. It
-// recovers as long as there is some room left in the last file, which is filled up with ever less
-// at a time.
+// fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. The server recovers as
+// long as the last file has some room, so fillWAL uses it up with smaller and smaller writes.
 func (c *crash) fillWAL(server string) {
 	size := 1 << 20
 	eventually(c.t, "the server cannot start", func() bool {
@@ -167,7 +165,7 @@ func (c *crash) fillWAL(server string) {
 	})
 }
 
-// awaitRefusals waits until so many more visits have been refused.
+// awaitRefusals waits until n more visits have been refused.
 func (c *crash) awaitRefusals(n int64) {
 	n += c.status(http.StatusServiceUnavailable)
 	eventually(c.t, "visits are refused", func() bool { return c.status(http.StatusServiceUnavailable) >= n })
@@ -179,7 +177,7 @@ func (c *crash) status(code int) int64 {
 	return c.statuses[code]
 }
 
-// smallDisk is a file system of its own that PostgreSQL's user can enter.
+// smallDisk returns a separate file system that PostgreSQL's user can enter.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := newData(t)

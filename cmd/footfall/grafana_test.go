@@ -18,7 +18,7 @@ import (
 	"footfall/web/words"
 )
 
-// dashboard is what is checked of Grafana's dashboards.
+// dashboard contains the checked fields of Grafana's dashboards.
 type dashboard struct {
 	UID           string `json:"uid"`
 	SchemaVersion int    `json:"schemaVersion"`
@@ -48,7 +48,7 @@ func readDashboard(t *testing.T, name string) (d dashboard) {
 	return d
 }
 
-// grafana is what it writes in the place of macros and variables.
+// grafana contains the values of macros and variables.
 type grafana struct{ app, site, from, to, zone string }
 
 func (g grafana) fill(sql string) string {
@@ -59,8 +59,7 @@ func (g grafana) fill(sql string) string {
 	).Replace(sql)
 }
 
-// What the dashboard shows is what was counted, and the role that may read reports and nothing else
-// may show it.
+// The dashboard shows the counted numbers, and the role that may only read reports can show it.
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	today := visit.DayOf(time.Now(), time.UTC)
@@ -109,7 +108,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	auckland := grafana{"demo", "hhui.top", "2019-06-28T12:00:00Z", "2019-07-02T11:59:59.999Z", "Pacific/Auckland"}
 	for name, c := range map[string]struct {
 		grafana
-		midnight string // in UTC, of the days before
+		midnight string // in UTC, on earlier days
 	}{"utc": {utc, "2019-06-29T00:00:00Z"}, "Auckland": {auckland, "2019-06-28T12:00:00Z"}} {
 		first, err := time.Parse(time.RFC3339, c.midnight)
 		require.NoError(t, err)
@@ -117,13 +116,13 @@ func TestGrafanaDashboard(t *testing.T) {
 		shown := map[string]string{}
 		for _, panel := range d.Panels {
 			names, table := show(c.grafana, panel.Targets[0].RawSQL)
-			if panel.Title == "Sites" { // since depends on when the test ran
+			if panel.Title == "Sites" { // its column since depends on the time of the test
 				names, table = names[:4], [][]any{table[0][:4], table[1][:4]}
 			}
 			shown[panel.Title] = fmt.Sprint(names, table)
 		}
 		if visit.DayOf(time.Now(), time.UTC) != today {
-			delete(shown, "Visitors today") // midnight has passed meanwhile
+			delete(shown, "Visitors today") // midnight has passed in the meantime
 		} else {
 			assert.Equal(t, "[Visitors] [[1]]", shown["Visitors today"])
 			delete(shown, "Visitors today")
@@ -140,7 +139,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			"Sites":             "[Site Visitors Visits Page views] [[hhui.top 4 7 10] [example.com 1 1 1]]",
 			"Sources":           "[Source Visits New] [[wiki.example 1 0] [(none) 4 3]]",
 		}, shown, name)
-		// The dashboard of the service shows the same four numbers under the same words.
+		// The service's own dashboard shows the same four numbers with the same labels.
 		_, tiles := show(c.grafana, `SELECT n.uniques, n.new_visitors, n.pv, n.hot
 			FROM report.numbers(${app:sqlstring}, ${site:sqlstring}, 20190629, 20190702) AS n`)
 		for i, word := range []string{"visitors", "new", "visits", "views"} {
@@ -148,7 +147,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("[%s] [[%v]]", word, tiles[0][i]), shown[word])
 		}
 	}
-	for _, panel := range d.Panels { // a site of no visits, with a quote that SQL would trip over
+	for _, panel := range d.Panels { // a site without visits, with a quote that could break SQL
 		show(grafana{"demo", site, utc.from, utc.to, "utc"}, panel.Targets[0].RawSQL)
 	}
 	for _, v := range d.Templating.List {
@@ -159,7 +158,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 }
 
-// What Grafana 11 and 12 need to show them, and to let their reader choose the data source.
+// The fields that Grafana 11 and 12 need to show the dashboards, and to let their reader choose the data source.
 func TestGrafanaDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every command, argument and flag has a help, and no help is of something that is not there.
+// Every command, argument and flag has a help text, and every help text belongs to one.
 func TestHelpIsComplete(t *testing.T) {
 	t.Parallel()
 	help := readHelp(helpText)
@@ -42,7 +42,7 @@ func TestHelpIsComplete(t *testing.T) {
 	set := well(t, "app", "set", "--help")
 	assert.NotContains(t, set, "[[", "what is marked as the shell's alone")
 	assert.Contains(t, strings.Join(strings.Fields(set), " "), `--goal "" clears the list`)
-	for name, text := range used { // go/doc, with which help is printed, makes one typographic quote of each
+	for name, text := range used { // go/doc, which formats the help, turns each into a typographic quote
 		assert.NotContains(t, text, "''", name)
 		assert.NotContains(t, text, "``", name)
 	}

@@ -18,7 +18,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// accessLog writes a log of so many lines of the last days.
+// accessLog writes a log with lines of the last days.
 func accessLog(t *testing.T, name string, seed uint64, lines int) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -82,7 +82,7 @@ func TestImport(t *testing.T) {
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
 }
 
-// An import shows at once where visitors came from, and with what, of all days, and once.
+// An import shows the sources and other tags of visitors at once, for all days, and counts them once.
 func TestImportBringsTags(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -96,7 +96,7 @@ func TestImportBringsTags(t *testing.T) {
 		referer       string
 	}{
 		{72 * time.Hour, "192.0.2.1", "/", "https://www.google.de/"},
-		{72 * time.Hour, "192.0.2.1", "/next", "https://t.co/x"}, // counts at the page alone, which makes no value
+		{72 * time.Hour, "192.0.2.1", "/next", "https://t.co/x"}, // counts only at the page, which adds no value
 		{48 * time.Hour, "198.51.100.1", "/", "https://blog.example/next"},
 		{24 * time.Hour, "192.0.2.2", "/?utm_campaign=May", "https://news.example/a?b"},
 		{0, "192.0.2.1", "/", "-"},
@@ -123,8 +123,8 @@ func TestImportBringsTags(t *testing.T) {
 	}
 }
 
-// An import that is killed again and again, with the service and PostgreSQL beside it, counts what
-// one does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
+// An import that is repeatedly killed, together with the service and PostgreSQL, counts the same as an undisturbed
+// one. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestImportIsKilled(t *testing.T) {
 	t.Parallel()
 	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)),
@@ -144,7 +144,7 @@ func TestImportIsKilled(t *testing.T) {
 		importing.Env = environment()
 		require.NoError(t, importing.Start())
 		wherever := 3 * took / time.Duration(times) * time.Duration(n+1) / time.Duration(times+2)
-		time.Sleep(wherever) //nolint:forbidigo // it is killed there
+		time.Sleep(wherever) //nolint:forbidigo // the import is killed at a random point
 		switch n % 3 {
 		case 1:
 			killPostgres(t, data)
@@ -156,9 +156,9 @@ func TestImportIsKilled(t *testing.T) {
 			killed["services"]++
 			s = start(t, "--data", data)
 		}
-		_ = importing.Process.Kill() // it may have ended by itself
+		_ = importing.Process.Kill() // it may have exited by itself
 		_ = importing.Wait()
-		s.awaitReady() // what starts now waits for an import that has started PostgreSQL by itself
+		s.awaitReady() // a starting service waits for an import that has started PostgreSQL by itself
 		if importing.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			killed["imports"]++
 		}
@@ -172,7 +172,7 @@ func TestImportIsKilled(t *testing.T) {
 	t.Logf("%d lines; %s", visits, killed.each(t, "imports", "servers", "services"))
 }
 
-// differing lists numbers and rows that two apps do not have alike.
+// differing lists numbers and rows in which two apps differ.
 func differing(t *testing.T, app, other string, database ...string) string {
 	t.Helper()
 	return well(t, append(append([]string{"psql"}, database...), "--", "-Atc", `

@@ -25,11 +25,11 @@ import (
 	"footfall/migrations"
 )
 
-// What a person who tries Footfall out does, from nothing.
+// The first steps of a new user, from an empty folder.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
-	s := serve(t, "--data", data, "--countries=") // the file that is installed, if one is
+	s := serve(t, "--data", data, "--countries=") // the installed file, if any
 	first := `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`
 	page := s.url + "/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home"
 	status, body := get(page)
@@ -41,7 +41,7 @@ func TestFirstSteps(t *testing.T) {
 		eventually(t, url, func() bool { status, _ := get(url); return status == http.StatusOK })
 	}
 
-	// What `app` changes is known at once.
+	// Changes by `app` apply at once.
 	shop := s.url + "/visit?app=shop&uri=http://example.com/"
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusNotFound, status)
@@ -93,7 +93,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Contains(t, refused.stderr, "read-only")
 	assert.Regexp(t, `(?m)^00001_\w+\.sql +\d{4}-`, well(t, "migrate", "status", "--data", data))
 
-	// One service a directory.
+	// Only one service per directory.
 	second := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, 1, second.code)
 	assert.Contains(t, second.stderr, "--data: "+data+": footfall already serves from there")
@@ -103,11 +103,11 @@ func TestFirstSteps(t *testing.T) {
 	assert.Zero(t, s.stop())
 	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
 
-	// What it printed leads on.
+	// Its output leads to the next steps.
 	assert.Regexp(t, `^\n  Open this to begin:  `+regexp.QuoteMeta(s.url)+`/start/[A-Za-z0-9_-]{43}\n\n$`, s.stdout.String())
 	assert.Contains(t, s.said(), "the app demo is open")
 
-	// Short commands start the server for themselves, and what was counted is still there.
+	// Short commands start the server themselves, and earlier counts are still there.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc",
 		"SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
 	well(t, "app", "set", "demo", "--access=sites", "--site=hhui.top", "--data", data)
@@ -124,7 +124,7 @@ func writeFile(t *testing.T, text string) string {
 	return path
 }
 
-// Without a secret nobody decides for the owner that addresses are stored.
+// Without a secret, the owner has to decide explicitly to store addresses.
 func TestAppNeedsASecret(t *testing.T) {
 	t.Parallel()
 	url := withDemo(t)
@@ -141,7 +141,7 @@ func TestAppNeedsASecret(t *testing.T) {
 	assert.Regexp(t, `(?m)^plain +sites +address `, list)
 }
 
-// Where a log is read by a program, too, a time says of what it is.
+// In JSON logs, durations have a unit, as in text.
 func TestJSONLogsSayTimesInWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -197,8 +197,7 @@ func TestWrongUse(t *testing.T) {
 	assert.Contains(t, r.stderr, "--countries: file of countries: open /nowhere: no such file or directory: name another file, or off")
 }
 
-// While its file of countries is broken, a service goes on with what it had read; it says so, and who
-// has made the file.
+// If its file of countries breaks, a service keeps the data that it had loaded. It logs this, and the file's vendor.
 func TestServeKeepsCountries(t *testing.T) {
 	t.Parallel()
 	const header, range1 = "# Vendor: Somebody\n# License: CC0\n", "3221225984,3221226239," // 192.0.2.0/24
@@ -227,7 +226,7 @@ func TestServeKeepsCountries(t *testing.T) {
 	}
 }
 
-// Every flag says in its help what it is without being given, unless it only switches something on.
+// Every flag's help shows its default, unless it is a switch.
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
@@ -239,8 +238,8 @@ func TestHelpTellsDefaults(t *testing.T) {
 	}
 }
 
-// What the filter and the memory save shows in the metrics, also after a restart, when the filter
-// has read the tables. The numbers are the same without them.
+// The metrics show the look-ups saved by filter and memory, also after a restart, when the filter has loaded the
+// tables. The numbers are the same without them.
 func TestHelpersSaveLookUps(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -248,7 +247,7 @@ func TestHelpersSaveLookUps(t *testing.T) {
 		flags           []string
 		visitor, answer string
 		asked, byFilter int // of the first visit; a visit has two keys
-		asked2, memory  int // of the same again
+		asked2, memory  int // of the same visit again
 	}{
 		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, 0, 2, 0, 2},
 		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":3},"page":{"pv":1,"uv":1,"rank":1,"hot":3}}`, 2, 0, 2, 2},
@@ -277,7 +276,7 @@ func TestHelpersSaveLookUps(t *testing.T) {
 	}
 }
 
-// metric is the value of one line of the service's metrics.
+// metric returns the value of one line of the service's metrics.
 func metric(t *testing.T, s *running, line string) int {
 	t.Helper()
 	_, text := get(s.admin + "/metrics")
@@ -310,8 +309,7 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// Requests under way when the service is asked to stop are answered, and what was answered is in
-// the tables.
+// Requests in progress when the service is stopped are answered, and answered visits are in the tables.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -324,7 +322,7 @@ func TestStopUnderLoad(t *testing.T) {
 				begun.Add(1)
 				status, body := get(fmt.Sprintf("%s/visit?app=demo&ip=192.0.2.%d&uri=http://a.example/%d", s.url, n, n%3))
 				if status == 0 {
-					return // nobody listens any more
+					return // the listener is closed
 				}
 				if !assert.Equal(t, http.StatusOK, status, body) {
 					return
@@ -348,7 +346,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
-	// A request whose body never comes; the service asks for it once it reads.
+	// A request whose body is never sent. The service asks for it once it reads.
 	_, err = conn.Write([]byte("POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: " +
 		"100-continue\r\n\r\n"))
 	require.NoError(t, err)
@@ -372,10 +370,10 @@ func killPostgres(t *testing.T, data string) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// kills counts what was killed or cut, by what it is.
+// kills counts killed processes and cut connections, by kind.
 type kills map[string]int
 
-// each fails the test unless there was some of each, and tells how many.
+// each fails the test unless each kind occurred, and returns the counts.
 func (k kills) each(t *testing.T, names ...string) string {
 	t.Helper()
 	counts := make([]string, len(names))
@@ -386,7 +384,7 @@ func (k kills) each(t *testing.T, names ...string) string {
 	return "killed or cut: " + strings.Join(counts, ", ")
 }
 
-// takenBack is what is told once the last step has been taken back.
+// takenBack returns the output after the last step has been reverted.
 func takenBack(t *testing.T) string {
 	steps, err := fs.Glob(migrations.FS, "*.sql")
 	require.NoError(t, err)
@@ -435,7 +433,7 @@ func TestFiveStartAtOnce(t *testing.T) {
 	}
 }
 
-// A database that is not there yet is waited for, and the wait can be ended.
+// The service waits for a database that does not exist yet, and can be stopped while waiting.
 func TestDatabaseNotThere(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--database-url", "postgres://footfall@127.0.0.1:1/footfall")
@@ -464,8 +462,8 @@ func TestHealthOfOneThatIsNotReady(t *testing.T) {
 	awaitHealth(t, l.Addr().String(), 1, "503 Service Unavailable visits cannot be counted now")
 }
 
-// awaitHealth asks for the health of a service until it is told so: an answer that comes late, as
-// on a slow machine, is not waited for.
+// awaitHealth requests the health of a service until it matches. It does not wait for late responses, as from a slow
+// machine.
 func awaitHealth(t *testing.T, address string, code int, says string) {
 	t.Helper()
 	eventually(t, says, func() bool {

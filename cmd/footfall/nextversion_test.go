@@ -23,10 +23,9 @@ import (
 	"footfall/db/embedded"
 )
 
-// TestNextVersion takes a database of this version, with work that is half done, through two made-up
-// next ones, while visits are counted. The first has a step that leaves schema_version, so that
-// instances of both count side by side. That of the second raises it, so that older instances
-// answer 503, and say why.
+// TestNextVersion takes a database of this version, with unfinished work, through two made-up next versions, while
+// visits are counted. The first has a step that keeps schema_version, so that instances of both versions count at the
+// same time. The second raises it, so that older instances return 503 with the reason.
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	next, steps := nextVersions(t)
@@ -39,7 +38,7 @@ func TestNextVersion(t *testing.T) {
 		return get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://blog.example/0")
 	}
 
-	// Of one app a log is half read, and its days are packed. Of the other all of it is.
+	// One app's log is half imported, and its days are packed. The other app's log is imported completely.
 	log := accessLog(t, "access.log", 5, 600)
 	for _, app := range []string{"halved", "whole"} {
 		well(t, "app", "add", app, "--visitor=address", "--site=blog.example", "--access=open", url)
@@ -54,7 +53,7 @@ func TestNextVersion(t *testing.T) {
 	eventually(t, "the daily task of the services has ended", func() bool { return footfall(t, "retain", url).code == exitWell })
 	require.Positive(t, dbtest.Column[int](t, conn, `SELECT count(*) FROM packed_returns`)[0])
 
-	// The inbox fills, since nobody else may count what is in it.
+	// The inbox fills, because no instance may count it.
 	f.visits, f.pace = math.MaxInt32, 20*time.Millisecond
 	var clients sync.WaitGroup
 	clients.Go(f.caller)
@@ -125,7 +124,7 @@ func TestNextVersion(t *testing.T) {
 	r = footfallOf(t, next[1], nil, "", "verify", url)
 	assert.Contains(t, r.stdout, "0 violations", r.stderr)
 
-	// The way back: this version on the copy.
+	// Back to this version, on the copy.
 	back := dbtest.Empty(t)
 	url = "--database-url=" + back
 	r = footfallTyped(t, copied, "psql", url, "--", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null")
@@ -139,7 +138,7 @@ func TestNextVersion(t *testing.T) {
 	assert.Contains(t, well(t, "verify", url), "0 violations")
 }
 
-// goTo has clients go to these instances alone.
+// goTo directs clients to these instances only.
 func (c *crash) goTo(services ...*running) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +149,7 @@ func (c *crash) goTo(services ...*running) {
 	}
 }
 
-// dumped is a backup as docs/operating.md makes one.
+// dumped returns a backup made as described in docs/operating.md.
 func dumped(t *testing.T, database string) string {
 	t.Helper()
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
@@ -163,8 +162,8 @@ func dumped(t *testing.T, database string) string {
 	return string(text)
 }
 
-// nextVersions builds the program with one step more and other functions, and with two steps more, of
-// which the second raises schema_version. It returns them, and the names of the steps.
+// nextVersions builds the program with one more step and changed functions, and with two more steps, the second of
+// which raises schema_version. It returns the programs and the names of the steps.
 func nextVersions(t *testing.T) (programs, steps []string) {
 	t.Helper()
 	there, err := filepath.Glob("../../migrations/0*.sql")
@@ -177,7 +176,7 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, os.WriteFile(put, []byte(text), 0o600))
 		overlay["Replace"][path] = put
 	}
-	raise := func(path, behind string) (to int) { // the number there
+	raise := func(path, behind string) (to int) { // to is the new number
 		text, err := os.ReadFile("../../" + path)
 		require.NoError(t, err)
 		number := regexp.MustCompile("(" + behind + `)(\d+)`)
@@ -200,7 +199,7 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, err)
 		program := filepath.Join(folder, steps[len(steps)-1]+".program")
 		require.NoError(t, os.WriteFile(program+".json", text, 0o600))
-		// Nearly all packages are compiled for it, and run for a moment: to optimize them would take longer.
+		// Nearly all packages are compiled for this and run only briefly, so optimizing them would take longer.
 		said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-gcflags=footfall/...=-N -l", "-ldflags=-s -w",
 			"-overlay="+program+".json", "-o="+program, ".").CombinedOutput()
 		require.NoError(t, err, string(said))

@@ -27,7 +27,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Days that others have counted, as an operator brings them along.
+// TestHistory imports days counted by other services, with an operator's commands.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -52,7 +52,7 @@ func TestHistory(t *testing.T) {
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
 	days := do("report", "days", "a.example/a", "--from=all", "--history", "--csv").stdout
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n", days)
-	// One row a day, of a range that reaches beyond what others have counted, too, before anything was counted here.
+	// One row a day, including days outside the imported range, before any visit was counted here.
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n20240505,,,,,\n",
 		do("report", "days", "a.example/a", "--from=20240501", "--to=20240505", "--history", "--csv").stdout)
 	assert.Equal(t, "demo: a.example/a, from 2024-05-03 to 2024-05-05\n\n"+
@@ -74,7 +74,7 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV  HOT FROM HISTORY\n", well(t, "offset", "list", "demo", database))
 	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
 
-	// What comes slowly is kept in a file first: no session waits for it.
+	// Slow input is first stored in a file, so that no session waits for it.
 	slow := exec.Command(os.Args[0], "history", "import", "--app=demo", "--from=csv", "--site=a.example", "-", database)
 	slow.Env = environment()
 	typed, err := slow.StdinPipe()
@@ -94,7 +94,7 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, well(t, "changes", database), "history")
 }
 
-// An import that is killed, wherever it is, has changed nothing, and comes in whole when it is begun again.
+// An import that is killed, at any point, has changed nothing, and is complete when it is repeated.
 func TestHistoryIsKilled(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -113,8 +113,8 @@ func TestHistoryIsKilled(t *testing.T) {
 	well(t, args(first)...)
 	before := is()
 	for _, holding := range []string{
-		`SELECT pg_advisory_xact_lock(hashtext('footfall.history'), id) FROM apps WHERE name = 'demo'`, // all was read
-		`LOCK history IN SHARE MODE`, `LOCK offsets IN SHARE MODE`, `LOCK changes IN SHARE MODE`, // half of it was put away; all was
+		`SELECT pg_advisory_xact_lock(hashtext('footfall.history'), id) FROM apps WHERE name = 'demo'`, // everything was read
+		`LOCK history IN SHARE MODE`, `LOCK offsets IN SHARE MODE`, `LOCK changes IN SHARE MODE`, // half of it was stored, and then all
 	} {
 		tx, err := conn.Begin(t.Context())
 		require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestHistoryIsKilled(t *testing.T) {
 	}
 }
 
-// awaitNobodyElse waits until no other session is there: those of commands end a moment after them.
+// awaitNobodyElse waits until no other session is left: those of commands end shortly after them.
 func awaitNobodyElse(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -151,7 +151,7 @@ func awaitNobodyElse(t *testing.T, conn *pgx.Conn) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// Numbers that came before, as an operator brings them along, beside a running service.
+// TestOffset sets numbers from before, with an operator's commands, next to a running service.
 func TestOffset(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -228,15 +228,15 @@ func TestOffset(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// elsewhere is what docs/moving.md brings numbers along from.
+// elsewhere contains the other services of docs/moving.md.
 type elsewhere struct {
-	folder string   // where the commands run, as a reader's checkout
-	env    []string // of them
+	folder string   // the working directory of the commands, like a reader's checkout
+	env    []string // their environment
 	known  *strings.Replacer
 	sql    *pgx.Conn // on the database of the service
 }
 
-// newElsewhere makes samples of all that the document names.
+// newElsewhere creates samples of all services in the document.
 func newElsewhere(t *testing.T) *elsewhere {
 	t.Helper()
 	database := dbtest.New(t)
@@ -280,9 +280,9 @@ click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
 	return e
 }
 
-// peers are the services that are asked for numbers, as they answer.
+// peers returns the URL of a server that responds like the services that are queried for numbers.
 func peers(t *testing.T) string {
-	var asked, inCC atomic.Int64 // by which the original counts, and busuanzi.cc
+	var asked, inCC atomic.Int64 // the counters of the original and of busuanzi.cc
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hot := map[string]int{"https://blog.example/": 40, "https://blog.example/hello": 30}
 		switch r.URL.Path {
@@ -295,7 +295,7 @@ func peers(t *testing.T) string {
 		case "/ibruce/busuanzi":
 			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"),
 				hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
-		case "/cc/api.php": // which counts each question
+		case "/cc/api.php": // it counts each request
 			var page struct{ URL string }
 			_ = json.NewDecoder(r.Body).Decode(&page)
 			fmt.Fprintf(w, `{"busuanzi_today_pv":"5","busuanzi_today_uv":2,"busuanzi_site_pv":%d,"busuanzi_site_uv":12,"busuanzi_page_pv":"%d",`+
@@ -317,11 +317,10 @@ func peers(t *testing.T) string {
 	return server.URL
 }
 
-// startRedis starts a Redis for the length of the test, and returns its URL. It skips the test where
-// there is none to start.
+// startRedis starts a Redis for the test, and returns its URL. It skips the test if none is installed.
 func startRedis(t *testing.T) (url string) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("there is no redis-server: scripts/install-deps redis")
+		t.Skip("no redis-server found: scripts/install-deps redis")
 	}
 	address := dbtest.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
@@ -335,8 +334,8 @@ func startRedis(t *testing.T) (url string) {
 	return url
 }
 
-// busuanziOf is a Redis that has what soxft/busuanzi counted: below bsz as version 2.8 names and
-// keeps it, below old as earlier ones did. A page is not listed any more, another was never opened.
+// busuanziOf returns a Redis with data of soxft/busuanzi: below bsz with the names and types of version 2.8, below
+// old with those of earlier versions. One page is no longer listed, and another was never opened.
 func busuanziOf(t *testing.T) string {
 	url := startRedis(t)
 	var commands strings.Builder
@@ -360,7 +359,7 @@ func busuanziOf(t *testing.T) string {
 		say("SET old:site_pv:%s %d", site, all)
 		say("SADD old:site_uv:%s 1 2 3", site)
 	}
-	say("SET bsz:site_pv:%s 1", md("www.blog.example")[8:24]) // fewer visits than visitors, of whom there are estimates alone
+	say("SET bsz:site_pv:%s 1", md("www.blog.example")[8:24]) // fewer visits than visitors, because visitors are only estimated
 	fill := exec.Command("redis-cli", "-e", "-u", url)
 	fill.Stdin = strings.NewReader(commands.String())
 	out, err := fill.CombinedOutput()
@@ -368,10 +367,10 @@ func busuanziOf(t *testing.T) string {
 	return url
 }
 
-// shellBlock is a part of a document that readers type, beneath a heading.
+// shellBlock matches the commands in a document, below a heading.
 var shellBlock = regexp.MustCompile("(?ms)^(?:## (.*?)$|```sh\n(.*?\n)```)")
 
-// runBlocks runs the commands of a document in order. It returns what each heading's have printed, and which offsets they have set.
+// runBlocks runs the commands of a document in order. It returns the output and the offsets set below each heading.
 func (e *elsewhere) runBlocks(t *testing.T, document string) (said, set map[string]string) {
 	t.Helper()
 	said, set = map[string]string{}, map[string]string{}
@@ -391,19 +390,18 @@ func (e *elsewhere) runBlocks(t *testing.T, document string) (said, set map[stri
 			WITH gone AS (DELETE FROM footfall.offsets RETURNING *)
 			SELECT coalesce(string_agg(concat_ws(' ', uri, hot, pv, uv), '; ' ORDER BY uri COLLATE "C"), '') FROM gone`).Scan(&rows))
 		set[heading] += rows + "\n"
-		_, err = e.sql.Exec(t.Context(), `TRUNCATE footfall.history_imports CASCADE`) // or its totals come again with the next ones
+		_, err = e.sql.Exec(t.Context(), `TRUNCATE footfall.history_imports CASCADE`) // otherwise its totals would return with the next ones
 		require.NoError(t, err)
 	}
 	return said, set
 }
 
-// TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of what it
-// brings numbers along from.
+// TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of the other services.
 func TestMovingIsAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip("not installed: " + program)
 		}
 	}
 	document, err := os.ReadFile("../../docs/moving.md")
@@ -435,7 +433,7 @@ func TestMovingInChineseIsAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip("not installed: " + program)
 		}
 	}
 	document, err := os.ReadFile("../../docs/moving.zh-CN.md")
@@ -451,13 +449,12 @@ func TestMovingInChineseIsAsWritten(t *testing.T) {
 	}, set)
 }
 
-// TestBusuanziIsReadAsItWasKept runs that script on lists as people have them, and on what older
-// versions kept.
+// TestBusuanziIsReadAsItWasKept runs the script on realistic lists, and on the data of older versions.
 func TestBusuanziIsReadAsItWasKept(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "redis-cli"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip("not installed: " + program)
 		}
 	}
 	document, err := os.ReadFile("../../docs/moving.md")
@@ -495,7 +492,7 @@ func TestBusuanziIsReadAsItWasKept(t *testing.T) {
 	require.NoError(t, err, said)
 	assert.Equal(t, "uri,hot,uv\n", numbers, "keys of another prefix are most likely a slip")
 	_, said, err = run("redis://127.0.0.1:1", "bsz", pages)
-	require.Error(t, err, "nothing is said of what could not be asked")
+	require.Error(t, err, "no numbers are printed for a failed query")
 	assert.Contains(t, said, "Could not connect")
 	numbers, _, _ = run(strings.Replace(redis, "secret", "another", 1), "bsz", pages)
 	assert.NotRegexp(t, `,\d+,`, numbers)

@@ -17,7 +17,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// exampleBlock is what readers of docs/people.md type, or what is said then.
+// exampleBlock matches the commands in docs/people.md, and their output.
 var exampleBlock = regexp.MustCompile("(?ms)^```(sh|)\n(.*?\n)```")
 
 // TestPeopleIsAsWritten runs every command of docs/people.md, in order.
@@ -25,7 +25,7 @@ func TestPeopleIsAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no " + program)
+			t.Skip("not installed: " + program)
 		}
 	}
 	document, err := os.ReadFile("../../docs/people.md")
@@ -50,8 +50,8 @@ func TestPeopleIsAsWritten(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// peopleFile writes a file of lines of which 6 in a thousand are wrong, and one has nothing. It returns
-// what is said of these.
+// peopleFile writes a file in which 6 of a thousand lines are wrong, and one is empty. It returns the expected
+// messages about these.
 func peopleFile(t *testing.T, lines int) (path, says string) {
 	t.Helper()
 	var text, wrong strings.Builder
@@ -88,8 +88,8 @@ func peopleFile(t *testing.T, lines int) (path, says string) {
 	return path, wrong.String()
 }
 
-// Of a long file each line that is wrong is told, and all others are loaded; again, it writes
-// nothing. One that was killed is loaded as if it had not been.
+// Each wrong line of a long file is reported, and all others are loaded. Loading it again writes nothing. A killed
+// import can be repeated.
 func TestPeopleAreLoaded(t *testing.T) {
 	t.Parallel()
 	lines := dbtest.FromEnv(t, "FOOTFALL_PEOPLE_LINES", 20_000)
@@ -123,7 +123,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 	load(database)
 	assert.Equal(t, once, look(written), "nothing is written twice")
 
-	// All but the last line comes, so that the last lines cannot have been written.
+	// The last line is held back, so that the last lines cannot have been written.
 	other, looks := blog()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 	assert.Contains(t, footfall(t, "people", "load", "blog", "/no/such", database, secret).stderr, "no such file")
 }
 
-// grouped writes a number as people read it.
+// grouped returns a number with its digits grouped.
 func grouped(n int) string {
 	text := fmt.Sprint(n)
 	for at := len(text) - 3; at > 0; at -= 3 {

@@ -18,17 +18,17 @@ import (
 	"footfall/db/dbtest"
 )
 
-// bouncer starts PgBouncer in front of a database, and returns the URL that leads through it.
+// bouncer starts PgBouncer in front of a database, and returns its URL.
 func bouncer(t *testing.T, behind, mode string) string {
 	t.Helper()
 	binary := ""
-	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // where Debian has it, which is not on everybody's PATH
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // Debian's path, which is not in every PATH
 		if found, err := exec.LookPath(name); err == nil {
 			binary = found
 		}
 	}
 	if binary == "" {
-		t.Skip("there is no pgbouncer: scripts/install-deps pgbouncer")
+		t.Skip("no pgbouncer found: scripts/install-deps pgbouncer")
 	}
 	server, err := url.Parse(behind)
 	require.NoError(t, err)
@@ -50,10 +50,10 @@ func bouncer(t *testing.T, behind, mode string) string {
 		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 40\n",
 		name, host, port, login, listenPort, mode), 0o644)) //nolint:gosec // another user reads it
 	cmd := exec.Command(binary, config)
-	if os.Geteuid() == 0 { // as which it does not run
+	if os.Geteuid() == 0 { // it refuses to run as root
 		cmd.Args = append(cmd.Args, "-u", "postgres")
 	}
-	var said bytes.Buffer // to be read once it has ended
+	var said bytes.Buffer // valid after it has exited
 	cmd.Stdout, cmd.Stderr = &said, &said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -73,12 +73,12 @@ func bouncer(t *testing.T, behind, mode string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s", server.User.Username(), address, name)
 }
 
-// Where PgBouncer gives each connection a session, all works as it does without.
+// If PgBouncer keeps one session per connection, everything works as without it.
 func TestPgBouncerInSessionMode(t *testing.T) {
 	t.Parallel()
 	address := bouncer(t, dbtest.New(t), "session")
 	s := serve(t, "--database-url", address)
-	for _, app := range []string{"shop", "blog"} { // which are known as soon as the command returns
+	for _, app := range []string{"shop", "blog"} { // apps are known as soon as the command returns
 		well(t, "app", "add", app, "--visitor=address", "--access=open", "--database-url", address)
 		status, body := get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://example.com/")
 		assert.Equal(t, http.StatusOK, status, body)
@@ -91,7 +91,7 @@ func TestPgBouncerInSessionMode(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// Where it does not, that is told at once, before anything is done.
+// In other modes, the service reports this at once, before it does anything.
 func TestPgBouncerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {

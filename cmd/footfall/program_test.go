@@ -27,8 +27,7 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// asProgram makes the test binary the program itself: tests start it as a process, with signals,
-// exit code and all.
+// asProgram makes the test binary act as the program: tests start it as a process, with signals and exit code.
 const asProgram = "FOOTFALL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -40,14 +39,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds what only a broken program takes longer for.
+// patience is a time limit that only a broken program exceeds.
 const patience = 4 * time.Minute
 
-// environment is ours without what would configure the program.
+// environment returns our environment without variables that configure the program.
 func environment() []string {
-	// The race detector would have every process wait a second for late reports before it ends. On
-	// a slow machine visits may wait for longer than the service would let them. The file of countries
-	// that may be installed has 25 MB, which each process would read. Days are not those of this machine.
+	// The race detector would make every process wait a second for late reports before it exits. On a slow machine
+	// visits may wait longer than the service allows by default. An installed file of countries has 25 MB, which each
+	// process would read. The machine's time zone must not matter.
 	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s", "FOOTFALL_COUNTRIES=off", "TZ=UTC"}
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") && !strings.HasPrefix(entry, "TZ=") {
@@ -60,7 +59,7 @@ func environment() []string {
 	return env
 }
 
-// newData is a data directory that the user of PostgreSQL can enter.
+// newData returns a data directory that PostgreSQL's user can enter.
 func newData(t *testing.T) string {
 	t.Helper()
 	folder, err := tempdir.Make()
@@ -69,14 +68,14 @@ func newData(t *testing.T) string {
 	return folder
 }
 
-// servedOnce is a data directory that was made and served from, and is copied since.
+// servedOnce is a data directory that was created and served once, and is copied from then on.
 var servedOnce struct {
 	sync.Once
 	dir string
 }
 
-// usedData is a data directory from which somebody has served before, with an app demo, for tests
-// that are not about its making.
+// usedData returns a data directory that was served before, with an app demo, for tests that are not about creating
+// it.
 func usedData(t *testing.T) string {
 	t.Helper()
 	servedOnce.Do(func() {
@@ -91,7 +90,7 @@ func usedData(t *testing.T) string {
 	return data
 }
 
-// withDemo is the flag that names a database with an app demo, for tests that are about no server.
+// withDemo returns the flag for a database with an app demo, for tests that need no server of their own.
 func withDemo(t *testing.T) string {
 	t.Helper()
 	return "--database-url=" + dbtest.Made(t, "demo", time.Now(), func(d *db.DB) {
@@ -103,35 +102,35 @@ func withDemo(t *testing.T) string {
 // browser is a User-Agent of a browser: a program that sends none is a bot.
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// result is how a command ended.
+// result is the exit code and output of a command.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// footfall runs a command to its end.
+// footfall runs a command until it exits.
 func footfall(t *testing.T, args ...string) result {
 	t.Helper()
 	return footfallTyped(t, "", args...)
 }
 
-// footfallTyped runs a command to its end, with what somebody types.
+// footfallTyped runs a command with this standard input.
 func footfallTyped(t *testing.T, typed string, args ...string) result {
 	t.Helper()
 	return footfallWith(t, nil, typed, args...)
 }
 
-// footfallWith is footfallTyped with more in the environment.
+// footfallWith is footfallTyped with additional environment variables.
 func footfallWith(t *testing.T, more []string, typed string, args ...string) result {
 	t.Helper()
 	line := strings.Join(args, " ")
 	if strings.HasPrefix(line, "app add ") && !strings.Contains(line, "--public-counts") && !strings.Contains(line, "--access=") {
-		args = append(slices.Clone(args), "--public-counts=answers") // most tests look at what is answered
+		args = append(slices.Clone(args), "--public-counts=answers") // most tests check the numbers in answers
 	}
 	return footfallOf(t, os.Args[0], more, typed, args...)
 }
 
-// footfallOf is footfallWith of a program that may be another version.
+// footfallOf is footfallWith for another version of the program.
 func footfallOf(t *testing.T, program string, more []string, typed string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -156,16 +155,16 @@ func well(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// running is a `footfall serve`.
+// running is a `footfall serve` process.
 type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string // of the public listener
 	admin  string // of the operator's
 	ended  chan struct{}
-	stdout bytes.Buffer // to be read after ended
+	stdout bytes.Buffer // valid after ended is closed
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the following fields
 	log []entry
 }
 
@@ -181,7 +180,7 @@ func start(t *testing.T, args ...string) *running {
 	return startOf(t, os.Args[0], args...)
 }
 
-// startOf is start of a program that may be another version.
+// startOf is start for another version of the program.
 func startOf(t *testing.T, program string, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, ended: make(chan struct{})}
@@ -215,7 +214,7 @@ func (r *running) read(stderr io.Reader) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		e := entry{whole: lines.Text()}
-		_ = json.Unmarshal(lines.Bytes(), &e) // a line that is not of the log has no message
+		_ = json.Unmarshal(lines.Bytes(), &e) // a line that is not from the log has no message
 		r.mu.Lock()
 		r.log = append(r.log, e)
 		r.mu.Unlock()
@@ -244,7 +243,7 @@ func (r *running) logged(message string) (entry, bool) {
 	return entry{}, false
 }
 
-// serve is start, and waits until it is ready.
+// serve starts the service, and waits until it is ready.
 func serve(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := start(t, args...)
@@ -266,7 +265,7 @@ func (r *running) awaitReady() {
 	})
 }
 
-// stop asks the service to end and returns its exit code.
+// stop stops the service and returns its exit code.
 func (r *running) stop() int {
 	r.t.Helper()
 	require.NoError(r.t, r.cmd.Process.Signal(syscall.SIGTERM))
@@ -302,11 +301,10 @@ func within(t *testing.T, patience time.Duration, what string, condition func() 
 	}
 }
 
-// client makes a connection for each request: none is left behind, and none is used that the
-// service has closed.
+// client opens a connection for each request, so that none is left open, or reused after the service has closed it.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// get returns status and body; 0 where nothing answers.
+// get returns status and body. Status 0: no response.
 func get(url string) (status int, body string) {
 	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	labelled   = regexp.MustCompile(`(\w+)="(\w+|/\w+)"`)
 )
 
-// serviceExpressions are what the dashboard of the service asks Prometheus.
+// serviceExpressions returns the Prometheus queries of the service's dashboard.
 func serviceExpressions(t *testing.T) (list []string) {
 	t.Helper()
 	for _, panel := range readDashboard(t, "service").Panels {
@@ -37,9 +37,8 @@ func serviceExpressions(t *testing.T) (list []string) {
 	return list
 }
 
-// Each metric that an alarm or the dashboard of the service names is one that a service or a consumer
-// shows before anything has gone wrong, with the labels that are asked for: or a first fault would not
-// be seen to rise.
+// Each metric used by an alarm or the dashboard exists in a new service or consumer, with the labels in the query.
+// Otherwise its first increase would not be visible.
 func TestWatchedMetricsExist(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -77,7 +76,7 @@ func TestWatchedMetricsExist(t *testing.T) {
 	assert.Greater(t, names, 40)
 }
 
-// Prometheus reads rules and dashboard, and each rule fires where it should and not before.
+// Prometheus accepts the rules and the dashboard, and each rule fires when it should and not before.
 func TestPrometheusRules(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile(rulesFile)
@@ -88,7 +87,7 @@ func TestPrometheusRules(t *testing.T) {
 		assert.Contains(t, string(tests), `{alertname="`+found[1]+`"}`)
 	}
 	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("there is no promtool (scripts/install-deps promtool)")
+		t.Skip("no promtool found (scripts/install-deps promtool)")
 	}
 	var recorded strings.Builder
 	recorded.WriteString("groups: [{name: dashboard, rules: [\n")
@@ -106,11 +105,11 @@ func TestPrometheusRules(t *testing.T) {
 	}
 }
 
-// One that is started with --require-standby lets all others require one, too, until somebody says
-// that they need not. It is measured, as is when the daily task was done.
+// An instance started with --require-standby makes all others require one too, until an operator cancels this.
+// Metrics show the requirement, and the time of the last daily task.
 func TestStandbyIsRequired(t *testing.T) {
 	t.Parallel()
-	database := withDemo(t) // on a server that waits for none
+	database := withDemo(t) // on a server that waits for no standby
 	refused := footfall(t, "standby", "require", "on", database)
 	assert.Equal(t, 1, refused.code)
 	assert.Contains(t, refused.stderr, "the server waits for no standby, though one is required (synchronous_standby_names is empty): name "+

@@ -26,18 +26,18 @@ import (
 	"footfall/visit"
 )
 
-// seen is a visit of a test: on a day, by somebody, to a page.
+// seen is a visit of a test: a day, a visitor and a page.
 type seen struct {
 	day  int32
 	from string
 	uri  string
 }
 
-// testSecret keys the visitors that are hashes.
+// testSecret is the key of hashed visitors.
 var testSecret = bytes.Repeat([]byte("s"), app.SecretBytes)
 
-// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns
-// its URL.
+// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns the database's
+// URL.
 func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) {
 	t.Helper()
 	o := desk.Options{Began: time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)}
@@ -60,7 +60,7 @@ func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) 
 	return d.URL
 }
 
-// sixSteps and what came after them.
+// sixSteps are six visits and later ones.
 var sixSteps = []seen{
 	{20190629, "192.168.0.1", "http://hhui.top/home"},
 	{20190629, "192.168.0.1", "http://hhui.top/home"},
@@ -72,7 +72,7 @@ var sixSteps = []seen{
 	{20190702, "192.168.0.1", "http://hhui.top/index"},
 }
 
-// Whoever may read reports may run them, in a session that cannot write, and nothing else.
+// A user with the right to read reports can run them, in a session that cannot write, and nothing else.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	owner := countAll(t, app.Settings{}, sixSteps...)
@@ -263,12 +263,12 @@ func reportsAsJSON(t *testing.T, url string) {
 		&page))
 	assert.EqualValues(t, 3, page.UV)
 	assert.Equal(t, map[string]any{"day": 20190629., "pv": 2., "new_visitors": 2., "hot": 3., "uv": 2.}, page.FirstDays[0])
-	assert.Len(t, page.LastDays, 4, "what was before is not known")
+	assert.Len(t, page.LastDays, 4, "earlier days are not recorded")
 	assert.Equal(t, map[string]any{"days": 7., "from": 20190626., "to": 20190702., "uniques": 3., "exact": true, "standard_error": 0.,
 		"erased": 0.}, page.Uniques[0])
 }
 
-// What is asked for wrongly, and what a report cannot answer.
+// Invalid requests, and those that a report cannot answer.
 func TestReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
@@ -357,7 +357,7 @@ func TestReportChoosesTheApp(t *testing.T) {
 	}
 }
 
-// Visitors that are hashes, visitors that are networks, and those who were erased.
+// Hashed visitors, networks as visitors, and erased visitors.
 func TestRankOfAnybody(t *testing.T) {
 	t.Parallel()
 	byID := "id"
@@ -381,8 +381,7 @@ func TestRankOfAnybody(t *testing.T) {
 		"1 more: erased, or behind these in order of address (-n shows more)")
 }
 
-// The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from
-// none.
+// The numbers of pages that no URI leads to can be read too, and port 80 is distinguished from no port.
 func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
@@ -399,11 +398,11 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	assert.Contains(t, strings.Join(table, "\n"), "a/(deleted)")
 }
 
-// Days mean the same on a terminal and over REST.
+// Days have the same meaning on the command line and over REST.
 func TestDaysMeanTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	ahead := min(max(12-time.Now().UTC().Hour(), -11), 11) // the time zone in which it is about noon, so that no day ends meanwhile
-	zone := fmt.Sprintf("Etc/GMT%+d", -ahead)              // where + is west
+	ahead := min(max(12-time.Now().UTC().Hour(), -11), 11) // the time zone with about noon now, so that no day ends during the test
+	zone := fmt.Sprintf("Etc/GMT%+d", -ahead)              // in these names + is west
 	today := visit.DayOf(time.Now().Add(time.Duration(ahead)*time.Hour), time.UTC)
 	var visits []seen
 	for ago := range 9 {
@@ -458,7 +457,7 @@ func reportsAreDrawn(t *testing.T, url string) {
 	assert.True(t, errors.Is(err, io.EOF), err)
 }
 
-// A visitor who comes on several days of a week or month is one of its visitors.
+// A visitor who visits on several days of a week or month counts once in it.
 func TestReportGroupsLongRanges(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190103, "192.168.0.1", "http://a/"}, seen{20190105, "192.168.0.1", "http://a/"},
@@ -487,7 +486,7 @@ func TestReportGroupsLongRanges(t *testing.T) {
 		"\n"), "a line for each day from the first that was counted on")
 }
 
-// In tables of every command pages are text, and what stands behind them is aligned.
+// Tables of every command show pages as text, and keep later columns aligned.
 func TestTablesShowTargetsAsText(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"},

@@ -19,18 +19,17 @@ import (
 
 const slowPause = 50 * time.Millisecond
 
-// Clients who send a byte at a time, and come again whenever they are sent away, cost others
-// nothing: all of these are answered, and their visits are in the tables. The slow ones are sent
-// away, and what they never finish is not counted; a client that reads an answer slowly gets all of
-// it, and is counted once.
+// Clients that send one byte at a time, and reconnect whenever they are disconnected, do not affect others: all other
+// requests are answered, and their visits are in the tables. The slow clients are disconnected, and their incomplete
+// requests do not count. A client that reads an answer slowly gets all of it, and is counted once.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	slowWriters := dbtest.LongOrShort(200, 40) // half of them of a header, half of a body, neither of which ever ends
+	slowWriters := dbtest.LongOrShort(200, 40) // half of them send an endless header, half an endless body
 	slowReaders := dbtest.LongOrShort(100, 20) // of an answer
 	s := serve(t, withDemo(t))
 	c := &slowCrowd{host: strings.TrimPrefix(s.url, "http://")}
 	ctx, leave := context.WithCancel(t.Context())
-	var all sync.WaitGroup // ends with ctx
+	var all sync.WaitGroup // finishes with ctx
 	defer all.Wait()
 	defer leave()
 	for n := range slowWriters {
@@ -67,25 +66,24 @@ func TestSlowClients(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// slowCrowd is slow clients, each with a goroutine that ends with its context.
+// slowCrowd is a number of slow clients, each with a goroutine that ends with its context.
 type slowCrowd struct {
 	host                      string
 	there, sentAway, answered atomic.Int64
 }
 
-// connect returns a connection to which something was sent, and which is closed with ctx; nil when
-// ctx has ended.
+// connect returns a connection after sending begins on it. It is closed with ctx. nil: ctx has ended.
 func (c *slowCrowd) connect(ctx context.Context, begins string) net.Conn {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.host)
 	if err != nil {
 		return nil
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
-	_, _ = io.WriteString(conn, begins) // where it fails, the next does
+	_, _ = io.WriteString(conn, begins) // if it fails, the next write does too
 	return conn
 }
 
-// write sends what never ends, again and again.
+// write repeatedly sends an endless request.
 func (c *slowCrowd) write(ctx context.Context, n int) {
 	begins := "GET /visit?app=demo&ip=192.0.2.1&uri=http://write.example/ HTTP/1.1\r\nHost: x\r\nX-Endless: "
 	if n%2 == 0 {
@@ -133,7 +131,7 @@ func (c *slowCrowd) read(ctx context.Context, n int) {
 	}
 }
 
-// aMoment waits between two bytes; false when ctx has ended.
+// aMoment waits between two bytes, and returns false if ctx has ended.
 func aMoment(ctx context.Context) bool {
 	select {
 	case <-time.After(slowPause):

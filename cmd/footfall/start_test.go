@@ -25,7 +25,7 @@ import (
 	"footfall/embed"
 )
 
-// brokenPostgres is a folder with a server that says its version, and an initdb that fails.
+// brokenPostgres returns a folder with a server that prints its version, and an initdb that fails.
 func brokenPostgres(t *testing.T, initdb string) string {
 	t.Helper()
 	bin := newData(t)
@@ -35,7 +35,7 @@ func brokenPostgres(t *testing.T, initdb string) string {
 	return bin
 }
 
-// What initdb says comes to the user, with what to do about it.
+// The output of initdb is shown to the user, with the remedy.
 func TestFailureOfInitdbIsTold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ initdb, says, remedy string }{
@@ -54,7 +54,7 @@ echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space
 	}
 }
 
-// What PostgreSQL says as it gives up comes to the user, from whichever of its logs.
+// PostgreSQL's last message is shown to the user, from whichever of its logs.
 func TestFailureOfPostgresIsTold(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -67,8 +67,8 @@ func TestFailureOfPostgresIsTold(t *testing.T) {
 	assert.Contains(t, r.stderr, `could not bind IPv4 address "192.0.2.1"`)
 }
 
-// Only those commands make data that somebody may begin with. The others find none, rather than
-// data in which nothing was counted.
+// Only certain commands create data for a new user. The others fail if there is none, instead of creating data
+// without any counts.
 func TestNoDataIsMadeUnasked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(newData(t), "mistyped")
@@ -101,7 +101,7 @@ func TestDataThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Who begins with an app of their own gets no open one beside it.
+// A user who starts with an own app does not also get an open one.
 func TestOwnAppComesFirst(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
@@ -147,10 +147,10 @@ func TestOwnAppComesFirst(t *testing.T) {
 	assert.NotContains(t, s.said(), "is open")
 	assert.NotContains(t, s.said(), "--busuanzi")
 	status, _ := get(s.url + "/busuanzi?url=http://shop.example/")
-	assert.Equal(t, http.StatusOK, status, "of the two apps that list the site it is the one that was named")
+	assert.Equal(t, http.StatusOK, status, "the named one of the two apps that list the site")
 }
 
-// What the server refuses for good is told at once; nobody waits for it.
+// A permanent refusal by the server is reported at once, without waiting.
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	given, err := url.Parse(dbtest.Empty(t))
@@ -180,8 +180,7 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with what was typed and with the environment is told at once, each by the name
-// that the user gave it.
+// All errors in arguments and environment are reported at once, each with the name that the user used.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	environment := []string{
@@ -241,8 +240,7 @@ func TestMissingAppOfBusuanziIsToldOf(t *testing.T) {
 	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows of the cell blogs")
 }
 
-// An import that starts while a failover lasts waits for its end. One that is interrupted then says so, and
-// nothing more.
+// An import that starts during a failover waits for its end. An interrupted one reports just that.
 func TestImportWaitsForTheFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
@@ -273,15 +271,15 @@ func TestImportWaitsForTheFailover(t *testing.T) {
 	assert.Regexp(t, `visits counted +1\n`, said.String())
 }
 
-// The unit of systemd is one that systemd reads without complaint, and lets the service end by
-// itself: a SIGTERM to all of its processes would cut off visits under way.
+// systemd accepts its unit file without complaint, and lets the service stop by itself: a SIGTERM to all of its
+// processes would cut off visits in progress.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/footfall.service")
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "\nKillMode=mixed\n")
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("there is no systemd-analyze")
+		t.Skip("no systemd-analyze found")
 	}
 	const program = "/usr/local/bin/footfall"
 	require.Equal(t, 1, strings.Count(string(text), program))
@@ -292,8 +290,8 @@ func TestUnit(t *testing.T) {
 	assert.NotContains(t, string(said), unit, "it complains of the unit")
 }
 
-// systemd is told when visits are counted, that the service is alive, and when it ends: each by the
-// service alone, though PostgreSQL would tell, too.
+// systemd is notified when visits are counted, that the service is alive, and when it stops, always by the service
+// itself, although PostgreSQL would notify it too.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	folder := newData(t)
@@ -325,10 +323,10 @@ func TestSystemdIsTold(t *testing.T) {
 	require.Zero(t, r.wait())
 	require.NoError(t, socket.SetReadDeadline(time.Now()))
 	_, err = socket.Read(make([]byte, 1))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "nothing else is told")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no other notification")
 }
 
-// What the file of settings names is a setting of serve.
+// Every name in the file of settings is a setting of serve.
 func TestFileOfSettings(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../packaging/footfall.env")
@@ -341,16 +339,16 @@ func TestFileOfSettings(t *testing.T) {
 	}
 }
 
-// The machine's zone is the one that it names in some way; none that the tables could not have.
+// The time zone is the machine's, in whichever form it is configured, and never one that the tables refuse.
 func TestMachineZone(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "localtime")
 	for _, c := range []struct{ tz, link, want string }{
-		{"", "/usr/share/zoneinfo/Europe/Berlin", "UTC"}, // an empty TZ says UTC
+		{"", "/usr/share/zoneinfo/Europe/Berlin", "UTC"}, // an empty TZ means UTC
 		{"Asia/Shanghai", "/usr/share/zoneinfo/Europe/Berlin", "Asia/Shanghai"},
 		{":America/New_York", "", "America/New_York"},
 		{"/usr/share/zoneinfo/Asia/Tokyo", "", "Asia/Tokyo"},
 		{"CET-1CEST,M3.5.0,M10.5.0/3", "", "UTC"}, {"Local", "", "UTC"}, {"../../etc/passwd", "", "UTC"},
-		{"-", "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"}, // -: it is not set
+		{"-", "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"}, // -: not set
 		{"-", "../usr/share/zoneinfo/posix/Europe/Paris", "Europe/Paris"},
 		{"-", "/var/db/timezone/zoneinfo/America/Argentina/Salta", "America/Argentina/Salta"},
 		{"-", "/etc/zoneinfo/Etc/UTC", "UTC"}, {"-", "/nowhere/else", "UTC"}, {"-", "", "UTC"},
@@ -367,8 +365,8 @@ func TestMachineZone(t *testing.T) {
 	}
 }
 
-// An app has the machine's days unless it is told others, says so at once, and takes others until
-// something is counted.
+// An app has the machine's time zone unless another one is given. The command reports the zone at once, and it can be
+// changed until something is counted.
 func TestZoneIsTold(t *testing.T) {
 	t.Parallel()
 	url := withDemo(t)

@@ -26,7 +26,7 @@ import (
 	"footfall/status"
 )
 
-// It is asked beside a service, and without one.
+// The status is available next to a running service, and without one.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -37,7 +37,7 @@ func TestStatus(t *testing.T) {
 		r := footfall(t, "status", "--json", "--data", data)
 		require.NoError(t, json.Unmarshal([]byte(r.stdout), &found), r.stderr)
 		others := []string{}
-		for _, warning := range found.Warnings { // how full the disk is here does not matter
+		for _, warning := range found.Warnings { // the disk usage of this machine does not matter
 			if !strings.HasPrefix(warning, "the disk of the data has ") {
 				others = append(others, warning)
 			}
@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	assert.Contains(t, footfall(t, "status", "--data", data).stdout, "\nWARNING: "+stopped.Warnings[0])
 }
 
-// What there is nothing of has no table, and what is not told has a reason.
+// A section without content has no table, and a missing one has a reason.
 func TestStatusSaysNothingInVain(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -89,7 +89,7 @@ func TestStatusOfTheInbox(t *testing.T) {
 		text.String())
 }
 
-// Verifying beside the service that counts, what it prints, and how it ends.
+// Verifies next to a counting service, and checks the output and the exit code.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -149,12 +149,12 @@ func TestVerify(t *testing.T) {
 	assert.Equal(t, 1, unknown.code)
 	assert.Contains(t, unknown.stderr, `app: there is no app "nobody"`)
 	nothing := footfall(t, "verify", database, "--sample=0.001", "--seed=7")
-	assert.Equal(t, exitNothing, nothing.code, "what was not checked is not proved")
+	assert.Equal(t, exitNothing, nothing.code, "unchecked promises are not proved")
 	assert.Contains(t, nothing.stdout, "0 targets, ")
 	assert.Contains(t, nothing.stderr, "nothing was checked")
 }
 
-// What an operator does: say for how long, look what would go, and let it go.
+// An operator sets how long visits are kept, lists the rows to be deleted, and deletes them.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
@@ -190,7 +190,7 @@ $`, dry)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 }
 
-// countLongAgo counts for shop on two days, and on the second for another app too.
+// countLongAgo counts for shop on two days, and on the second day also for another app.
 func countLongAgo(t *testing.T, url string) {
 	t.Helper()
 	for day, apps := range [][]string{{"shop"}, {"shop", "other"}} {
@@ -202,7 +202,8 @@ func countLongAgo(t *testing.T, url string) {
 	}
 }
 
-// SIGTERM ends long work, whose statement waits or whose body is still being read, so that the service exits in time.
+// SIGTERM interrupts long work, whether its statement waits or its body is still being read, so that the service
+// exits in time.
 func TestLongWorkEndsWithTheService(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)

@@ -16,7 +16,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// footfallAt runs a command whose input is a terminal, at which somebody types.
+// footfallAt runs a command whose input is a terminal, with typed input.
 func footfallAt(t *testing.T, typed string, args ...string) result {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -36,13 +36,13 @@ func footfallAt(t *testing.T, typed string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(), terminal, &stdout, &stderr
-	_ = cmd.Run() // its state says how it ended
+	_ = cmd.Run() // its state has the exit code
 	require.NoError(t, ctx.Err(), "footfall %v took too long: %s", args, stderr.String())
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// What takes something away for good does nothing unless the person at its terminal gives the
-// answer, and nothing where there is no terminal; then it says what it did.
+// A command that deletes data for good does nothing without a confirmation at the terminal, or without a terminal.
+// After the confirmation it reports the deletion.
 func TestTakingAwayAsks(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)

@@ -27,13 +27,12 @@ import (
 	"footfall/db/dbtest"
 )
 
-// TestUpgradeOfMuch swaps two instances of the last release for two of this version, one after the
-// other, under load, over data with all that a release leaves half done: days of visits with sources
-// and countries, late ones among them, people, a log of which half is imported, others that are followed,
-// imported each night, and windows, visits that wait, and a webhook whose receiver is away.
-// Before, between and after every promise holds, and what was counted
-// of it stays. A dump of the release goes back to it, and forward to this version.
-// FOOTFALL_TRIAL_VISITS says how many visits: make upgrade-trial.
+// TestUpgradeOfMuch replaces two instances of the last release by two of this version, one after the other, under
+// load, over data with every kind of unfinished work: days of visits with sources and countries, some of them late,
+// people, a half-imported log, logs that are followed, imported each night, and windows, waiting visits, and a
+// webhook whose receiver is away. Before, between and after, every promise holds, and counted numbers stay. A dump of
+// the release can be loaded into it, and into this version. FOOTFALL_TRIAL_VISITS sets the number of visits: make
+// upgrade-trial.
 func TestUpgradeOfMuch(t *testing.T) {
 	t.Parallel()
 	visits := dbtest.FromEnv(t, "FOOTFALL_TRIAL_VISITS", 0)
@@ -143,14 +142,14 @@ func TestUpgradeOfMuch(t *testing.T) {
 	}
 }
 
-// importsOfBefore are imports of the last release into apps of their own: a follower, a cron job, whose log was
+// importsOfBefore are imports of the last release, each into its own app: a follower, a cron job whose log was
 // rotated and packed, and one of windows of a log.
 type importsOfBefore struct {
 	t        *testing.T
 	program  string
 	flags    []string
 	folder   string
-	lines    map[string][]string // of the log of an app
+	lines    map[string][]string // of an app's log
 	follower *follower
 }
 
@@ -186,7 +185,7 @@ func (i *importsOfBefore) run(program string, args ...string) result {
 	return footfallOf(i.t, program, nil, "", append(args, i.flags...)...)
 }
 
-// end has the logs grow after the upgrade. The follower and the cron job of the release end.
+// end makes the logs grow after the upgrade. The follower and the cron job of the release exit.
 func (i *importsOfBefore) end() {
 	i.t.Helper()
 	for _, app := range []string{"follow", "cron"} {
@@ -201,7 +200,7 @@ func (i *importsOfBefore) end() {
 	require.Contains(i.t, r.stderr, "use a newer footfall")
 }
 
-// goOn imports the logs with this version, by the same commands: each line counts once.
+// goOn imports the logs with this version, with the same commands: each line counts once.
 func (i *importsOfBefore) goOn() {
 	i.t.Helper()
 	imported := func(visits, how string, args ...string) {
@@ -235,7 +234,7 @@ func (i *importsOfBefore) goOn() {
 	}
 }
 
-// countMuch counts visits of five days, in calls whose days go back and forth, and says who is who.
+// countMuch counts visits of five days, in calls with days in mixed order, and links people.
 func countMuch(t *testing.T, service string, visits int) {
 	t.Helper()
 	send := func(method, path, body, says string) {
@@ -270,7 +269,7 @@ func countMuch(t *testing.T, service string, visits int) {
 	send(http.MethodPost, "/visits?app=crm&answers=none", visited.String(), `"counted":900`)
 }
 
-// numbers is what was counted in the apps that nobody visits meanwhile, and with what.
+// numbers returns the numbers and tags of the apps without new visits.
 func numbers(t *testing.T, database string) []string {
 	t.Helper()
 	return dbtest.Column[string](t, dbtest.Connect(t, database), `
@@ -282,7 +281,7 @@ func numbers(t *testing.T, database string) []string {
 		ORDER BY 1`)
 }
 
-// receiver takes calls of a webhook, once it is open.
+// receiver accepts calls of a webhook, after it is opened.
 type receiver struct {
 	*httptest.Server
 	open  atomic.Bool
@@ -313,7 +312,7 @@ func (r *receiver) all() []int64 {
 	return slices.Clone(r.ranks)
 }
 
-// rounds are the round numbers up to one.
+// rounds returns the round numbers up to most.
 func rounds(most int64) (list []int64) {
 	for ten := int64(1); ten <= most; ten *= 10 {
 		for _, n := range []int64{ten, 2 * ten, 5 * ten} {
