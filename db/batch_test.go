@@ -38,7 +38,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1, Counted: true}}, verdicts(tomorrow), "the next day")
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
-	// Ranks go by arrival, not by address; each target has its own.
+	// Ranks are in order of arrival, not of address, and separate for each target.
 	many := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{3, 1}, Newcomers: []int64{0, 0}},
 		Pairs: db.PairColumns{Hinted: make([]bool, 4)}}
 	for i, last := range []byte{7, 9, 5, 7} {
@@ -94,7 +94,7 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 	}
 }
 
-// TestBatchAcrossTheTurn has one that commits.
+// TestBatchAcrossTheTurn has a transaction that commits.
 func TestDidCommitOfATransactionThatRollsBack(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -125,7 +125,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range found {
 		d := dbtest.Open(t, url, db.Options{})
-		from := i * 5 // each begins elsewhere in the list
+		from := i * 5 // each starts at another place in the list
 		mine := append(append([]string{}, pages[from:]...), pages[:from]...)
 		theirs := append(append([]string{}, sites[from:]...), sites[:from]...)
 		all.Go(func() {
@@ -144,7 +144,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 		WHERE starts_with(p.uri, s.uri || '/')`), "pages with the right site")
 }
 
-// Newcomers with and without a hint get their ranks in one order, that of arrival.
+// Newcomers with and without a hint get their ranks in one common order, the order of arrival.
 func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -170,7 +170,7 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 }
 
-// A batch of nobody but newcomers comes out the same whether they are hinted or looked up.
+// A batch of newcomers only leads to the same rows whether they are hinted or looked up.
 func TestNewcomersAloneComeOutTheSame(t *testing.T) {
 	t.Parallel()
 	var tables [2][]string
@@ -203,7 +203,7 @@ func TestNewcomersAloneComeOutTheSame(t *testing.T) {
 	assert.Len(t, tables[0], 3+2*10+3)
 }
 
-// A probe needs room on the disk, not only a place in a page that is there.
+// A probe needs room on the disk, not only room in an existing page.
 func TestProbeNeedsRoom(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -214,13 +214,13 @@ func TestProbeNeedsRoom(t *testing.T) {
 	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))
 }
 
-// Of a turn of so many seconds the first and last stay are those in which nothing is emptied.
+// During the first and last stay seconds of a turn, no table is emptied.
 const (
 	turn = 180
 	stay = int(db.BatchIDsStay / 1e9)
 )
 
-// batchesAt lets the tables of batches take their turns by a clock that the test sets.
+// batchesAt makes the tables of batches take turns by a clock that the test sets.
 func batchesAt(t *testing.T, conn *pgx.Conn) (set func(second int)) {
 	t.Helper()
 	exec(t, conn, `CREATE TABLE clock (seconds bigint)`)
@@ -229,8 +229,8 @@ func batchesAt(t *testing.T, conn *pgx.Conn) (set func(second int)) {
 	return func(second int) { exec(t, conn, `UPDATE clock SET seconds = $1`, second) }
 }
 
-// Each id is kept for a minute at least, and not for much longer, whenever in its turn it was
-// written and however often the tables are emptied.
+// Each id is kept for at least a minute, and not much longer, whenever in its turn it was written and however often
+// the tables are emptied.
 func TestIDsOfBatchesGo(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -254,7 +254,7 @@ func TestIDsOfBatchesGo(t *testing.T) {
 		"bytes on disk")
 }
 
-// A batch that commits when the next turn has begun is found, and its id is not lost while it runs.
+// A batch that commits after the next turn has started is found, and its id is kept while it runs.
 func TestBatchAcrossTheTurn(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -277,11 +277,11 @@ func TestBatchAcrossTheTurn(t *testing.T) {
 	require.True(t, receive(t, claim, "the answer"))
 	committed, err := d.DidCommit(t.Context(), id)
 	require.NoError(t, err)
-	require.True(t, committed, "however often it is asked")
+	require.True(t, committed, "it can be repeated")
 }
 
-// A batch that was abandoned is refused for as long as promised, whenever it was abandoned, in
-// whose turn ever it comes, and however often the tables are emptied meanwhile.
+// An abandoned batch is refused for the promised time, whenever it was abandoned, in whichever turn it arrives, and
+// however often the tables are emptied in the meantime.
 func TestAbandonedBatchComesLate(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -308,8 +308,8 @@ func TestAbandonedBatchComesLate(t *testing.T) {
 	}
 }
 
-// Which changes of the tables change the basis, so that instances drop their caches. A basis that
-// changed with every visit would be exact, and useless.
+// The changes of the tables that change the basis, so that instances drop their caches. A basis that changed with
+// every visit would be exact, and useless.
 func TestBasis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -351,7 +351,7 @@ func TestBasis(t *testing.T) {
 			before := hot()
 
 			exec(t, conn, c.sql)
-			// all that a repeat needs
+			// the fields that a repeat needs
 			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1},
 				Newcomers: []int64{0}}}, today)
 			if !c.changes {
@@ -368,7 +368,7 @@ func TestBasis(t *testing.T) {
 	}
 }
 
-// Another database is another basis, whatever it holds.
+// Another database has another basis, whatever its content.
 func TestBasisOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	one, err := dbtest.Open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
@@ -378,8 +378,8 @@ func TestBasisOfAnotherDatabase(t *testing.T) {
 	assert.NotEqual(t, one, other)
 }
 
-// An erasure holds the locks of the counters until it commits. A batch that waits for them must not
-// go by what was before.
+// An erasure holds the locks of the counters until it commits. A batch that waits for these locks may not use the
+// earlier state.
 func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -398,8 +398,8 @@ func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	assert.Equal(t, db.FaultStale, receive(t, fault, "the batch's end"))
 }
 
-// Late visits to two sites of an app delete the same lists, without a lock that both take before.
-// They do so in one order, or each would wait for the other.
+// Late visits to two sites of an app delete the same lists, without an earlier common lock. Both delete in the same
+// order, which prevents a deadlock.
 func TestListsGoInOneOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -427,8 +427,8 @@ func TestListsGoInOneOrder(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops`))
 }
 
-// Two who count what is in the inbox, since one of them has lost its lock and does not know, have read
-// the same rows: who comes second takes nothing, and no row is taken that is not as it was read.
+// Two sessions count the inbox, because one has lost its lock without noticing. Both have read the same rows: the
+// second takes none, and a row is only taken if it is unchanged since it was read.
 func TestInboxIsTakenAsItWasRead(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.Connect(t, dbtest.New(t))

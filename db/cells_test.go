@@ -21,7 +21,7 @@ import (
 	"footfall/status"
 )
 
-// Two cells on one node, which others join: all that a database does a cell does.
+// Two cells on one node, which other nodes join. A cell has all functions of a database.
 func TestCellsOnOneNodeAndThree(t *testing.T) {
 	t.Parallel()
 	c := dbtest.NewCluster(t, 3)
@@ -29,7 +29,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	require.NoError(t, err)
 	cell, err := cluster.AddCell(t.Context(), "one", cells.Node{})
 	require.NoError(t, err)
-	assert.Equal(t, c.Node(0), cell.Place, "a node alone has the tables")
+	assert.Equal(t, c.Node(0), cell.Place, "a single node has the tables")
 	conn := c.Connect(cell.URL)
 	makeTargets(t, conn)
 	d := dbtest.Open(t, cell.URL, db.Options{})
@@ -41,7 +41,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	for n := 1; n < 3; n++ {
 		node, err := cells.ParseNode(c.Node(n))
 		require.NoError(t, err)
-		for range 2 { // the second time it is there
+		for range 2 { // the second time it exists
 			require.NoError(t, cluster.AddNode(t.Context(), node))
 		}
 	}
@@ -61,7 +61,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	countsWithFewRights(t, c, cluster)
 }
 
-// countsWithFewRights serves as a role that may do no more.
+// countsWithFewRights counts with a role without further rights.
 func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster) {
 	t.Helper()
 	cell, err := cluster.AddCell(t.Context(), "rights", cells.Node{})
@@ -86,7 +86,7 @@ func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster
 		AND has_function_privilege(p.oid, 'EXECUTE')`))
 }
 
-// Each statement of queries/ is planned, or run where it cannot be.
+// everyStatementPrepares plans each statement of queries/, or runs it if it cannot be planned.
 func everyStatementPrepares(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	files, err := filepath.Glob("../*/*.sql.gen.go")
@@ -110,7 +110,7 @@ func everyStatementPrepares(t *testing.T, conn *pgx.Conn) {
 	assert.Greater(t, found, 250)
 }
 
-// countsAndFails writes batches, of which those that fail mean what they do elsewhere.
+// countsAndFails writes batches, and checks that failures have the same meaning as elsewhere.
 func countsAndFails(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	t.Helper()
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)))
@@ -130,7 +130,7 @@ func countsAndFails(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	assert.Equal(t, []int64{2, 2, 1}, numbers(t, conn, 2))
 }
 
-// emptiesTables calls what needs the tables themselves.
+// emptiesTables calls the functions that need the tables themselves.
 func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	t.Helper()
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('')), (29991231, sha256(''))`)
@@ -151,11 +151,11 @@ func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	assert.NotContains(t, names, "totals")
 }
 
-// daysGiveWay makes and drops days while others count for the same visitors, and wait for each other:
-// no transaction of theirs ever fails.
+// daysGiveWay makes and drops days while other transactions count for the same visitors, and wait for each other.
+// None of these ever fails.
 func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 	t.Helper()
-	// Of a deadlock those who count would be the victims: nobody else looks for one in time.
+	// In a deadlock the counting sessions would be the victims: no other session checks for one in time.
 	exec(t, c.Connect(url), `SET citus.enable_ddl_propagation = off;
 		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10min''', current_database()); END $$`)
 	first := c.Connect(url)
@@ -199,8 +199,8 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 	}
 }
 
-// stepsGiveWay takes the last steps anew while visits are counted. It waits for nobody for long, and what it
-// has made is there for all. Step 22 finds its columns held_until and hashed_from there.
+// stepsGiveWay applies the last steps again while visits are counted. It never waits long, and all nodes have its
+// changes. Step 22 finds its columns held_until and hashed_from in place.
 func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
@@ -265,7 +265,6 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM people`))
 	require.NoError(t, d.CheckSchema(t.Context()))
 
-	// Functions give way, too.
 	exec(t, conn, `UPDATE footfall.schema_files SET hash = '' WHERE name = 'functions'`)
 	long = begin(t, c.URL(0, "footfall_"+cell.Name), `LOCK TABLE cell.layer IN SHARE MODE`)
 	_, err = dbtest.Open(t, cell.URL, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
@@ -276,8 +275,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.Equal(t, []string{"functions and views"}, applied)
 }
 
-// moves moves a cell while others write. Each of them ends as if the server had failed over, and all
-// that they were told is in the tables.
+// moves moves a cell during writes. Each write ends as after a failover, and the tables agree with all results.
 func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	before, reader := numbers(t, c.Connect(cell.URL), 2), c.Connect(cell.URL)
@@ -302,7 +300,7 @@ func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.C
 	_, err = cluster.MoveCell(t.Context(), cell.Name, to)
 	require.NoError(t, err)
 	writing.Wait()
-	assert.Error(t, reader.Ping(t.Context()), "what it reads there is old")
+	assert.Error(t, reader.Ping(t.Context()), "its data would be outdated")
 
 	there := c.Connect(cell.URL)
 	assert.Positive(t, told.Load())
@@ -312,7 +310,7 @@ func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.C
 		dbtest.Tick)
 }
 
-// arrivesInTheEnd arrives at a node where that takes longer than a statement may.
+// arrivesInTheEnd moves a cell to a node where this takes longer than the limit for a statement.
 func arrivesInTheEnd(t *testing.T, c *dbtest.Cluster, cell cells.Cell) {
 	t.Helper()
 	const limit = time.Second

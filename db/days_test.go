@@ -21,7 +21,7 @@ import (
 	"footfall/visit"
 )
 
-// oneOfMany has many do at once what one of them does.
+// oneOfMany calls do concurrently, and checks that exactly one call did the work.
 func oneOfMany(t *testing.T, do func() (mine bool, err error)) {
 	t.Helper()
 	var did atomic.Int32
@@ -42,7 +42,7 @@ func oneOfMany(t *testing.T, do func() (mine bool, err error)) {
 	}
 	close(start)
 	all.Wait()
-	assert.Equal(t, int32(1), did.Load(), "of those who did it")
+	assert.Equal(t, int32(1), did.Load(), "calls that did the work")
 }
 
 func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
@@ -64,8 +64,8 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	}
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
 	_, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
-	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "of a day that somebody uses lock_timeout ends it, rather than statement_timeout: %v", err)
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.3')`, today) // nobody waits behind it
+	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "on a day in use, lock_timeout applies before statement_timeout: %v", err)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.3')`, today) // no session waits for it
 	require.NoError(t, counting.Commit(t.Context()))
 	oneOfMany(t, func() (bool, error) { return retention.New(d.Tx()).DayDrop(t.Context(), today) })
 	assert.Equal(t, []string{"visits_20190630"},
@@ -76,11 +76,11 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	assert.True(t, made, "it can be made again")
 }
 
-// Nor do granting the roles their rights and counting.
+// Nor do granting rights to roles and counting.
 func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
+	exec(t, conn, `SET lock_timeout = '10s'`) // in correct code no session waits at all
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
 
 	_, err := counting.Exec(t.Context(), `UPDATE counters SET hot = hot + 1`)
@@ -111,14 +111,13 @@ func TestWhatIsNoDay(t *testing.T) {
 	assert.Equal(t, []string{"visits_20190629"}, dbtest.Column[string](t, conn,
 		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'visits%'`))
 
-	// The names of other tables are none either, even where the planner reads them before it knows which
-	// are partitions.
+	// Names of other tables are not days either, even if the planner reads them before it knows the partitions.
 	for _, off := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {
 		u, err := neturl.Parse(url)
 		require.NoError(t, err)
 		query := u.Query()
 		for _, other := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {
-			if other != off { // all joins but one are off
+			if other != off { // only one kind of join is on
 				query.Set(other, "off")
 			}
 		}
@@ -131,8 +130,8 @@ func TestWhatIsNoDay(t *testing.T) {
 	}
 }
 
-// Batches of late visits last longer than anybody else may wait for a lock: a day waits for those
-// that are under way, and later ones wait behind it.
+// Batches of late visits take longer than the limit for waiting for a lock: dropping a day waits for the running
+// ones, and later ones wait for it.
 func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -153,7 +152,7 @@ func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	require.NoError(t, receive(t, dropped, "the drop"))
 }
 
-// However many snapshots follow one another, a day goes between two of them, and visits go on.
+// However many snapshots overlap, a day is dropped between two of them, and visits continue.
 func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -204,7 +203,7 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	exec(t, conn, `CREATE TABLE visits_20190701 (page_id bigint)`)
 	exec(t, conn, `CREATE TABLE other (day_id integer) PARTITION BY LIST (day_id)`)
 	exec(t, conn, `CREATE TABLE visits_20190702 PARTITION OF other FOR VALUES IN (20190702)`)
-	// Somebody has made a partition by hand, and called it after another day.
+	// A partition made by hand, and named after another day.
 	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
 	for _, day := range []int32{20190701, 20190702, 20190703} {
 		dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
@@ -222,8 +221,7 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	}
 }
 
-// A function that runs as the owner must not take the names of a caller's own objects for the
-// owner's.
+// A function that runs as the owner may not resolve names to the caller's own objects.
 func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -271,7 +269,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
 	require.False(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
 
-	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
+	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT what FROM trap.caught`), "statements that ran as the owner")
 	assert.Equal(t, []string{"footfall.visits_20190701"}, dbtest.Column[string](t, conn, `
 		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
 		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class
@@ -282,7 +280,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	assert.Equal(t, insufficientPrivilege, code(err))
 }
 
-// Services that start beside each other: one makes partitions while another grants.
+// Services that start at the same time: one makes partitions while another one grants rights.
 func TestGrantsBesideNewDays(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
@@ -303,8 +301,8 @@ func TestGrantsBesideNewDays(t *testing.T) {
 	require.NoError(t, receive(t, granted, "the grants"))
 }
 
-// A session that is just reading which partitions there are, as it does first of all, would know
-// nothing of one that is attached meanwhile, for good: PostgreSQL has told it already.
+// A session that reads the list of partitions for the first time, while one is attached, would miss this partition
+// for ever: PostgreSQL has already sent the notification.
 func TestEverySessionKnowsANewDay(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -320,7 +318,7 @@ func TestEverySessionKnowsANewDay(t *testing.T) {
 	}
 }
 
-// A session that does know nothing of a day finds its visitors' visits there all the same.
+// A session that has missed a day still finds earlier visits of that day.
 func TestLateVisitsOfADayThatTheSessionMissed(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -345,7 +343,7 @@ func knows(t *testing.T, session *pgx.Conn, day int32) bool {
 	return query[int64](t, session, `SELECT count(*) FROM visits WHERE day_id = $1`, day) == 1
 }
 
-// meeting is a database in which sessions begin to read while a day is made.
+// meeting is a database in which sessions start to read while a day is made.
 type meeting struct {
 	url  string
 	conn *pgx.Conn
@@ -355,13 +353,13 @@ type meeting struct {
 func newMeeting(t *testing.T) *meeting {
 	t.Helper()
 	url, conn := fixture(t)
-	// The more days there are, the longer reading takes.
+	// The more days exist, the longer reading takes.
 	exec(t, conn, `SELECT make_visits_day(to_char(date '2019-01-01' + n, 'YYYYMMDD')::integer) FROM generate_series(0, 59) AS n`)
 	return &meeting{url, conn, time.Date(2019, 3, 2, 0, 0, 0, 0, time.UTC)}
 }
 
-// take makes the next day, with a visit. It returns the sessions that have read meanwhile, but for
-// those that read so long on a slow machine that they would not be waited for.
+// take makes the next day, with a visit. It returns the sessions that read in the meantime, except those that took so
+// long on a slow machine that the day would not wait for them.
 func (m *meeting) take(t *testing.T, makeDay func(day int32)) (day int32, read []*pgx.Conn) {
 	t.Helper()
 	day, m.next = visit.DayOf(m.next, time.UTC), m.next.AddDate(0, 0, 1)
@@ -371,7 +369,7 @@ func (m *meeting) take(t *testing.T, makeDay func(day int32)) (day int32, read [
 	for i := range sessions {
 		sessions[i] = dbtest.Connect(t, m.url)
 		reading.Go(func() {
-			<-time.After(time.Duration(i) * time.Millisecond) // one of them meets it, mostly
+			<-time.After(time.Duration(i) * time.Millisecond) // usually one of them overlaps
 			began := time.Now()
 			_, err := sessions[i].Exec(t.Context(), `SELECT FROM visits`)
 			assert.NoError(t, err)
@@ -389,7 +387,7 @@ func (m *meeting) take(t *testing.T, makeDay func(day int32)) (day int32, read [
 	return day, read
 }
 
-// dayBefore is the day in UTC so many days before a time, like 20190629, and its key.
+// dayBefore returns the UTC day this number of days before a time, such as 20190629, and its key.
 func dayBefore(now time.Time, ago int) (day int32, key []byte) {
 	at := now.UTC().AddDate(0, 0, -ago)
 	day = int32(at.Year()*10000 + int(at.Month())*100 + at.Day()) //nolint:gosec // eight digits
@@ -397,21 +395,21 @@ func dayBefore(now time.Time, ago int) (day int32, key []byte) {
 	return day, sum[:]
 }
 
-// inFile reports whether the file of a table has some bytes, wherever they are in it.
+// inFile reports whether the file of a table contains these bytes.
 func inFile(t *testing.T, conn *pgx.Conn, path string, bytes []byte) bool {
 	t.Helper()
-	exec(t, conn, `CHECKPOINT`) // which writes what is in memory alone
+	exec(t, conn, `CHECKPOINT`) // writes everything in memory
 	return query[bool](t, conn, `SELECT coalesce(position($2::bytea IN pg_read_binary_file($1, 0, 1 << 20, true)), 0) > 0`, path, bytes)
 }
 
-// A key that was deleted is nowhere in the table any more, nor in what the planner remembers of it;
-// those that are still needed stay as they were.
+// A deleted key is neither in the table's file nor in the planner's statistics. Keys that are still needed are
+// unchanged.
 func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	const days = 60
-	now := time.Now() // though midnight may pass
+	now := time.Now() // midnight may pass later
 	path := func() string { return query[string](t, conn, `SELECT pg_relation_filepath('day_keys')`) }
 	for ago := days; ago >= 0; ago-- {
 		day, key := dayBefore(now, ago)
@@ -443,8 +441,8 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	assert.Equal(t, rewritten, path(), "nothing is written where nothing is to be deleted")
 }
 
-// Whoever needs a key while others are deleted gets it, and instances that delete at the same time
-// are not in each other's way.
+// A session that needs a key while others are deleted gets it, and instances that delete concurrently do not block
+// each other.
 func TestDayKeysBesideTheirDeletion(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -464,7 +462,7 @@ func TestDayKeysBesideTheirDeletion(t *testing.T) {
 		for range 3 {
 			all.Go(func() {
 				err := d.Queries().DayKeysForget(t.Context(), today)
-				for db.FaultOf(err) == db.FaultBusy { // on a slow machine one waits for the others for too long
+				for db.FaultOf(err) == db.FaultBusy { // on a slow machine a session may wait too long for the others
 					err = d.Queries().DayKeysForget(t.Context(), today)
 				}
 				assert.NoError(t, err)

@@ -17,19 +17,18 @@ import (
 	"footfall/db/dbtest"
 )
 
-// deadSoon is patience with a silent network, as short as TCP can count.
+// deadSoon is the shortest patience with a silent network that TCP supports.
 var deadSoon = db.Options{DeadAfter: 2 * time.Second}
 
-// found is the patience with both ends, which must find out by themselves, on a very slow machine.
-// Without a limit of ours it takes a quarter of an hour where something was sent, and two hours
-// where nothing was.
+// found is the time limit for both ends to notice, on a very slow machine. Without a limit of our own it takes a
+// quarter of an hour after sending, and two hours otherwise.
 const found = 2 * time.Minute
 
 // far is a server that is reached over TCP.
 type far struct{ near, url string }
 
-// database makes a database with the schema, and returns the ways to it: a near one, and one
-// through a network that can vanish.
+// database makes a database with the schema, and returns two URLs: a near one, and one through a network that can
+// vanish.
 func (f far) database(t *testing.T, name string) (near string, h *dbtest.Network, through string) {
 	t.Helper()
 	exec(t, dbtest.Connect(t, f.near), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
@@ -40,7 +39,7 @@ func (f far) database(t *testing.T, name string) (near string, h *dbtest.Network
 	return near, h, through
 }
 
-// When the network vanishes, both ends find out by themselves.
+// If the network vanishes, both ends notice by themselves.
 func TestNetworkVanishes(t *testing.T) {
 	t.Parallel()
 	server, url := dbtest.OwnFar(t, dbtest.OwnDir(t))
@@ -50,11 +49,11 @@ func TestNetworkVanishes(t *testing.T) {
 	t.Run("patience", f.testPatience)
 }
 
-// sessions are what the server takes for clients behind the network that can vanish.
+// sessions counts the server's sessions for clients behind the network.
 const sessions = `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'far' AND datname = current_database()`
 
-// A client that has vanished holds no lock for long, whichever connection it was: the server finds
-// out, whether it has something to send or not.
+// A vanished client does not hold locks for long, on any connection: the server notices, whether or not it has
+// something to send.
 func (f far) testClientVanishes(t *testing.T) {
 	t.Parallel()
 	near, hole, far := f.database(t, "client")
@@ -80,7 +79,7 @@ func (f far) testClientVanishes(t *testing.T) {
 		})
 	})
 	watched := async(t, func() (err error) {
-		for range 1000 { // a slow machine may take it for dead before
+		for range 1000 { // a slow machine may consider it dead before
 			err = client.WatchApps(ctx, "", func(access *db.Access) {
 				if access != nil {
 					select {
@@ -109,14 +108,14 @@ func (f far) testClientVanishes(t *testing.T) {
 
 	close(vanished)
 	hole.Vanish()
-	addApp(t, d, "shop") // which the server tells the watcher: it waits for an acknowledgement
+	addApp(t, d, "shop") // the server notifies the watcher, and waits for an acknowledgement
 	exec(t, conn, `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, d.WaitForInstances(t.Context(), found))
 	eventually(t, func() bool { return query[int64](t, conn, sessions) == 0 }, "the end of the vanished client's sessions")
 }
 
-// Tests have less patience than the service, whose connections say how much it has, and compile
-// nothing, as the server may for others. (The server shows what it goes by on TCP alone.)
+// Tests have less patience than the service, whose connections pass their limits to the server, and turn off JIT,
+// even if the server uses it for others. (The server shows the limits only on TCP.)
 func (f far) testPatience(t *testing.T) {
 	d, err := db.Open(t.Context(), f.url+"?sslmode=disable&options=-c%20jit%3Don", db.Options{})
 	require.NoError(t, err)
@@ -134,7 +133,7 @@ func (f far) testPatience(t *testing.T) {
 	assert.Equal(t, 3000, givenUp(t, several.String()+"?sslmode=disable"), "there is another to go to")
 }
 
-// givenUp is after how many milliseconds this end gives up a server that acknowledges nothing.
+// givenUp returns the milliseconds after which this end gives up a server that acknowledges nothing.
 func givenUp(t *testing.T, url string) (after int) {
 	t.Helper()
 	d, err := db.Open(t.Context(), url, db.Options{})
@@ -151,14 +150,14 @@ func givenUp(t *testing.T, url string) (after int) {
 	return after
 }
 
-// A host of several that did not answer in time is passed by for a moment, and then tried again.
+// If one of several hosts does not respond in time, it is skipped for a moment, and then tried again.
 func TestSilentHostIsPassedBy(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
 	now := time.Unix(1e9, 0)
-	d := db.NewDialer(time.Nanosecond, func() time.Time { return now }) // nobody answers so soon
+	d := db.NewDialer(time.Nanosecond, func() time.Time { return now }) // too short for any response
 	dial := func() string {
 		conn, err := d.DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err == nil {
@@ -175,7 +174,7 @@ func TestSilentHostIsPassedBy(t *testing.T) {
 	assert.Equal(t, "<nil>", dial())
 }
 
-// A server that has vanished keeps nobody waiting for long, and the next try finds another way.
+// A vanished server does not delay callers for long, and the next attempt uses another host.
 func (f far) testServerVanishes(t *testing.T) {
 	t.Parallel()
 	_, hole, far := f.database(t, "server")

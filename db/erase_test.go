@@ -17,8 +17,8 @@ import (
 	"footfall/retention"
 )
 
-// What a batch wrote that was under way, or had not begun, when a visitor's targets were found, is
-// found under the locks of their sites; what was found before is not read again.
+// Rows of a batch that was running, or had not started, when a visitor's targets were looked up are found under the
+// locks of their sites. Earlier rows are not read again.
 func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -29,7 +29,7 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	require.NoError(t, d.Write(t.Context(), visitBatch(ip, 1, 2), &db.Outcome{}))
 	underWay := begin(t, url, `WITH d AS (INSERT INTO days VALUES (3, 1, $1, 1, 1, 1)) INSERT INTO visitors VALUES (3, 1, $1, $1, $2)`, today,
 		ip)
-	exec(t, conn, `INSERT INTO days VALUES (4, 1, $1, 1, 1, 1)`, today) // younger, and done
+	exec(t, conn, `INSERT INTO days VALUES (4, 1, $1, 1, 1, 1)`, today) // newer, and committed
 
 	erasing := begin(t, url, `SELECT FROM epochs WHERE name = 'erasures' FOR UPDATE`)
 	unseen := query[int64](t, erasing.Conn(), `SELECT oldest_unseen()`)
@@ -39,7 +39,7 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	since := func() []int64 {
 		return query[[]int64](t, erasing.Conn(), `SELECT visitor_pages_since('{1}', ARRAY[$1::integer], $2, ARRAY[$3::inet])`, today, unseen, ip)
 	}
-	// A transaction of another database that is older lets more pages be looked at: never fewer.
+	// An older transaction in another database can make it read more pages, never fewer.
 	assert.Subset(t, []int64{2}, since())
 	require.NoError(t, underWay.Commit(t.Context()))
 	assert.Contains(t, since(), int64(3))
@@ -48,14 +48,13 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	exec(t, conn, `UPDATE days SET hot = hot + 1 WHERE page_id = 4`)
 	assert.Subset(t, since(), []int64{3, 4})
 
-	// Old rows are read again when nothing is known of when they were written.
+	// Old rows are read again if the time of their writing is unknown.
 	unseen = 0
 	assert.ElementsMatch(t, []int64{2, 3, 4}, since())
 }
 
-// Ranks are erased in any order, some at a time, at the edges of rows, too. Each is there once, and
-// no row takes more than those of a rank each would: 40 bytes, when it is filled up to a multiple of
-// eight.
+// Ranks are erased in any order, some at a time, also at the edges of rows. Each is stored once, and no row is larger
+// than single rows for its ranks: 40 bytes each, filled up to a multiple of eight.
 func TestErasedRanks(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -63,7 +62,7 @@ func TestErasedRanks(t *testing.T) {
 	for rank := int64(10_001); rank <= 11_000; rank++ {
 		ranks = append(ranks, rank)
 	}
-	order := rand.New(rand.NewPCG(6, 29)) //nolint:gosec // to be repeated
+	order := rand.New(rand.NewPCG(6, 29)) //nolint:gosec // repeatable
 	for _, page := range []int64{2, 3} {
 		order.Shuffle(len(ranks), func(i, j int) { ranks[i], ranks[j] = ranks[j], ranks[i] })
 		for left := ranks; len(left) > 0; {
@@ -82,7 +81,7 @@ func TestErasedRanks(t *testing.T) {
 		SELECT DISTINCT pg_column_size(e) <= 40 * least(2, (SELECT count(*) FROM unpack_ranks(e.part, e.place, e.places)))
 		FROM erased_visitors AS e`))
 
-	// Where two meet, neither loses what the other has erased.
+	// Of two concurrent erasures, neither loses ranks of the other.
 	first := begin(t, url, `SELECT erase_ranks('{1}', '{7}')`)
 	meeting := dbtest.Connect(t, url)
 	second := async(t, func() error {
@@ -95,8 +94,8 @@ func TestErasedRanks(t *testing.T) {
 	require.Equal(t, []int64{7, 9}, dbtest.Column[int64](t, conn, `SELECT rank FROM erased_ranks WHERE page_id = 1 ORDER BY 1`))
 }
 
-// Who writes people has copied a row of the period before, then holds those that lead there; who uses
-// one of these holds it, and copies the first. One of both begins again, and nobody is told of it.
+// A writer of people has copied a row of the previous period, and then locks the rows that lead there. A visit that
+// uses one of these locks it, and copies the first. One of both starts again, without an error.
 func TestPeopleAreWrittenBesideTheirCopies(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -104,10 +103,10 @@ func TestPeopleAreWrittenBesideTheirCopies(t *testing.T) {
 	exec(t, conn, `INSERT INTO people (app_id, period, height, id, person)
 		SELECT 2, 1 - people_period(), r.*
 		FROM (VALUES (0, inet 'fd00::1', inet 'fd00::2'), (1, 'fd00::2', 'fd00::3'), (2, 'fd00::3', NULL)) AS r`)
-	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{}) // which finds the circle, and gives way
+	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{}) // it detects the deadlock, and retries
 	uses := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "1h"), db.Options{})
 	person, tries := netip.MustParseAddr("fd00::3"), 0
-	for round := 0; tries < 2; round++ { // a circle as good as always
+	for round := 0; tries < 2; round++ { // nearly every round is a deadlock
 		require.Less(t, round, 20, "nobody ever met the other's lock")
 		exec(t, conn, `DELETE FROM people WHERE period = people_period()`)
 		tries = 0
@@ -126,8 +125,7 @@ func TestPeopleAreWrittenBesideTheirCopies(t *testing.T) {
 	}
 }
 
-// letGo does what a running service does once a day, after serveVisits. The connection is the
-// owner's.
+// letGo does the daily deletions of a running service, after serveVisits. The connection is the owner's.
 func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	exec(t, owner, `UPDATE apps SET retain_days = 10, forget_days = 10`)
@@ -194,7 +192,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.True(t, done)
 }
 
-// A role that may call the functions cannot delete with them what must stay.
+// A role with the right to call the functions cannot use them to delete rows that are kept.
 func TestNothingGoesThatIsKept(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -226,11 +224,11 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 	}
 	assert.False(t, query[bool](t, conn, `SELECT drop_visits_day(20190629)`), "an app keeps the day for ever")
 	assert.False(t, query[bool](t, conn, `SELECT drop_visits_day(20190630)`), "it is the first that an app keeps")
-	// An app may be asked for rows of another, and gives none.
+	// The function may be called with another app's rows, and deletes none.
 	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT deleted FROM delete_unkept_visits(2, 20190629, 0, 10)`))
 	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT forget_visitors(2, 20190701, '{1}', '{192.0.2.1}')`))
 	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT (SELECT count(*) FROM visits) + (SELECT count(*) FROM visitors)`))
-	// What is allowed is done, and from_day never falls.
+	// Permitted deletions work, and from_day never decreases.
 	exec(t, conn, `SELECT keep_visits_from(2, days_ago(10))`)
 	exec(t, conn, `SELECT keep_visits_from(2, 20190629)`)
 	assert.True(t, query[bool](t, conn, `SELECT from_day = days_ago(10) FROM visits_kept WHERE app_id = 2`))
@@ -250,8 +248,8 @@ func TestSketchesMerge(t *testing.T) {
 		dbtest.Column[string](t, conn, `SELECT page_id || ' ' || day_id || ' ' || entries::text FROM sketches ORDER BY page_id, day_id`))
 }
 
-// A visitor who is forgotten goes from the page (deleted) of their site, too, to which a page may have
-// been moved since it was looked for whom to forget.
+// A forgotten visitor is also deleted from the page (deleted) of their site, even if a page was moved to it after the
+// visitors to forget were selected.
 func TestForgottenAlsoWhereAPageWasDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -259,7 +257,7 @@ func TestForgottenAlsoWhereAPageWasDeletedMeanwhile(t *testing.T) {
 	exec(t, conn, `SELECT keep_visits_from(1, 20190702)`)
 	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
 		VALUES (1, 1, 20190629, 20190629, '192.0.2.1'), (2, 1, 20190629, 20190629, '192.0.2.1')`)
-	exec(t, conn, `UPDATE pages SET uri = 'example.com/(deleted)' WHERE id = 2`) // as if what is at page 3 had been moved there
+	exec(t, conn, `UPDATE pages SET uri = 'example.com/(deleted)' WHERE id = 2`) // as if the rows of page 3 had been moved there
 	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT forget_visitors(1, 20190701, '{1, 3}', '{192.0.2.1, 192.0.2.1}')`))
 	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT count(*) FROM visitors`))
 }

@@ -18,10 +18,10 @@ import (
 	"footfall/migrations"
 )
 
-// lockCounters holds the counters of one target from everybody else.
+// lockCounters locks the counters of one target.
 const lockCounters = `SELECT FROM counters WHERE page_id = $1 FOR UPDATE`
 
-// write sends a batch that is to fail, and returns what the failure means.
+// write writes a batch that is expected to fail, and returns the kind of the fault.
 func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	t.Helper()
 	var out db.Outcome
@@ -30,7 +30,7 @@ func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	return db.FaultOf(err)
 }
 
-// A batch that waits for a lock has counted nothing when the wait is ended, whoever ends it.
+// If the wait of a batch for a lock is ended, by anyone, the batch has counted nothing.
 func TestFaultsOfAWait(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -54,9 +54,8 @@ func TestFaultsOfAWait(t *testing.T) {
 	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
 }
 
-// The batch holds 1 and waits for 2; the other transaction holds 3 and waits for 1. When 2 comes
-// free, the batch closes the circle and is rolled back, since the other transaction looks for a
-// deadlock only much later.
+// The batch holds 1 and waits for 2. The other transaction holds 3 and waits for 1. When 2 is released, the batch
+// completes the deadlock and is rolled back, because the other transaction checks for deadlocks only much later.
 func TestFaultOfDeadlock(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -76,7 +75,7 @@ func TestFaultOfDeadlock(t *testing.T) {
 	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2, 3)), "the same once more")
 }
 
-// A visitor who is hinted to be new, and is not, fails on a key; without the hint they count.
+// A visitor who is wrongly hinted to be new fails on a key. Without the hint the visit counts.
 func TestFaultOfWrongHint(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -90,8 +89,7 @@ func TestFaultOfWrongHint(t *testing.T) {
 	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
 }
 
-// Tables with a visit that no visitor made are damaged: nothing is counted over it, with a hint or
-// without.
+// Tables with a visit without a visitor are damaged: no further visit is counted, with or without a hint.
 func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -151,14 +149,14 @@ func TestFaultNames(t *testing.T) {
 	}
 }
 
-// backendOf is the process that serves the one writer of d.
+// backendOf returns the process of the one writer of d.
 func backendOf(t *testing.T, d *db.DB) (pid int32) {
 	t.Helper()
 	require.NoError(t, d.Writers().QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
 	return pid
 }
 
-// assertNothingCounted checks that whatever failed has rolled back whole.
+// assertNothingCounted checks that the failed batches were rolled back completely.
 func assertNothingCounted(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT sum(hot)::bigint FROM counters`))
@@ -167,7 +165,7 @@ func assertNothingCounted(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// numbers are hot, pv and uv of a target, of which it checks that the rows prove them.
+// numbers returns hot, pv and uv of a target, after checking them against the rows.
 func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
 	t.Helper()
 	assert.True(t, query[bool](t, conn, `
@@ -178,8 +176,7 @@ func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
 	return query[[]int64](t, conn, `SELECT ARRAY[hot, pv, uv] FROM counters WHERE page_id = $1`, target)
 }
 
-// What ends the session tells nothing of the commit: the server may have written it before it gave
-// up.
+// The error that ends a session does not tell whether it committed: the server may have written the commit before.
 func TestFaultOfASessionThatEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -197,8 +194,8 @@ func TestFaultOfASessionThatEnded(t *testing.T) {
 	}
 }
 
-// A role or a database that is set to commit without waiting for the disk, or for that of the
-// standby, does so for others, not for batches.
+// A role or a database that is configured to commit without waiting for the disk, or the standby's disk, does not
+// affect batches.
 func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -217,7 +214,7 @@ func TestBatchesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// Whoever cannot read what they need has sent nothing, and is told.
+// A caller that cannot read the rows it needs has sent nothing, and gets an error.
 func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
@@ -235,7 +232,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// Each SQLSTATE that the schema raises says what to do with the batch: FF009, that it waits for others.
+// Each SQLSTATE raised by the schema determines how to treat the batch. FF009 means that it waits for others.
 func TestRaisedFaults(t *testing.T) {
 	t.Parallel()
 	raised := regexp.MustCompile(`ERRCODE = '(FF\d+)'`)

@@ -6,29 +6,29 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Writers is the pool for batches. Tests look at the plans that its connections make.
+// Writers returns the pool for batches. Tests check the plans of its connections.
 func (d *DB) Writers() *pgxpool.Pool { return d.writers }
 
-// Pools are all pools, by what they are for.
+// Pools returns all pools, by purpose.
 func (d *DB) Pools() map[string]*pgxpool.Pool {
 	return map[string]*pgxpool.Pool{"readers": d.readers, "writers": d.writers, "reports": d.reports}
 }
 
-// WatchTakes is how long a watcher may take to find out that nobody answers any more.
+// WatchTakes returns the time that a watcher may take to notice that the server does not respond.
 func WatchTakes(deadAfter time.Duration) time.Duration {
 	return watchEvery(deadAfter) + watchPatience(deadAfter)
 }
 
-// Queries are those of the readers' pool.
+// Queries returns the queries of the readers' pool.
 func (d *DB) Queries() *Queries { return d.queries }
 
-// RecordArgs are the arguments of VisitsRecord.
+// RecordArgs returns the arguments of VisitsRecord.
 func (b *Batch) RecordArgs() []any { return b.recordArgs() }
 
-// Tx is a connection of the readers' pool, for the queries of other packages.
+// Tx returns a connection of the readers' pool, for the queries of other packages.
 func (d *DB) Tx() Tx { return d.queries.db }
 
-// NewDialer is a dialer by another clock.
+// NewDialer returns a dialer with another clock.
 func NewDialer(within time.Duration, now func() time.Time) *dialer {
 	d := newDialer(within, time.Minute)
 	d.now = now

@@ -13,10 +13,10 @@ import (
 	"footfall/db/dbtest"
 )
 
-// otherFunctions makes a database say that its functions and views come from other files.
+// otherFunctions marks a database's functions and views as made from other files.
 const otherFunctions = `UPDATE schema_files SET hash = 'of another commit' WHERE name = 'functions'`
 
-// functionOIDs tell functions and views that were made anew from those that stayed.
+// functionOIDs identifies functions and views, to distinguish new ones from unchanged ones.
 const functionOIDs = `
 	SELECT oid::regprocedure || ' ' || oid FROM pg_proc WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace)
 	UNION ALL
@@ -44,21 +44,20 @@ func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	require.Equal(t, []string{"functions and views"}, applied)
 	require.Equal(t, []string{"ours"}, dbtest.Column[string](t, conn, `SELECT relname::text FROM pg_class
 		WHERE oid = 'report.ours'::regclass`),
-		"what somebody else has made stays")
+		"objects made by others stay")
 	exec(t, conn, `DROP VIEW report.ours`)
-	require.Equal(t, whole, catalog(t, conn), "what no file makes any more is gone")
+	require.Equal(t, whole, catalog(t, conn), "objects without a file are dropped")
 	after := dbtest.Column[string](t, conn, functionOIDs)
 	for _, line := range after {
 		if assert.NotContains(t, line, "outdated") && !standsWithATable(line) {
-			assert.NotContains(t, before, line, "made anew")
+			assert.NotContains(t, before, line, "made again")
 		}
 	}
 	require.NoError(t, d.CheckSchema(t.Context()))
 }
 
-// An older program, of which somebody starts an instance or types a command, neither takes the
-// functions from newer ones that run, nor refuses to count by them; it refuses steps that it does not
-// know.
+// If an operator starts an older program, it neither replaces the functions of newer instances, nor refuses to count
+// with them. It refuses unknown steps.
 func TestNewerFunctionsStay(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -68,7 +67,7 @@ func TestNewerFunctionsStay(t *testing.T) {
 	for present, applies := range map[string][]string{
 		fmt.Sprint(number+1, " of another commit"): nil,
 		fmt.Sprint(number-1, " of another commit"): anew,
-		"": anew, // as docs/operating.md has it typed on the way back
+		"": anew, // as in docs/operating.md for the way back
 	} {
 		exec(t, conn, `UPDATE footfall.schema_files SET hash = $1 WHERE name = 'functions'`, present)
 		before := dbtest.Column[string](t, conn, functionOIDs)
@@ -85,7 +84,7 @@ func TestNewerFunctionsStay(t *testing.T) {
 	require.ErrorContains(t, err, "use a newer footfall")
 }
 
-// standsWithATable says whether a function was made by a step, since a table needs it.
+// standsWithATable reports whether a function was made by a step, because a table needs it.
 func standsWithATable(line string) bool {
 	for _, name := range []string{
 		"page_key", "batches_clock", "apps_changed", "apps_count_as_they_began", "offsets_changed", "offsets_will_change", "erasure_raises_epoch",
@@ -99,7 +98,7 @@ func standsWithATable(line string) bool {
 	return false
 }
 
-// A page that is written as browsers do would be found nowhere.
+// A page in the spelling of browsers would not be found.
 func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -142,7 +141,7 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	}
 }
 
-// What somebody has built on a view would be lost with it.
+// Dropping a view would also drop objects that others have built on it.
 func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -153,13 +152,13 @@ func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "report.days")
 	require.ErrorContains(t, d.CheckSchema(t.Context()), "functions and views are not those of this footfall: type `footfall migrate up`")
-	require.Equal(t, before, dbtest.Column[string](t, conn, functionOIDs), "all of them stay")
+	require.Equal(t, before, dbtest.Column[string](t, conn, functionOIDs), "all functions stay")
 	exec(t, conn, `DROP VIEW report.weekly`)
 	_, err = d.MigrateUp(t.Context())
 	require.NoError(t, err)
 }
 
-// reports are questions of people who read, each a statement of its own.
+// reports are queries of users, each a separate statement.
 var reports = []string{
 	`SELECT * FROM report.sites`, `SELECT * FROM report.days AS d JOIN report.pages AS p ON p.uri = d.target`,
 	`SELECT * FROM report.visitors_today`, `SELECT * FROM report.ranks`,
@@ -168,8 +167,8 @@ var reports = []string{
 	`SELECT * FROM report.uniques_under('shop', 'example.com/', 20190601, 20190630)`,
 }
 
-// Neither reports nor the service notice that functions are dropped and made again beside them, nor
-// that their roles got their rights anew.
+// Neither reports nor the service are affected when functions are dropped and made again, and their roles get their
+// rights again.
 func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -212,7 +211,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 	assert.Equal(t, "example.com", query[string](t, reader, `SELECT site FROM report.sites`))
 }
 
-// A report that runs for long is waited for, and keeps nobody else waiting.
+// New functions wait for a long report, without delaying others.
 func TestNewFunctionsWaitForALongReport(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -224,7 +223,7 @@ func TestNewFunctionsWaitForALongReport(t *testing.T) {
 		return err
 	})
 	dbtest.AwaitWaiting(t, conn, 1)
-	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right a report waits a tenth of a second
+	exec(t, conn, `SET lock_timeout = '10s'`) // in correct code a report waits a tenth of a second
 	assert.Equal(t, "example.com", query[string](t, conn, `SELECT site FROM report.sites`))
 	require.NoError(t, long.Commit(t.Context()))
 	require.NoError(t, receive(t, made, "the new functions"))
@@ -248,14 +247,14 @@ func TestForeignStepsAreRefused(t *testing.T) {
 			_, status := d.MigrateStatus(t.Context())
 			for _, err := range []error{up, down, status, d.CheckSchema(t.Context())} {
 				require.ErrorContains(t, err, "made by another commit of footfall")
-				require.ErrorContains(t, err, "begin with an empty database", "it says what to do")
+				require.ErrorContains(t, err, "begin with an empty database", "it names the remedy")
 			}
 			require.Equal(t, before, catalog(t, conn), "nothing is changed")
 		})
 	}
 }
 
-// leftOut are the tables and columns that no export has, and why.
+// leftOut are the tables and columns that exports leave out, with the reason.
 var leftOut = map[string]string{
 	"accounts": "people sign in elsewhere with other accounts", "account_apps": "likewise", "account_sessions": "likewise",
 	"account_links": "likewise", "admin_keys": "keys are secrets of one database", "keys": "likewise", "shares": "links are, too",
@@ -276,8 +275,7 @@ var leftOut = map[string]string{
 	"notes.id":    "given anew",
 }
 
-// Whatever is added to the schema is taken along by an export, or left out for a reason; and what is
-// taken is written by load_app().
+// Every part of the schema is exported, or left out for a reason. load_app() writes everything that is exported.
 func TestExportsTakeAllAlong(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -306,11 +304,11 @@ func TestExportsTakeAllAlong(t *testing.T) {
 			assert.True(t, left || tableLeft, "%s: add it to functions/takeout.sql, or say here why it is left out", name)
 			continue
 		}
-		assert.False(t, tableLeft, "%s is said to be left out, and is not", table)
+		assert.False(t, tableLeft, "%s is listed as left out, but is exported", table)
 		view := strings.TrimPrefix(table, "open_")
 		straight := !strings.Contains(loads, "INSERT INTO "+table+" (") && !strings.Contains(begins, "'"+view+"'")
 		if straight && query[bool](t, conn, `SELECT to_regclass('takeout_' || $1) IS NOT NULL`, view) {
-			continue // it is copied with all columns of the view
+			continue // all columns of the view are copied
 		}
 		into := loads[max(0, strings.Index(loads, "INSERT INTO "+table+" (")):]
 		into, _, _ = strings.Cut(into, ";")

@@ -17,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// today is the day of most batches here; its partition exists wherever fixture made the tables
-// ready.
+// today is the day of most batches here. fixture makes its partition.
 const today = 20190629
 
 func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
@@ -33,8 +32,8 @@ func query[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (value 
 	return value
 }
 
-// fixture is a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with
-// its counters, and a partition for today.
+// fixture returns a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with counters, and
+// a partition for today.
 func fixture(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = dbtest.New(t)
@@ -55,13 +54,13 @@ func makeTargets(t *testing.T, conn *pgx.Conn) {
 
 var lastBatch atomic.Uint64
 
-// batchID is one that no other batch of these tests has.
+// batchID returns an id that no other batch of these tests has.
 func batchID() (id [16]byte) {
 	binary.BigEndian.PutUint64(id[8:], lastBatch.Add(1))
 	return id
 }
 
-// visitBatch is a batch of one visitor's one visit to each of the targets.
+// visitBatch returns a batch of one visit to each of the targets, by one visitor.
 func visitBatch(ip string, targets ...int64) *db.Batch {
 	b := &db.Batch{ID: batchID()}
 	for _, target := range targets {
@@ -75,7 +74,7 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 	return onDay(b, today)
 }
 
-// onDay gives a batch its day, and its targets their site as fixture has them.
+// onDay sets the day of a batch, and the site of its targets as in fixture.
 func onDay(b *db.Batch, day int32) *db.Batch {
 	b.Targets.Sites, b.Targets.Days, b.Pairs.Days = nil, nil, nil
 	for _, target := range b.Targets.IDs {
@@ -89,8 +88,7 @@ func onDay(b *db.Batch, day int32) *db.Batch {
 	return b
 }
 
-// begin begins a transaction on a connection of its own, executes the statement in it, and leaves
-// it open.
+// begin starts a transaction on a new connection, executes the statement in it, and leaves it open.
 func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
 	t.Helper()
 	tx, err := dbtest.Connect(t, url).Begin(t.Context())
@@ -101,7 +99,7 @@ func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
 	return tx
 }
 
-// async runs f beside the test, which ends no sooner than f.
+// async runs f concurrently. The test does not end before f.
 func async[T any](t *testing.T, f func() T) <-chan T {
 	t.Helper()
 	result := make(chan T, 1)
@@ -111,7 +109,7 @@ func async[T any](t *testing.T, f func() T) <-chan T {
 	return result
 }
 
-// receive waits for what should come at once, for as long as a very slow machine may take.
+// receive waits for a value that is due at once, with a time limit for very slow machines.
 func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 	t.Helper()
 	select {
@@ -122,13 +120,13 @@ func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 	return value
 }
 
-// eventually waits for a condition that shows in the database alone.
+// eventually waits for a condition that only the database shows.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
 	require.Eventually(t, condition, dbtest.Patience, dbtest.Tick, "waited in vain for "+what)
 }
 
-// interning asks app 1 for pages without a limit.
+// interning requests pages of app 1 without a limit.
 func interning(pages, sites []string) db.Interning {
 	return db.Interning{App: 1, By: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Pages: pages, Sites: sites}
 }

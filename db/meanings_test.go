@@ -34,11 +34,11 @@ func TestSentence(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, db.Sentence(c.err))
 	}
-	assert.Equal(t, "the database refuses a value", db.Reason(zero), "not what the server says")
+	assert.Equal(t, "the database refuses a value", db.Reason(zero), "not the server's message")
 	assert.Equal(t, "the database does not answer", db.Reason(plain))
 }
 
-// A step that fails does not show its text.
+// The error of a failed step does not contain its SQL.
 func TestFailedStepShowsNoSQL(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
@@ -48,20 +48,20 @@ func TestFailedStepShowsNoSQL(t *testing.T) {
 	assert.NotContains(t, err.Error(), "CREATE")
 }
 
-// A server that is there and refuses for good is not waited for; one that may come is.
+// A server that refuses permanently is not waited for. One that may start is.
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	answered := make(chan struct{})
-	go func() { // ends when the listener is closed
+	go func() { // returns when the listener is closed
 		defer close(answered)
 		for {
 			conn, err := plain.Accept()
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 8)) // the question whether it speaks TLS
+			_, _ = conn.Read(make([]byte, 8)) // the request for TLS
 			_, _ = conn.Write([]byte("N"))
 			_ = conn.Close()
 		}
@@ -86,12 +86,12 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// While a failover lasts, the servers that are left are standbys, which have no TLS: no reason to give up,
-// nor to ask for TLS.
+// During a failover the remaining servers are standbys, which have no TLS. This is not a reason to give up, or to
+// require TLS.
 func TestFailoverIsNoFaultOfTLS(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, false)
-	d := dbtest.Open(t, dbtest.With(t, p.URL(), "sslmode", "prefer"), db.Options{}) // as where the URL has none
+	d := dbtest.Open(t, dbtest.With(t, p.URL(), "sslmode", "prefer"), db.Options{}) // the default if the URL has none
 	require.NoError(t, d.Ping(t.Context()))
 	p.Kill()
 	var err error

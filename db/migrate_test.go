@@ -46,7 +46,7 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 		}
 		steps = append(steps, catalog(t, conn))
 	}
-	require.Empty(t, steps[len(steps)-1], "what the last step down leaves")
+	require.Empty(t, steps[len(steps)-1], "objects left by the last step down")
 	_, err = d.MigrateDown(t.Context())
 	require.Error(t, err, "there is nothing more to take back")
 
@@ -55,7 +55,7 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	assert.Equal(t, applied, again)
 	assert.Equal(t, whole, catalog(t, conn))
 
-	// Each step down undoes its own step up, no more and no less: down n, up again, the same.
+	// Each step down undoes exactly its own step up: n down and up again lead to the same catalog.
 	for n := 1; n < len(names); n += dbtest.LongOrShort(1, 3) {
 		for range n {
 			_, err := d.MigrateDown(t.Context())
@@ -93,8 +93,8 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 	assert.Equal(t, catalog(t, dbtest.Connect(t, dbtest.New(t))), catalog(t, dbtest.Connect(t, url)))
 }
 
-// A step that has to wait for a long transaction keeps nobody else waiting, and is applied when
-// that has ended; the log tells what is waited for. The same holds for a step that is taken back.
+// A step that has to wait for a long transaction does not delay others, and is applied after the transaction. The log
+// names the transaction. The same holds for reverting a step.
 func TestStepsWaitForALongTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -106,7 +106,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 	for at := len(stepsOf(t, d)); at > 3; at-- {
 		require.NoError(t, down())
 	}
-	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits for more than a tenth of a second
+	exec(t, conn, `SET lock_timeout = '10s'`) // in correct code no session waits more than a tenth of a second
 	for _, step := range []struct {
 		name, held, other string
 		run               func() error
@@ -125,7 +125,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 	require.NoError(t, d.CheckSchema(t.Context()))
 }
 
-// A migration gives up in the end, and says why.
+// A migration gives up in the end, with the reason.
 func TestMigrationGivesUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -140,7 +140,7 @@ func TestMigrationGivesUp(t *testing.T) {
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 }
 
-// stepsOf are the names of all steps.
+// stepsOf returns the names of all steps.
 func stepsOf(t *testing.T, d *db.DB) (names []string) {
 	t.Helper()
 	steps, err := d.MigrateStatus(t.Context())
@@ -163,11 +163,10 @@ func TestEncodingOtherThanUTF8IsRefused(t *testing.T) {
 	d := dbtest.Open(t, strings.Replace(url, "/"+name, "/"+name+"_ascii", 1), db.Options{})
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "encoding is SQL_ASCII; Footfall needs UTF8")
-	require.ErrorContains(t, err, "CREATE DATABASE", "it says what to do")
+	require.ErrorContains(t, err, "CREATE DATABASE", "it names the remedy")
 }
 
-// catalog describes all that migrations make in the schema, a line for each thing, as PostgreSQL
-// itself spells it.
+// catalog describes all objects that migrations make in the schema, one per line, in PostgreSQL's notation.
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	return dbtest.Column[string](t, conn, `
@@ -209,7 +208,7 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 		SELECT format FROM lines ORDER BY 1`)
 }
 
-// The session of a service that was stopped ends a moment later, which a step that is taken back waits for.
+// The session of a stopped service ends a moment later, and reverting a step waits for that.
 func TestStepIsTakenBackOnceServicesHaveEnded(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -234,7 +233,7 @@ func TestCheckSchema(t *testing.T) {
 	t.Parallel()
 	whole := dbtest.New(t)
 	for name, c := range map[string]struct {
-		role  string // that checks; "": the owner; "member of …": a new login
+		role  string // of the check; "": the owner; "member of …": a new login
 		reads bool   // it only reads
 		spoil func(t *testing.T, conn *pgx.Conn)
 		want  string // in the error; "": none

@@ -19,8 +19,7 @@ import (
 	"footfall/retention"
 )
 
-// Pages come in order of uri, part by part, also where the 200 characters that the index holds do
-// not tell them apart.
+// Pages are listed in order of uri, part by part, even if the 200 characters in the index are equal.
 func TestPagesAfterAreInOrder(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -58,8 +57,8 @@ func TestPagesAfterAreInOrder(t *testing.T) {
 	}
 }
 
-// Somebody types another time zone into psql while the app's first page is being made: it waits for
-// that, and is refused. An app that has no page may be changed.
+// A user changes the time zone in psql while the app's first page is being made: the UPDATE waits, and is refused. An
+// app without pages may be changed.
 func TestAppsCountAsTheyBegan(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -81,7 +80,8 @@ func TestAppsCountAsTheyBegan(t *testing.T) {
 	exec(t, conn, `UPDATE apps SET retain_days = 7, tz = 'Europe/Berlin'`)
 }
 
-// fiveVisitors came to two pages on a day that may be dropped, and two of them on the next day.
+// fiveVisitors returns a database with five visitors of two pages on a day that may be dropped, two of whom returned
+// on the next day.
 func fiveVisitors(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = dbtest.New(t)
@@ -101,7 +101,7 @@ func fiveVisitors(t *testing.T) (url string, conn *pgx.Conn) {
 	return url, conn
 }
 
-// While a report reads, the rows of a day go: what it calls exact is right all the same.
+// While a report reads, the rows of a day are dropped: a number reported as exact is still right.
 func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	t.Parallel()
 	url, conn := fiveVisitors(t)
@@ -109,7 +109,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	holder := dbtest.Connect(t, url)
 	tx, err := holder.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `LOCK TABLE erased_visits`) // which a report reads before it has read visits
+	_, err = tx.Exec(t.Context(), `LOCK TABLE erased_visits`) // a report reads it before visits
 	require.NoError(t, err)
 	type answer struct {
 		row report.UniquesOfRow
@@ -139,9 +139,9 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	exec(t, conn, `SELECT drop_visits_day(20250901)`)
 }
 
-// A transaction may have one snapshot for all it reads, as those of psql and of tools that export
-// have. Rows of a day that is dropped meanwhile are gone for it, while all else says that they are
-// kept: what cannot be counted is estimated, and says so, or is refused.
+// A transaction may use one snapshot for all its queries, as in psql and export tools. Rows of a day that is dropped
+// in the meantime are missing in it, while other tables still list the day as kept. Numbers that cannot be counted
+// are estimated and marked as such, or refused.
 func TestUniquesInASnapshotOfBeforeADayWasDropped(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"closed before": true, "closed since": false} {
@@ -155,7 +155,7 @@ func TestUniquesInASnapshotOfBeforeADayWasDropped(t *testing.T) {
 			tx, err := dbtest.Connect(t, url).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 			require.NoError(t, err)
 			defer tx.Rollback(t.Context())
-			_, err = tx.Exec(t.Context(), `SELECT FROM apps`) // and so the snapshot is taken
+			_, err = tx.Exec(t.Context(), `SELECT FROM apps`) // takes the snapshot
 			require.NoError(t, err)
 			exec(t, conn, `SELECT close_day(20250901)`)
 			exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20250902)`)
@@ -195,14 +195,13 @@ func TestUniquesInASnapshotOfBeforeADayWasDropped(t *testing.T) {
 	}
 }
 
-// daysOfReturns are days near and far from each other, beside ends of months and years and a 29th
-// of February.
+// daysOfReturns are days near and far from each other, around ends of months and years and a 29th of February.
 var daysOfReturns = []int32{
 	20190628, 20190629, 20190630, 20190701, 20191231, 20200101, 20200228, 20200229, 20200301, 20200302, 20200303, 20200304, 20230101, 20230102,
 }
 
-// histories are visitors of targets on those days, and the tables that rest on them. Table came has
-// a row for each visitor of a target on a day.
+// histories are visitors of targets on these days, and the tables derived from them. Table came has a row for each
+// visitor of a target on a day.
 type histories struct {
 	conn   *pgx.Conn
 	random *rand.Rand
@@ -211,7 +210,7 @@ type histories struct {
 func newHistories(t *testing.T) *histories {
 	t.Helper()
 	_, conn := fixture(t)
-	h := &histories{conn: conn, random: rand.New(rand.NewPCG(6, 29))} //nolint:gosec // to be repeated
+	h := &histories{conn: conn, random: rand.New(rand.NewPCG(6, 29))} //nolint:gosec // repeatable
 	exec(t, conn, `CREATE TABLE came (page_id bigint, day_id integer, visitor integer, PRIMARY KEY (page_id, day_id, visitor))`)
 	exec(t, conn, `DELETE FROM counters`)
 	for page := int64(1); page <= 3; page++ {
@@ -234,11 +233,11 @@ func newHistories(t *testing.T) *histories {
 	return h
 }
 
-// check compares the sums of every range, which may begin and end where no day is, of each target
-// alone and of all at once, and the links themselves with table came.
+// check compares the sums of every range, which may start and end between days, for each single target and for all
+// together, and the links themselves with table came.
 func (h *histories) check(t *testing.T, when string) {
 	t.Helper()
-	exec(t, h.conn, `SET plan_cache_mode = force_generic_plan`) // else the sums are planned anew for each range
+	exec(t, h.conn, `SET plan_cache_mode = force_generic_plan`) // else the sums are planned again for each range
 	assert.Empty(t, dbtest.Column[string](t, h.conn, `
 		WITH edges AS (SELECT unnest($1::integer[]) AS day), expected AS MATERIALIZED (SELECT * FROM expected)
 		SELECT format('target %s of %s from %s to %s: %s, but %s came', s.page_id, a.targets, f.day, t.day, s, w)
@@ -269,7 +268,7 @@ func (h *histories) closeDays(t *testing.T, days []int32) {
 	exec(t, h.conn, `SELECT close_day(unnest($1::integer[]))`, days)
 }
 
-// pack packs so many rows at a time, some times or until none is left, and returns how many.
+// pack packs atOnce rows at a time, a number of times or until none is left, and returns the number of rows.
 func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	t.Helper()
 	from := int64(0)
@@ -285,8 +284,8 @@ func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	return packed
 }
 
-// Whatever is packed, and in how many steps, all ranges have the uniques of their rows, and all
-// links can be read.
+// After packing any rows in any number of steps, all ranges have the uniques of their rows, and all links can be
+// read.
 func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	t.Parallel()
 	h := newHistories(t)
@@ -309,14 +308,14 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM open_returns`))
 	h.check(t, "all packed")
 
-	// Links of closed days can be raised and lowered, as a late visit needs: what was counted in any
-	// order is what was counted in order.
+	// Links of closed days can be raised and lowered, as a late visit requires: counting in any order leads to the
+	// same links.
 	for range dbtest.LongOrShort(200, 40) {
 		h.countLate(t, int64(1+h.random.IntN(3)), h.random.IntN(60), daysOfReturns[h.random.IntN(len(daysOfReturns))])
 	}
 	h.check(t, "after late visits")
 
-	// Somebody has counted for a closed day, more than one bit more.
+	// Counts for a closed day that need more than one more bit.
 	exec(t, h.conn, `INSERT INTO open_returns VALUES (2, 20200304, 20190629, 1000), (2, 20200304, 20200303, 1), (2, 20190629, 20180629, 1)`)
 	before := dbtest.Column[string](t, h.conn,
 		`SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
@@ -324,14 +323,14 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	assert.Equal(t, before, dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, visitors) FROM returns
 		WHERE page_id = 2 ORDER BY 1`))
 
-	// All that has returned on a day is taken away again.
+	// All returns of a day are removed.
 	exec(t, h.conn, `SELECT add_packed_returns(array_agg(page_id), array_agg(day_id), array_agg(previous_day), array_agg(-visitors))
 		FROM returns WHERE day_id = 20200304`)
 	assert.Empty(t, dbtest.Column[int64](t, h.conn, `SELECT page_id FROM packed_returns WHERE day_id = 20200304`))
 }
 
-// countLate counts a visitor of a target on a day, if they are not counted there yet: with p the
-// visitor's day before it and n the one after, the link from n to p becomes two.
+// countLate counts a visitor of a target on a day, unless they are already counted: with p the visitor's day before
+// it and n the one after, the link from n to p becomes two.
 func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) {
 	t.Helper()
 	days := dbtest.Column[int32](t, h.conn, `SELECT day_id FROM came WHERE page_id = $1 AND visitor = $2 ORDER BY 1`, page, visitor)
@@ -366,8 +365,7 @@ func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) 
 	exec(t, h.conn, `UPDATE counters SET hot = hot + 2, pv = pv + 1, uv = uv + $2 WHERE page_id = $1`, page, newVisitors)
 }
 
-// Packing and a late visit to the same day of a target take their turns, or one would undo the
-// other.
+// Packing and a late visit to the same day of a target take turns, because one would undo the other.
 func TestPackingWaitsForTheCounters(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -390,8 +388,7 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM open_returns`))
 }
 
-// Packing that is killed has changed nothing, and whoever counts for the day meanwhile is
-// packed with the rest.
+// Killed packing has changed nothing, and visits counted for the day in the meantime are packed with the rest.
 func TestPackingIsKilled(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

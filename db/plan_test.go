@@ -18,8 +18,8 @@ import (
 	"footfall/verify"
 )
 
-// loadVisitors makes visitors of targets 2 and 3, each with a visit today. So few as in short runs
-// would be read by a scan even sooner.
+// loadVisitors makes visitors of targets 2 and 3, each with a visit today. The planner would prefer a scan even more
+// for the small number of short runs.
 func loadVisitors(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	exec(t, conn, `
@@ -32,14 +32,13 @@ func loadVisitors(t *testing.T, conn *pgx.Conn) {
 		dbtest.LongOrShort(100_000, 10_000))
 }
 
-// keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the
-// planner knows.
+// keptAsIs turns off autovacuum, which would update statistics: each test determines the planner's knowledge.
 const keptAsIs = `
 	ALTER TABLE visitors SET (autovacuum_enabled = false);
 	ALTER TABLE visits_20190629 SET (autovacuum_enabled = false);
 	ALTER TABLE counters SET (autovacuum_enabled = false)`
 
-// largeBatch has 500 visitors, half of whom loadVisitors has made, half hinted.
+// largeBatch has 500 visitors. loadVisitors has made half of them, and half are hinted.
 func largeBatch() *db.Batch {
 	b := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{250, 250}, Newcomers: []int64{0, 0}}}
 	for i := range 500 {
@@ -50,7 +49,7 @@ func largeBatch() *db.Batch {
 	return onDay(b, today)
 }
 
-// explainRecord is the plan of VisitsRecord as a writer's connection makes it.
+// explainRecord returns the plan of VisitsRecord on a writer's connection.
 func explainRecord(t *testing.T, d *db.DB) string {
 	t.Helper()
 	b := largeBatch()
@@ -71,8 +70,8 @@ func TestPlanWithoutStatisticsAndWith(t *testing.T) {
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
 
-// A connection keeps the plan that it made when the tables were small. Whatever the planner knew of
-// them then, the plan must be the one for large tables.
+// A connection keeps the plan that it made when the tables were small. Whatever the planner knew then, the plan has
+// to be the one for large tables.
 func TestPlanOfAStatementPreparedOnSmallTables(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]string{
@@ -95,7 +94,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	for statement := range strings.SplitSeq(state, ";") {
 		exec(t, conn, statement)
 	}
-	d := dbtest.Open(t, url, db.Options{Writers: 1}) // so that every batch takes the same connection
+	d := dbtest.Open(t, url, db.Options{Writers: 1}) // so that every batch uses the same connection
 	var out db.Outcome
 	for range 10 { // PostgreSQL may keep a plan from the sixth on
 		require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.1", 2), &out))
@@ -119,7 +118,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	requireLooksUpByKey(t, plan)
 }
 
-// The ids of targets are looked up by key too, whatever was known of pages when that was planned.
+// The ids of targets are looked up by key too, whatever the planner knew of pages when the statement was planned.
 func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -153,8 +152,7 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	assert.Equal(t, 1, lookups, plan)
 }
 
-// The pages and sites of a small app are listed without reading those of a large one, which come
-// first by name.
+// The pages and sites of a small app are listed without reading those of a large one, whose names sort first.
 func TestPlanOfPagesInOrder(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.Connect(t, dbtest.New(t))
@@ -186,8 +184,8 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 	}
 }
 
-// A visitor is found at the targets of an app, and erased there, by the key of visitors: rows of
-// other visitors are not read, however many targets there are.
+// A visitor is looked up and erased at the targets of an app by the key of visitors: rows of other visitors are not
+// read, however many targets exist.
 func TestPlanOfErasingAVisitor(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -214,8 +212,8 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	assert.EqualValues(t, 3, query[int64](t, conn, erase))
 }
 
-// A late visit to a closed day looks up the packed returns that it changes, whatever it forbids the
-// planner: the others are not read.
+// A late visit to a closed day looks up the packed returns that it changes, whichever plans are disabled: no others
+// are read.
 func TestPackedReturnsAreLookedUpByKey(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -233,8 +231,7 @@ func TestPackedReturnsAreLookedUpByKey(t *testing.T) {
 		int64(10), "rows that were read, of thousands")
 }
 
-// loadVisitorsAfter is loadVisitors, without visits, where target 2 has its visitor of rank 1
-// already.
+// loadVisitorsAfter is loadVisitors, without visits, for a target 2 that already has its visitor of rank 1.
 func loadVisitorsAfter(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	exec(t, conn, `
@@ -243,7 +240,7 @@ func loadVisitorsAfter(t *testing.T, conn *pgx.Conn) {
 		dbtest.LongOrShort(100_000, 10_000))
 }
 
-// array writes values as an SQL array.
+// array formats values as an SQL array.
 func array[T any](values []T, of string) string {
 	text := "'{"
 	for i, v := range values {
@@ -255,8 +252,7 @@ func array[T any](values []T, of string) string {
 	return text + "}'::" + of + "[]"
 }
 
-// requireLooksUpByKey checks that the plan reads visitors by their primary key, with both columns,
-// and no other way.
+// requireLooksUpByKey checks that the plan reads visitors only by their primary key, with both columns.
 func requireLooksUpByKey(t *testing.T, plan string) {
 	t.Helper()
 	var explained []struct{ Plan planNode }
@@ -289,7 +285,7 @@ type planNode struct {
 	Index     string     `json:"Index Name"`
 	Condition string     `json:"Index Cond"`
 	Rows      float64    `json:"Actual Rows"`            // of EXPLAIN ANALYZE
-	Removed   float64    `json:"Rows Removed by Filter"` // likewise
+	Removed   float64    `json:"Rows Removed by Filter"` // of EXPLAIN ANALYZE
 	Plans     []planNode `json:"Plans"`
 }
 
@@ -300,16 +296,16 @@ func (n planNode) walk(visit func(planNode)) {
 	}
 }
 
-// readOf is how many rows of a table a statement reads, on a connection that does nothing else.
+// readOf returns the number of rows of a table that a statement reads, on an otherwise unused connection.
 func readOf(t *testing.T, conn *pgx.Conn, table, statement string) int64 {
 	t.Helper()
 	return doneTo(t, conn, table, "seq_tup_read + coalesce(idx_tup_fetch, 0)", statement)
 }
 
-// doneTo is how often a statement does to a table what a column of the statistics counts.
+// doneTo returns the increase of a column of a table's statistics by a statement.
 func doneTo(t *testing.T, conn *pgx.Conn, table, column, statement string) int64 {
 	t.Helper()
-	tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
+	tx, err := conn.Begin(t.Context()) // statistics are published between transactions
 	require.NoError(t, err)
 	defer tx.Rollback(t.Context())
 	read := func() int64 {
@@ -320,8 +316,7 @@ func doneTo(t *testing.T, conn *pgx.Conn, table, column, statement string) int64
 	return read() - before
 }
 
-// Whoever asks a view for one target, by its uri as they know it, is not kept waiting by the
-// others.
+// A query of a view for one target, by its uri, is not slowed down by other targets.
 func TestViewsLookUpOneTarget(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -336,8 +331,7 @@ func TestViewsLookUpOneTarget(t *testing.T) {
 	assert.LessOrEqual(t, readOf(t, conn, "pages", folder), int64(30), "pages of one folder")
 }
 
-// What the visitors of a target brought is read from its own rows of the range, whatever the planner
-// makes of it: other targets have the same tags.
+// A target's tags are read from its own rows of the range, whichever plan is used: other targets have the same tags.
 func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -352,7 +346,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 		ORDER BY random();
 		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, d, 99, 80, 0 FROM generate_series(20190601, 20190630) AS d`)
 	for _, statistics := range []string{"none", "analyzed"} {
-		for range 7 { // from the sixth time on the plan is one for all
+		for range 7 { // from the sixth time on a generic plan may be used
 			const week = `SELECT FROM report.tags('shop', 'example.com', 'source', 20190608, 20190614, 10, 7)`
 			assert.LessOrEqual(t, readOf(t, conn, "tag_days", week), int64(1+2*7*75), "%s: rows of tag_days that were read, of 60,000", statistics)
 			const year = `SELECT FROM report.tags('shop', 'example.com', 'device', 20180701, 20190630)`
@@ -367,7 +361,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	}
 }
 
-// Of a day that has its list of top pages nothing else is read, whatever the planner makes of it.
+// For a day with a list of top pages only the list is read, whichever plan is used.
 func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -388,8 +382,8 @@ func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	}
 }
 
-// The top pages of all days are read from a row of each page, where lists do not tell them: of
-// days no more is read than of the pages that are shown, however many days there are.
+// If lists do not suffice, the top pages of all days are read from one row for each page. Days are only read for the
+// pages shown, however many days there are.
 func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -418,8 +412,8 @@ func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 	}
 }
 
-// How many visitors came to all pages of a site is read from the sums of the site: no visits are
-// read. Of other groups so many visits, or entries of sketches, are read, and then it is refused.
+// The number of visitors of all pages of a site is read from the sums of the site, without reading visits. For other
+// groups a limited number of visits, or entries of sketches, is read before the query is refused.
 func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -461,8 +455,8 @@ func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	assert.InDelta(t, 100, query[int64](t, conn, `SELECT uniques FROM report.uniques_under('shop', 'example.com/a', 20190629, 20190629)`), 8)
 }
 
-// What verify recomputes of a range of targets is read from their own rows, in each table: there are
-// as many ranges as there is much to read, so each would otherwise take longer, too.
+// The parts that verify recomputes for a range of targets are read from the rows of this range, in each table. The
+// number of ranges grows with the data, so each range would otherwise also take longer.
 func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -479,12 +473,12 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190600 + d, t.id, 1, 0
 		FROM pages AS p, tags AS t, generate_series(1, 10) AS d;
 		ANALYZE`)
-	for _, ask := range []string{ // 20 of 3,000
+	for _, ask := range []string{ // 20 of 3,000 targets
 		`verify_totals(1000, 1019, true, NULL)`, `verify_days(1000, 1019, true, NULL)`, `verify_tags(1000, 1019, true, NULL)`,
 		`verify_site_visitors(1000, 1019, true, NULL, 1, 1 << 20)`, `verify_rows(1000, 1019, true, NULL, 0)`,
 		`verify_sketches(1000, 1019, true, NULL, 0, 1, 1 << 20)`, "VerifyNext",
 	} {
-		tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
+		tx, err := conn.Begin(t.Context()) // statistics are published between transactions
 		require.NoError(t, err)
 		exec(t, conn, `SET LOCAL plan_cache_mode = force_custom_plan;
 			CREATE TEMP TABLE before ON COMMIT DROP AS SELECT relid, seq_tup_read + coalesce(idx_tup_fetch, 0) AS read

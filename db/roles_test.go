@@ -22,7 +22,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// withRole is the URL with the rights of a role.
+// withRole returns the URL with the rights of a role.
 func withRole(t *testing.T, url, role string) string {
 	t.Helper()
 	u, err := neturl.Parse(url)
@@ -33,7 +33,7 @@ func withRole(t *testing.T, url, role string) string {
 	return u.String()
 }
 
-// withLogin is the URL for a user of its own, with the password that newLogin gives.
+// withLogin returns the URL for a separate user, with the password from newLogin.
 func withLogin(t *testing.T, url, user string) string {
 	t.Helper()
 	u, err := neturl.Parse(url)
@@ -42,7 +42,7 @@ func withLogin(t *testing.T, url, user string) string {
 	return u.String()
 }
 
-// newLogin makes a user that is a member of a role, for the length of the test.
+// newLogin makes a user that is a member of a role, until the end of the test.
 func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
 	t.Helper()
 	dbtest.NeedSuperuser(t, conn)
@@ -57,7 +57,7 @@ func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
 	return user
 }
 
-// code is the SQLSTATE of an error.
+// code returns the SQLSTATE of an error.
 func code(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -68,7 +68,7 @@ func code(err error) string {
 
 const insufficientPrivilege = "42501"
 
-// TestOwnerWhoMayNotMakeRoles has one whose URL names the role.
+// TestOwnerWhoMayNotMakeRoles has a service whose URL names the role.
 func TestServiceCountsAsAMemberOfFootfallApp(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -77,7 +77,7 @@ func TestServiceCountsAsAMemberOfFootfallApp(t *testing.T) {
 	serveOn(t, dbtest.Open(t, withLogin(t, url, newLogin(t, conn, "footfall_app")), db.Options{}), conn)
 }
 
-// serveOn does what a running service does. The connection is the owner's.
+// serveOn makes the calls of a running service. The connection is the owner's.
 func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	require.NoError(t, d.Ping(ctx))
@@ -119,7 +119,7 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	letGo(t, d, owner)
 }
 
-// serveInbox accepts visits, and takes them out.
+// serveInbox writes visits to the inbox, and takes them out.
 func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx, q := t.Context(), d.Queries()
 	visit := db.InboxPutParams{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64, Uris: []string{"example.org/x"}, Pages: []int32{1, 1},
@@ -144,7 +144,7 @@ func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 }
 
-// serveVisits counts, deletes ids of batches, and reads what was counted.
+// serveVisits counts, deletes ids of batches, and reads the numbers.
 func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	basis, err := d.Basis(ctx)
@@ -207,8 +207,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	}))
 }
 
-// notForTheService is what would let a service that was taken over change or read what it has no
-// business with.
+// notForTheService are statements by which a compromised service could change or read more than it needs.
 var notForTheService = []string{
 	`UPDATE apps SET access = 'open'`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
@@ -280,7 +279,7 @@ func TestServiceMayDoNoMore(t *testing.T) {
 	}
 }
 
-// needRole skips a test where its session cannot take over a role.
+// needRole skips a test if its session cannot assume a role.
 func needRole(t *testing.T, conn *pgx.Conn, role string) {
 	t.Helper()
 	dbtest.NeedSuperuser(t, conn)
@@ -311,11 +310,10 @@ func TestEveryTableIsTheServicesAndNobodyElses(t *testing.T) {
 		  AND NOT starts_with(relname, 'takeout_') -- of commands
 		ORDER BY 1`)
 	assert.Equal(t, []string{"erased_ranks", "erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others,
-		"grant_roles() grants the service what it needs of a new table")
+		"grant_roles() grants the service its rights on a new table")
 }
 
-// rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's
-// own schemas give.
+// rightsOf lists the rights granted to a role, or to PUBLIC, in the database, without PostgreSQL's own schemas.
 func rightsOf(t *testing.T, conn *pgx.Conn, role string) []string {
 	t.Helper()
 	return dbtest.Column[string](t, conn, `
@@ -388,7 +386,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"footfall.schema_files", "footfall.goose_db_version", "footfall.totals", "footfall.titles",
 	}
 	for _, table := range tables {
-		if slices.Contains(read, table) { // by footfall report
+		if slices.Contains(read, table) { // by `footfall report`
 			exec(t, reader, `SELECT FROM `+table)
 		} else {
 			refused = append(refused, `SELECT FROM `+table)
@@ -438,8 +436,7 @@ func TestGrantsGoDownAndUpAgain(t *testing.T) {
 	}
 }
 
-// Roles belong to a whole server, and the one of the other tests has them: what happens where they
-// are missing needs another.
+// Roles belong to a whole server, and the shared test server has them: tests of missing roles need another server.
 
 // ownServer starts a server for one test. The connection is its superuser's.
 func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
@@ -448,7 +445,7 @@ func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
 	return url, dbtest.Connect(t, url)
 }
 
-// inDatabase is the URL of another database of the server.
+// inDatabase returns the URL of another database of the server.
 func inDatabase(t *testing.T, url, name string) string {
 	t.Helper()
 	u, err := neturl.Parse(url)
@@ -488,18 +485,18 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, again)
 	reader := dbtest.Connect(t, withRole(t, url, "footfall_report"))
-	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // made before the role was
+	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // made before the role existed
 
 	exec(t, owner, `INSERT INTO apps (name) VALUES ('shop')`)
 	exec(t, owner, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
 	require.True(t, query[bool](t, owner, `SELECT make_visits_day($1)`, today))
 	serveOn(t, service, owner)
-	exec(t, owner, `DROP VIEW report.names`) // it would keep the schema from going
+	exec(t, owner, `DROP VIEW report.names`) // the schema could not be dropped with it
 	steps := query[int](t, owner, `SELECT count(*) FROM goose_db_version WHERE version_id > 0`)
 	require.Positive(t, steps)
 	for range steps {
 		_, err := keeper.MigrateDown(t.Context())
-		require.NoError(t, err, "the owner takes back what they have made")
+		require.NoError(t, err, "the owner reverts their own steps")
 	}
 }
 
@@ -527,7 +524,7 @@ func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 		exec(t, admin, `DROP ROLE footfall_app, footfall_report`)
 		start := make(chan struct{})
 		for _, d := range opened {
-			for range 2 { // besides, somebody grants by hand
+			for range 2 { // in addition, an administrator grants by hand
 				all.Go(func() {
 					<-start
 					missing, err := d.Queries().RolesGrant(t.Context())

@@ -59,15 +59,14 @@ func TestEveryQueryHasAComment(t *testing.T) {
 			require.NoError(t, err)
 			for _, query := range strings.Split(string(text), "\n-- name: ")[1:] {
 				name, rest, _ := strings.Cut(query, "\n")
-				assert.True(t, strings.HasPrefix(rest, "-- "), "%s: %s does not say what it returns", file, name)
+				assert.True(t, strings.HasPrefix(rest, "-- "), "%s: %s has no comment on its result", file, name)
 			}
 		}
 	}
 }
 
-// rules are what the schema refuses to every role: the name of the constraint that refuses it (or
-// the SQLSTATE, if PostgreSQL gives no name), and the statement, on the tables as TestConstraints
-// fills them.
+// rules are statements that the schema refuses for every role: the name of the constraint (or the SQLSTATE, if
+// PostgreSQL gives no name), and the statement, on the tables as filled by TestConstraints.
 var rules = []struct{ refusedBy, sql string }{
 	{"apps_pkey", `INSERT INTO apps (id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'other')`},
 	{"apps_name_is_unique", `INSERT INTO apps (name) VALUES ('shop')`},
@@ -77,7 +76,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES ('-shop')`},
 	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES (E'other\n')`},
 	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES (repeat('a', 64))`},
-	{"22023", `INSERT INTO apps (name, tz) VALUES ('other', 'Mars/Olympus')`}, // apps_tz_is_known cannot even ask
+	{"22023", `INSERT INTO apps (name, tz) VALUES ('other', 'Mars/Olympus')`}, // fails before apps_tz_is_known is checked
 	{"apps_ipv6_prefix_range", `INSERT INTO apps (name, ipv6_prefix) VALUES ('other', 31)`},
 	{"apps_ipv6_prefix_range", `INSERT INTO apps (name, ipv6_prefix) VALUES ('other', 129)`},
 	{"apps_sites_no_nulls", `INSERT INTO apps (name, sites) VALUES ('other', '{example.com, NULL}')`},
@@ -176,7 +175,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL`},
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL, places = 1::bit(256)`},
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET places = 3::bit(256)`},
-	{"erased_visitors_one_or_several", `SELECT erase_ranks('{2}', '{1}')`}, // once more
+	{"erased_visitors_one_or_several", `SELECT erase_ranks('{2}', '{1}')`}, // repeated
 	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`},
 	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
 	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
@@ -230,19 +229,19 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_pkey", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`},
 	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
-	// no partition, and no default one
+	// without a partition, and without a default one
 	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`},
 
 	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`},
-	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 2)`}, // there are two turns
+	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 2)`}, // there are only two turns
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
-	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
+	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as earlier versions do
 
 	{"positions_pkey", `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`},
 	{"positions_app_id_fkey", `INSERT INTO positions (app_id, source, part) VALUES (99, 'calls', 'a')`},
 	{"positions_next_from_zero", `UPDATE positions SET next = -1`},
 	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
-	{"positions_uncounted_up_to_next", `UPDATE positions SET uncounted = ''`}, // of no call
+	{"positions_uncounted_up_to_next", `UPDATE positions SET uncounted = ''`}, // not a call
 	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256('')`},
 	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256(''), uncounted = '0'`}, // it is at 0
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`},                                         // it is at 0
@@ -274,8 +273,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"read_logs_app_id_fkey", `UPDATE read_logs SET app_id = 99`},
 	{"read_logs_options_are_a_hash", `UPDATE read_logs SET options = ''`},
 	{"FF004", `SELECT count_lines(1, '', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`},  // its version is 4
-	{"FF004", `SELECT count_lines(1, 'a', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`}, // of which it is to be compared
-	{"FF004", `SELECT count_lines(1, '', '{2}', '{1}', '{2026-01-01}', ARRAY[sha256('b')])`},  // which is not there yet
+	{"FF004", `SELECT count_lines(1, 'a', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`}, // server a was compared too
+	{"FF004", `SELECT count_lines(1, '', '{2}', '{1}', '{2026-01-01}', ARRAY[sha256('b')])`},  // it does not exist yet
 	{"log_samples_pkey", `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`},
 	{"log_samples_log_id_fkey", `UPDATE log_samples SET log_id = 99`},
 	{"log_samples_are_of_20_bytes", `UPDATE log_samples SET sample = ''`},
@@ -301,7 +300,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET ids = '{}'`},
 	{"inbox_pages_have_a_uri", `UPDATE inbox SET uris = '{}'`},
 
-	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // on another day, too
+	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // also on another day
 	{"visit_ids_length", `UPDATE visit_ids SET id = ''`},
 	{"visit_ids_length", `UPDATE visit_ids SET id = repeat('é', 33)`},
 
@@ -314,11 +313,11 @@ var rules = []struct{ refusedBy, sql string }{
 	{"open_returns_from_an_earlier_day", `UPDATE open_returns SET previous_day = day_id`},
 	{"packed_returns_pkey", `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`},
 	{"packed_returns_end_with_a_day", `UPDATE packed_returns SET previous_days = B''`},
-	{"packed_returns_end_with_a_day", `UPDATE packed_returns SET previous_days = B'10'`}, // nobody two days before
+	{"packed_returns_end_with_a_day", `UPDATE packed_returns SET previous_days = B'10'`}, // no visitor from two days before
 	{"packed_returns_have_a_number_each", `UPDATE packed_returns SET previous_days = B'11', visitors = B'11010'`},
 	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B''`},
 	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B'0'`},
-	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'1010'`}, // nobody one day before
+	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'1010'`}, // no visitor from one day before
 	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'0111'`}, // fewer than none
 	{"22023", `SELECT add_packed_returns('{1}', '{20190629}', '{20190629}', '{1}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190627, 20190626}', '{-1, 1}')`},
@@ -453,17 +452,17 @@ func TestConstraints(t *testing.T) {
 		})
 	}
 
-	// Each is named by us, and tried. 22023 is what stands for one above: PostgreSQL's own error comes
-	// before the check can fail.
+	// Each constraint is named by us, and tested. 22023 represents one of the constraints: PostgreSQL's own error
+	// comes before the check can fail.
 	tried := map[string]bool{"apps_tz_is_known": true}
 	for _, rule := range rules {
-		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // a partition's own name of it
+		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // the partition's own name for it
 	}
 	for _, name := range dbtest.Column[string](t, conn, `
 		SELECT c.conname FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid
 		WHERE t.relnamespace = 'footfall'::regnamespace AND NOT t.relispartition AND t.relname NOT LIKE 'goose%'
 		  AND c.contype IN ('c', 'u', 'p', 'f', 'x')`) {
 		assert.NotRegexp(t, `_(check|key|excl)\d*$`, name, "PostgreSQL's name, not ours")
-		assert.True(t, tried[name], "no line of the rules shows what %s refuses", name)
+		assert.True(t, tried[name], "rules has no line for %s", name)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Work of one place may last for hours: whoever does it keeps others from it, however it ends, and
-// has no snapshot meanwhile, which would make every batch slower than the one before.
+// Work that only one session may do can take hours: it excludes other sessions, however it ends, and holds no
+// snapshot in the meantime, because that would make each batch slower than the one before.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -46,7 +46,7 @@ func TestAlone(t *testing.T) {
 	assert.True(t, mine, "after one whose caller has left")
 }
 
-// A caller who leaves while their question is answered costs no connection.
+// A caller that leaves while its query is answered does not cost a connection.
 func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -81,7 +81,7 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	require.ErrorIs(t, ask(gone), context.Canceled, "who has left before is not asked for")
+	require.ErrorIs(t, ask(gone), context.Canceled, "a caller that has already left causes no query")
 	hurried, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer done()
 	tx, err := conn.Begin(t.Context())
@@ -91,8 +91,7 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 	require.ErrorIs(t, ask(hurried), context.DeadlineExceeded)
 }
 
-// A question that finds nothing, or of which its caller thinks ill, is asked once and costs no
-// connection.
+// A query that finds no row, or whose caller returns an error, runs once and does not cost a connection.
 func TestFindingNothingCostsNoConnection(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{Readers: 1})
@@ -118,8 +117,8 @@ func TestFindingNothingCostsNoConnection(t *testing.T) {
 	}
 }
 
-// Whoever holds a snapshot is told of, to the service's role also; it is told since when if the
-// session is its own.
+// Sessions that hold a snapshot are listed, also for the service's role, which sees the start time only of its own
+// sessions.
 func TestSnapshotHolders(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -131,7 +130,7 @@ func TestSnapshotHolders(t *testing.T) {
 	look := func(login string) (found []db.SnapshotHoldersRow) {
 		holders, err := dbtest.Open(t, login, db.Options{}).Queries().SnapshotHolders(t.Context())
 		require.NoError(t, err)
-		for _, h := range holders { // there may be others: the server looks after its tables
+		for _, h := range holders { // there may be others, such as autovacuum
 			if strings.Contains(h.Holder, holder) {
 				found = append(found, h)
 			}

@@ -18,8 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// acknowledged are writes after which somebody is told that something is done. n tells one from
-// others of its kind.
+// acknowledged are the writes that are confirmed to a caller. n distinguishes repeated writes of a kind.
 var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	"a batch": func(ctx context.Context, d *db.DB, n int) error {
 		return d.Write(ctx, visitBatch(fmt.Sprintf("192.0.2.%d", n), 1, 2), new(db.Outcome))
@@ -49,7 +48,7 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	"people": func(ctx context.Context, d *db.DB, n int) error {
 		id := netip.MustParseAddr("fd00::1")
 		return d.PutPeople(ctx, 2, []netip.Addr{id}, func(rows map[netip.Addr]*db.PersonRow, _ func() error) error {
-			rows[id] = &db.PersonRow{Is: id, Changed: n == 1} // later on it is there already
+			rows[id] = &db.PersonRow{Is: id, Changed: n == 1} // later it already exists
 			return nil
 		})
 	},
@@ -58,7 +57,7 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	},
 }
 
-// writing does all acknowledged writes beside each other.
+// writing runs all acknowledged writes concurrently.
 type writing struct {
 	t    *testing.T
 	pair *dbtest.Pair
@@ -73,8 +72,7 @@ func (w *writing) begin(n int) map[string]<-chan error {
 	return results
 }
 
-// awaitWaiting waits until all writes wait for the standby in a statement like this, and none
-// returns.
+// awaitWaiting waits until all writes wait for the standby in such a statement, and checks that none returns.
 func (w *writing) awaitWaiting(results map[string]<-chan error, statement string) (pids []int32) {
 	returned := ""
 	eventually(w.t, func() bool {
@@ -96,7 +94,7 @@ func (w *writing) end(do string, pids ...int32) {
 	}
 }
 
-// each checks how all writes return.
+// each checks the result of every write.
 func (w *writing) each(results map[string]<-chan error, check func(name string, err error)) {
 	for name, result := range results {
 		check(name, receive(w.t, result, name))
@@ -105,7 +103,7 @@ func (w *writing) each(results map[string]<-chan error, check func(name string, 
 
 const anything, again = "%", "%pg_logical_emit_message%"
 
-// What is acknowledged is on the standby, whatever becomes of the wait for it.
+// An acknowledged write is on the standby, however the wait for the standby ended.
 func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
@@ -117,14 +115,14 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	well := func(name string, err error) { assert.NoError(t, err, name) }
 	alone := func(name string, err error) {
 		assert.ErrorIs(t, err, db.ErrAlone, name)
-		if name != "a new page" { // which counts nothing by itself
+		if name != "a new page" { // it counts nothing by itself
 			assert.Equal(t, db.FaultUnknown, db.FaultOf(err), name)
 		}
 	}
 	usual.each(usual.begin(1), well)
 	strict.each(strict.begin(2), well)
 
-	p.KillStandby() // and cancel what waits for it
+	p.KillStandby() // and cancel the waiting commits
 	results := usual.begin(3)
 	usual.end("cancel", usual.awaitWaiting(results, anything)...)
 	usual.end("cancel", usual.awaitWaiting(results, again)...)
@@ -141,7 +139,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
 		return db.Reason(usual.d.Probe(ctx)) == "the database's commits wait for the synchronous standby, which does not answer"
-	}, "a reason") // and terminate what waits for it
+	}, "a reason") // and terminate the waiting sessions
 	batch := visitBatch("203.0.113.1", 1, 2)
 	lost := map[string]<-chan error{"": async(t, func() error { return usual.d.Write(t.Context(), batch, new(db.Outcome)) })}
 	usual.end("terminate", usual.awaitWaiting(lost, anything)...)
@@ -155,7 +153,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	p.Rejoin()
 	assert.True(t, receive(t, committed, "whether it did commit"))
 
-	p.KillStandby() // and let those go that wait for it
+	p.KillStandby() // and release the waiting commits
 	results = strict.begin(5)
 	strict.awaitWaiting(results, anything)
 	p.WaitFor("")
@@ -175,10 +173,10 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	strict.each(strict.begin(8), well)
 }
 
-// reload has the server read settings anew, and returns when all sessions of the pools have them.
+// reload makes the server load settings, and returns when all sessions of the pools have them.
 func (w *writing) reload(settings ...string) {
 	marker := fmt.Sprint(time.Now().UnixMicro() % 1e9)
-	for _, setting := range append(settings, "gin_fuzzy_search_limit = "+marker) { // which means nothing here
+	for _, setting := range append(settings, "gin_fuzzy_search_limit = "+marker) { // this setting has no effect here
 		w.pair.Exec("ALTER SYSTEM SET " + setting)
 	}
 	w.pair.Exec("SELECT pg_reload_conf()")
@@ -195,8 +193,7 @@ func (w *writing) reload(settings ...string) {
 	require.Positive(w.t, sessions)
 }
 
-// No setting that somebody changes meanwhile lets sessions that run acknowledge more than there is on
-// two machines, or on the disk of one.
+// No change of settings lets running sessions acknowledge more than there is on two machines, or on the disk of one.
 func TestReloadWeakensNoSession(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
@@ -215,7 +212,7 @@ func TestReloadWeakensNoSession(t *testing.T) {
 		w.each(results, well)
 	}
 
-	p.KillStandby() // from here on there is one machine
+	p.KillStandby() // from here on there is only one machine
 	p.WaitFor("")
 	w.reload("synchronous_commit = off", "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'")
 	before := dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)[0]
@@ -224,7 +221,7 @@ func TestReloadWeakensNoSession(t *testing.T) {
 	p.Restart(nil)
 	assert.Equal(t, before+2, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)[0])
 
-	p.WaitFor("*") // by a server that sends nothing
+	p.WaitFor("*") // although the server sends to none
 	p.Kill()
 	p.Restart(map[string]string{"max_wal_senders": "0"})
 	d := dbtest.Open(t, p.URL(), db.Options{RequireStandby: true})
@@ -236,11 +233,11 @@ func TestReloadWeakensNoSession(t *testing.T) {
 	assert.Equal(t, db.Standby{Required: true, Lacking: true}, standby)
 }
 
-// What the tables say of a standby holds for all that write, and what a process was started with only
-// where they say nothing.
+// The tables' requirement of a standby applies to all writers. The option of a process only applies if the tables
+// have none.
 func TestStandbyIsRequiredOfAll(t *testing.T) {
 	t.Parallel()
-	url, conn := fixture(t) // on a server that waits for none
+	url, conn := fixture(t) // on a server that waits for no standby
 	usual, strict := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{RequireStandby: true})
 	app := dbtest.Open(t, withRole(t, url, "footfall_app"), db.Options{})
 	visitor := 0
@@ -257,7 +254,7 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 	assert.Equal(t, []db.Fault{db.FaultNone, db.FaultRefused}, []db.Fault{writes(usual), writes(strict)})
 	assert.Equal(t, []bool{false, true}, []bool{required(usual), required(strict)})
 	require.ErrorContains(t, usual.SayStandby(t.Context(), true, false), "synchronous_standby_names is empty")
-	assert.False(t, required(usual), "nobody says what does not hold")
+	assert.False(t, required(usual), "a refused requirement is not stored")
 
 	for range 2 {
 		require.NoError(t, app.SayStandby(t.Context(), true, true))
@@ -276,12 +273,12 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 	assert.Zero(t, usual.CommitsAlone())
 	require.NoError(t, usual.SayStandby(t.Context(), true, true))
 	exec(t, conn, `UPDATE epochs SET value = 0 WHERE name = 'standby'`)
-	require.NoError(t, strict.SayStandby(t.Context(), false, false), "it is off before anything was said")
+	require.NoError(t, strict.SayStandby(t.Context(), false, false), "it is off before it was set")
 	assert.Equal(t, db.FaultNone, writes(strict))
 }
 
-// A connection that is lost after COMMIT, and a context that ends there, are no proof that somebody has ended
-// the wait for a standby.
+// A connection lost after COMMIT, or a context cancelled there, does not prove that the wait for a standby was
+// cancelled.
 func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t) // on a server that waits for no standby
@@ -296,7 +293,7 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 		read, queued := make(chan struct{}), make(chan struct{})
 		done := async(t, func() error {
 			return d.InTx(ctx, func(q *db.Queries) error {
-				_, err := q.StandbyRequire(ctx, false) // reads epochs
+				_, err := q.StandbyRequire(ctx, false) // it reads epochs
 				if err == nil {
 					_, err = q.AppAdd(ctx, lose)
 				}
@@ -329,8 +326,8 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 	assert.Zero(t, d.CommitsAlone())
 }
 
-// What is said holds for all that is acknowledged behind it: it waits for batches that run, which have
-// asked before.
+// A requirement applies to every write acknowledged after it: setting it waits for running batches, which have read
+// it before.
 func TestStandbyIsRequiredBehindBatches(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -343,15 +340,15 @@ func TestStandbyIsRequiredBehindBatches(t *testing.T) {
 	eventually(t, func() bool {
 		return len(said) > 0 || query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE relation = 'batches'::regclass AND NOT granted`) > 0
 	}, "it to wait")
-	require.Empty(t, said, "said beside a batch that runs")
+	require.Empty(t, said, "it was set during a running batch")
 	behind := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, receive(t, said, "the end of saying"))
 	assert.Equal(t, db.FaultRefused, receive(t, behind, "a batch that came later"))
 }
 
-// A primary that stood still, was replaced, and goes on, is left, also where the URL names it first;
-// and where it follows the other one.
+// A primary that was paused, replaced and resumed is no longer used, even if the URL names it first, or if it follows
+// the new primary.
 func TestReplacedPrimaryIsLeft(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
@@ -375,7 +372,7 @@ func TestReplacedPrimaryIsLeft(t *testing.T) {
 	batch := visitBatch("192.0.2.2", 1)
 	ctx, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()
-	require.Equal(t, db.FaultUnknown, db.FaultOf(d.Write(ctx, batch, new(db.Outcome))), "it waits for the standby that it has no more")
+	require.Equal(t, db.FaultUnknown, db.FaultOf(d.Write(ctx, batch, new(db.Outcome))), "it waits for the standby that it has lost")
 	watched := async(t, func() error { return d.WatchApps(t.Context(), "", func(*db.Access) {}) })
 	asking, end := context.WithTimeout(t.Context(), dbtest.Patience)
 	defer end()

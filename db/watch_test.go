@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// soon is the patience with a watcher that is known to be stuck: its length decides nothing.
+	// soon is the patience with a watcher known to be stuck: its length decides nothing.
 	soon = 50 * time.Millisecond
-	// inTime is the patience with what happens at once.
+	// inTime is the patience with events that are due at once.
 	inTime = time.Minute
 )
 
-// watcher is an instance that keeps apps in memory. It hands each list to the test, and takes it
-// over when the test says so.
+// watcher is an instance that keeps apps in memory. It hands each list to the test, and adopts it when the test
+// allows.
 type watcher struct {
-	seen  chan []string // names of the apps, as publish gets them
-	taken chan struct{} // sent to: publish returns
+	seen  chan []string // names of the apps, as passed to publish
+	taken chan struct{} // a value makes publish return
 	ended chan error
 	stop  context.CancelFunc
 }
@@ -40,7 +40,7 @@ func watch(t *testing.T, url string) *watcher {
 	go func() {
 		w.ended <- d.WatchApps(ctx, "", func(access *db.Access) {
 			if access == nil {
-				return // it watches no longer
+				return // the watcher has stopped
 			}
 			names := []string{}
 			for _, app := range access.Apps {
@@ -67,7 +67,7 @@ func watch(t *testing.T, url string) *watcher {
 	return w
 }
 
-// takes waits for a list and takes it over.
+// takes waits for a list and lets the watcher adopt it.
 func (w *watcher) takes(t *testing.T, names ...string) {
 	t.Helper()
 	assert.Equal(t, names, receive(t, w.seen, "a list of apps"))
@@ -89,7 +89,7 @@ func TestWatcherSeesEveryChange(t *testing.T) {
 	w.takes(t, "a")
 	addApp(t, d, "b")
 	w.takes(t, "a", "b")
-	exec(t, conn, `UPDATE apps SET name = 'c' WHERE name = 'a'`) // somebody in psql
+	exec(t, conn, `UPDATE apps SET name = 'c' WHERE name = 'a'`) // a user in psql
 	w.takes(t, "b", "c")
 	exec(t, conn, `DELETE FROM apps`)
 	w.takes(t, []string{}...)
@@ -108,7 +108,7 @@ func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 
 	addApp(t, d, "shop")
 	quick.takes(t, "shop")
-	assert.Equal(t, []string{"shop"}, receive(t, slow.seen, "a list of apps")) // and it is not done with it
+	assert.Equal(t, []string{"shop"}, receive(t, slow.seen, "a list of apps")) // and it is not adopted yet
 	require.ErrorIs(t, d.WaitForInstances(t.Context(), soon), db.ErrInstancesBehind)
 
 	waited := async(t, func() error { return d.WaitForInstances(context.Background(), inTime) })
@@ -117,7 +117,7 @@ func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 	require.NoError(t, d.WaitForInstances(t.Context(), inTime), "there is nothing left to wait for")
 }
 
-// A change while a watcher takes an earlier one over needs a round of its own.
+// A change while a watcher adopts an earlier one needs another round.
 func TestWaitForInstancesWaitsForTheNewestChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -162,9 +162,8 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 	}
 }
 
-// A watcher of a server that hangs, or whose connection is open at its own end alone, says so by
-// itself before anybody else could take it for gone: an instance must not go by what it has in
-// memory when a command returns that has not waited for it.
+// A watcher whose server hangs, or whose connection is open only at its own end, notices this by itself before others
+// consider it gone: an instance may not use its memory after a command has returned that did not wait for it.
 func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -172,7 +171,7 @@ func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	d := dbtest.Open(t, through, db.Options{DeadAfter: 2 * time.Second})
 	watches, ends := make(chan bool, 1), make(chan bool, 1)
 	ended := async(t, func() (err error) {
-		for len(watches) == 0 { // a slow machine may take longer to answer than it has time
+		for len(watches) == 0 { // a slow machine may respond too late
 			err = d.WatchApps(t.Context(), "", func(access *db.Access) {
 				if access != nil {
 					watches <- true
@@ -185,7 +184,7 @@ func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	})
 	eventually(t, func() bool { return len(watches) > 0 }, "the apps")
 	network.Freeze()
-	defer network.Thaw() // or it could not be closed
+	defer network.Thaw() // otherwise it could not be closed
 	receive(t, ends, "the news that it watches no longer")
 	network.Thaw()
 	require.Error(t, receive(t, ended, "the watcher's end"))
@@ -206,7 +205,7 @@ func TestMeasureClock(t *testing.T) {
 		assert.WithinDuration(t, time.Now(), d.Now(), time.Minute)
 	}
 
-	// A clock that runs so fast that each answer seems to take long tells nothing.
+	// With a clock that runs so fast that each response seems to take long, no conclusion is possible.
 	readings, step := 0, 2*time.Second
 	local := func() time.Time {
 		readings++
@@ -220,19 +219,19 @@ func TestMeasureClock(t *testing.T) {
 	require.InDelta(t, time.Hour.Seconds(), d.ClockOffset().Seconds(), 1)
 }
 
-// What an instance whose clock is ahead would spoil for years is refused; days of the past are not.
+// Writes that an instance with a clock ahead would spoil for years are refused. Past days are not.
 func TestDaysThatHaveNotCome(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := dbtest.Open(t, url, db.Options{})
-	latest := func(ahead int) int32 { // the day in UTC+14, or so many days later
+	latest := func(ahead int) int32 { // the day in UTC+14, or this number of days later
 		return visit.DayOf(time.Now().Add(14*time.Hour).AddDate(0, 0, ahead), time.UTC)
 	}
 	refused := func(err error) {
 		t.Helper()
 		require.Equal(t, db.FaultAhead, db.FaultOf(err), "%v", err)
 	}
-	// So that it is not for want of a partition that a visit is refused.
+	// So that a visit is not refused only because a partition is missing.
 	exec(t, conn, `CREATE TABLE visits_all PARTITION OF visits DEFAULT`)
 	for _, day := range []int32{latest(2), 20991231} {
 		refused(d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), day), &db.Outcome{}))
@@ -261,7 +260,7 @@ func TestDaysThatHaveNotCome(t *testing.T) {
 	}
 }
 
-// Where the server's clock was ahead itself, and is right again, sites count on.
+// If the server's own clock was ahead, and is right again, sites continue counting.
 func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -271,7 +270,7 @@ func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), 20991231), &db.Outcome{}))
 }
 
-// Whatever day an instance takes it for, the keys of days that it still is somewhere stay.
+// Whatever an instance's clock, the keys of days that still last somewhere are kept.
 func TestClockAheadDeletesNothing(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
