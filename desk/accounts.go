@@ -12,21 +12,21 @@ import (
 	"footfall/account"
 )
 
-// Password is that of all accounts of a desk.
+// Password is the password of all accounts of a desk.
 const Password = "seven trombones"
 
 // Owner is the name of the first account of a desk.
 const Owner = "Olga"
 
-// light is Password as it is stored, hashed in a thousandth of the time that a service takes: what is stored
-// says how. How a password is hashed and set is shown by the tests of package account.
+// light is the stored form of Password, with parameters that hash in a thousandth of the usual time. Tests of package
+// account cover the real hashing.
 var light = sync.OnceValue(func() string {
 	base, salt := base64.RawStdEncoding, make([]byte, 16)
 	hash := argon2.IDKey([]byte(Password), salt, 1, 8, 1, 32)
 	return fmt.Sprintf("$argon2id$v=%d$m=8,t=1,p=1$%s$%s", argon2.Version, base.EncodeToString(salt), base.EncodeToString(hash))
 })
 
-// SignIn makes an account that may do something, after that of Owner, and returns what a browser keeps
+// SignIn makes an account with some rights, after the account of Owner, and returns the session cookie of a browser
 // that is signed in to it.
 func (d *Desk) SignIn(t testing.TB, name string, r account.Rights) (session string) {
 	t.Helper()
@@ -46,7 +46,7 @@ func (d *Desk) SignIn(t testing.TB, name string, r account.Rights) (session stri
 	return session
 }
 
-// Looks are the rights of an account that may look at some apps.
+// Looks returns the rights of an account that may view some apps.
 func Looks(apps ...string) account.Rights {
 	r := account.Rights{Apps: map[string]account.Right{}}
 	for _, app := range apps {

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Check holds the promises on totals and daily numbers against the tables, by statements of its own:
-// those of package verify are what it is tried beside.
+// Check checks the promises on totals and daily numbers against the tables, with its own statements: the ones of
+// package verify are tested against it.
 func (d *Desk) Check(t testing.TB) {
 	t.Helper()
 	require.Empty(t, Broken(t, d))
 }
 
-// Broken is a line of text for each promise that is broken.
+// Broken returns a line of text for each broken promise.
 func Broken(t testing.TB, d *Desk) []string {
 	t.Helper()
 	return append(Column[string](t, d, brokenTotals), Column[string](t, d, brokenDays)...)
@@ -52,7 +52,7 @@ SELECT format('%s: visits by nobody', v.page_id)
 FROM visits v LEFT JOIN visitors w USING (page_id, ip)
 WHERE w.ip IS NULL`
 
-// Where pages were deleted, it is not known of some visitors whether they were new on a day.
+// For some visitors of deleted pages it is not known whether they were new on a day.
 const brokenDays = `
 WITH visits AS MATERIALIZED ( -- each of its partitions is planned and begun once, which takes longest here
 	SELECT * FROM footfall.visits

@@ -1,5 +1,5 @@
-// Package desk is what tests of counting begin with: a database that has apps, a clock, and counters
-// on it. Tests alone import it.
+// Package desk is the base of tests of counting: a database that has apps, a clock, and counters on it. Only tests
+// import it.
 package desk
 
 import (
@@ -27,44 +27,44 @@ import (
 	"footfall/visit"
 )
 
-// Secret is that of every counter here.
+// Secret is the secret of every counter here.
 var Secret = app.Secret("thirty-two bytes that are secret")
 
-// Browser is a User-Agent of a browser: who sends none is a bot.
+// Browser is the User-Agent of a browser. A visit without one is a bot's.
 const Browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// Clock is a time that a test sets.
+// Clock is a clock that a test sets.
 type Clock struct{ now atomic.Pointer[time.Time] }
 
-// At is a clock that shows a time.
+// At returns a clock that shows this time.
 func At(t time.Time) *Clock {
 	c := &Clock{}
 	c.Set(t)
 	return c
 }
 
-// Now is the time that was set last.
+// Now returns the time that was set last.
 func (c *Clock) Now() time.Time { return *c.now.Load() }
 
 // Set sets the time.
 func (c *Clock) Set(t time.Time) { c.now.Store(&t) }
 
-// Noon is when clocks begin, in the middle of a day everywhere between UTC-11 and UTC+11.
+// Noon is the time at which clocks start, in the middle of a day in every zone from UTC-11 to UTC+11.
 var Noon = time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 
-// Options of a desk. Its counter differs from a service's in that a visit may wait for a minute, so
-// that a slow machine refuses nobody, and in that upkeep is calm unless Upkeep is set.
+// Options configure a desk. Unlike in a service, a visit may wait for a minute, so that a slow machine refuses no
+// visit, and upkeep is off unless Upkeep is set.
 type Options struct {
 	counter.Options
 	Apps   map[string]app.Settings // of the database; default: demo, which is open
-	Began  time.Time               // when the clock begins; default Noon
-	Real   bool                    // the counter goes by the database's clock, as a service does
+	Began  time.Time               // the start of the clock; default Noon
+	Real   bool                    // the counter uses the database's clock, as a service does
 	DB     db.Options
-	By     string // the URL by which the counter reaches the database, and the test does not; "": the same
-	Upkeep bool   // what is done by the clock is done at once, as by a service
+	By     string // the URL that only the counter uses for the database; "": the same as the test's
+	Upkeep bool   // scheduled work is done at once, as by a service
 }
 
-// Open returns a desk on a database of its own.
+// Open returns a desk on a new database.
 func Open(t testing.TB, o Options) *Desk {
 	t.Helper()
 	return On(t, Database(t, o), o)
@@ -81,10 +81,10 @@ func Database(t testing.TB, o Options) string {
 	names, err := json.Marshal(o.Apps)
 	require.NoError(t, err)
 	return dbtest.Made(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
-		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // so that tests know their numbers
+		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // so that tests know their ids
 			settings := o.Apps[name]
 			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
-				settings.PublicCounts = &answers // most tests look at what is answered
+				settings.PublicCounts = &answers // most tests check the numbers in answers
 			}
 			require.NoError(t, admin.NewAdmin(d, Secret).AddApp(context.Background(), name, settings))
 		}
@@ -101,7 +101,7 @@ func (o Options) began() time.Time {
 	return Noon
 }
 
-// Desk is a counter on a database, and what a test needs to look behind it.
+// Desk is a counter on a database, with access to its tables.
 type Desk struct {
 	*counter.Counter
 	URL     string
@@ -109,13 +109,13 @@ type Desk struct {
 	Admin   *admin.Admin
 	Clock   *Clock
 	Metrics *prometheus.Registry
-	Log     *dbtest.Log // from the level of a warning on; of the counter
+	Log     *dbtest.Log // of the counter, from the level of a warning on
 
-	pool *pgxpool.Pool // of the test's own, which connects when it is asked
+	pool *pgxpool.Pool // of the test, which connects when it is used
 }
 
-// On returns a desk on a database that is there, with a clock of its own unless the options have
-// one. Its filter has read the tables.
+// On returns a desk on an existing database, with its own clock unless the options have one. Its filter has loaded
+// the tables.
 func On(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := Idle(t, url, o)
@@ -140,7 +140,7 @@ func On(t testing.TB, url string, o Options) *Desk {
 	return d
 }
 
-// Idle returns a desk on a database that has no counter.
+// Idle returns a desk on a database without a counter.
 func Idle(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := &Desk{URL: url, Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
@@ -162,7 +162,7 @@ func (d *Desk) Warm(t testing.TB) {
 	require.Eventually(t, func() bool { return d.Metric(t, "footfall_filter_ready") == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
-// Metric is the sum over all labels of a counter or gauge.
+// Metric returns the sum over all labels of a counter or gauge.
 func (d *Desk) Metric(t testing.TB, name string) (sum float64) {
 	t.Helper()
 	families, err := d.Metrics.Gather()
@@ -176,7 +176,7 @@ func (d *Desk) Metric(t testing.TB, name string) (sum float64) {
 			}
 		}
 	}
-	require.True(t, found, "there is no metric %s", name)
+	require.True(t, found, "metric %s does not exist", name)
 	return sum
 }
 
@@ -194,10 +194,10 @@ func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 	return a
 }
 
-// Tables is Conn for statements that need no session of their own.
+// Tables returns a pool for statements that need no session of their own.
 func (d *Desk) Tables() *pgxpool.Pool { return d.pool }
 
-// Conn is a connection of the test's own, past everything of Footfall's but the schema.
+// Conn returns a connection of the test, which bypasses everything of Footfall's but the schema.
 func (d *Desk) Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	return dbtest.Connect(t, d.URL)
@@ -210,7 +210,7 @@ func (d *Desk) Exec(t testing.TB, sql string, args ...any) {
 	require.NoError(t, err, sql)
 }
 
-// One is the number that a query gives.
+// One returns the number that a query returns.
 func (d *Desk) One(t testing.TB, sql string, args ...any) int64 {
 	t.Helper()
 	return Column[int64](t, d, sql, args...)[0]
@@ -222,7 +222,7 @@ func Column[T any](t testing.TB, d *Desk, sql string, args ...any) []T {
 	return dbtest.Column[T](t, d.pool, sql, args...)
 }
 
-// Table is what a query gives, a line of text each.
+// Table returns the rows of a query, each as a line of text.
 func (d *Desk) Table(t testing.TB, sql string, args ...any) (lines []string) {
 	t.Helper()
 	rows, err := d.pool.Query(context.Background(), sql, args...)
@@ -235,7 +235,7 @@ func (d *Desk) Table(t testing.TB, sql string, args ...any) (lines []string) {
 	return lines
 }
 
-// Drained waits until all that was accepted is counted, or dropped.
+// Drained waits until all accepted visits are counted, or dropped.
 func (d *Desk) Drained(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.One(t, `SELECT coalesce(sum(inbox_behind(id)), 0)::bigint FROM apps`) == 0 },

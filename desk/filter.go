@@ -13,14 +13,14 @@ import (
 type dayAtSite struct {
 	visitor string
 	day     int32
-	tags    []string // "name value", of the first visit of the day
+	tags    []string // "name value" of the first visit of the day
 	pages   map[string]bool
 	events  map[string]bool
 	isNew   bool
 }
 
-// daysAtSite are all whose rows are there: of those who were erased so often (by visitor), the last era. The
-// site "" is all of them as one, with the sites in the names of pages.
+// daysAtSite returns all visitors and days with rows. For erased visitors (eras counts erasures by visitor) it
+// returns the last era. The site "" is all sites as one, with the site in the names of pages.
 func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) {
 	const events = "(events)"
 	days, first, targets := map[string]*dayAtSite{}, map[string]int32{}, m.targets()
@@ -62,7 +62,7 @@ func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) 
 	return all
 }
 
-// holds reports whether a condition does.
+// holds reports whether a condition holds.
 func (d *dayAtSite) holds(condition string) bool {
 	if rest, not := strings.CutPrefix(condition, "!"); not {
 		return !d.holds(rest)
@@ -92,8 +92,9 @@ func (d *dayAtSite) holds(condition string) bool {
 	})
 }
 
-// Where are what must be told of those at a site, from one day to another, for whom conditions hold: a line
-// "numbers visitors new pv"; "day D pv new" for each; "page P uniques new pv", "tag name value pv new", and "event E visitors of".
+// Where returns the expected numbers of a site, from one day to another, for visitors who meet the conditions: a line
+// "numbers visitors new pv", lines "day D pv new", "page P uniques new pv", "tag name value pv new" and "event E
+// visitors of".
 func (m *Model) Where(site string, eras map[string]int, from, to int32, conditions ...string) (lines []string) {
 	visitors, days, tags := map[string]bool{}, map[int32][2]int{}, map[string][2]int{}
 	pages, came, firstOn := map[string][3]int{}, map[string]bool{}, map[string]int32{}
@@ -145,7 +146,7 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 		lines = append(lines, fmt.Sprint("page ", page, " ", n[0], " ", n[1], " ", n[2]))
 	}
 	of := len(visitors)
-	if len(conditions) == 0 && site != "" { // sums know of those who were erased
+	if len(conditions) == 0 && site != "" { // sums include erased visitors
 		of = m.All()[site].Uniques(from, to)
 	}
 	for event, who := range did {
@@ -155,8 +156,8 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 	return lines
 }
 
-// AnyConditions are some of a list, each a few of its values, by chance; some are negated. Values stand in order
-// behind their names.
+// AnyConditions returns random conditions, each with some values of its name, and some of them negated. Values are
+// sorted after their names.
 func AnyConditions(of map[string][]string) (conditions []string) {
 	names := []string{"new", "returning"}
 	for name := range of {
@@ -177,7 +178,7 @@ func AnyConditions(of map[string][]string) (conditions []string) {
 	return conditions
 }
 
-// WhereOf is what SQL says where Model has Where: by reports of their own, or as a page asks for all at once.
+// WhereOf returns the lines of Model.Where as computed by SQL, in separate reports or in one query as for a page.
 func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string, conditions ...string) []string {
 	t.Helper()
 	sql := `
@@ -204,7 +205,7 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	}
 	events := `
 		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`
-	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // as where there are few
+	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // as for few visits
 		events = `
 		SELECT concat_ws(' ', 'event', substr(e.uri, 10), count(DISTINCT f.ip), s.uniques)
 		FROM footfall.targets_sums(ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri = $1), $2, $3) AS s
@@ -217,9 +218,9 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	return lines
 }
 
-// Reached is what must be told of those for whom conditions hold: a line "one visits pages" of those who saw one
-// page alone; "goal G value visitors of" of each goal in all, by day and by a tag, and "step N visitors sameday"
-// of each of some steps.
+// Reached returns the expected goals of visitors who meet the conditions: a line "one visits pages" for visitors who
+// saw only one page, "goal G value visitors of" for each goal in total, by day and by a tag, and "step N visitors
+// sameday" for each step.
 func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag string, goals, steps, conditions []string) (lines []string) {
 	days := map[string][]*dayAtSite{}
 	of, reached := map[string]map[string]bool{}, map[string]map[string]bool{}
@@ -259,7 +260,7 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	lines = append(lines, fmt.Sprint("one ", visits, " ", one))
 	for key, all := range of {
 		n := len(all)
-		if key == "" && len(conditions) == 0 && site != "" { // sums know of those who were erased
+		if key == "" && len(conditions) == 0 && site != "" { // sums include erased visitors
 			n = m.All()[site].Uniques(from, to)
 		}
 		for _, goal := range goals {
@@ -271,7 +272,7 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	return lines
 }
 
-// funnel is how far visitors got, by their days.
+// funnel returns the visitors at each step, from their days.
 func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
 	far, sameDay := make([]int, len(steps)), make([]int, len(steps))
 	for _, came := range days {
@@ -302,7 +303,7 @@ func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
 	return lines
 }
 
-// ReachedOf is what SQL says where Model has Reached.
+// ReachedOf returns the lines of Model.Reached as computed by SQL.
 func (d *Desk) ReachedOf(t testing.TB, site string, from, to int32, tag string, goals, steps, conditions []string) []string {
 	t.Helper()
 	lines := Column[string](t, d, `

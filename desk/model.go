@@ -15,27 +15,27 @@ import (
 	"footfall/visit"
 )
 
-// Seen is a visit that was counted, as its client knows it.
+// Seen is a counted visit from its client's view.
 type Seen struct {
-	Visitor string   // who came, as whom they count
-	Era     int      // how often they had been erased before
+	Visitor string   // the visitor that it counts for
+	Era     int      // the number of earlier erasures of the visitor
 	Page    string   // with its site: a.example/x
-	Day     int32    // that it counts for
-	SiteTag []string // "name value", of those that sites alone have
-	PageTag []string // of those that pages have, too
+	Day     int32    // the day that it counts for
+	SiteTag []string // "name value" of tags that only sites have
+	PageTag []string // of tags that pages have too
 
-	Answer     visit.Answer // with the numbers of its own moment; none: they are not known
-	Began, Got int64        // moments, in one order for all clients; 0: they are not known
+	Answer     visit.Answer // with the numbers after the visit; empty: unknown
+	Began, Got int64        // moments, in one order for all clients; 0: unknown
 }
 
-// Model is what must be counted of visits, by the rules alone: by sets of who came when. It is for
-// one app, whose visits are counted in any order. It is safe for concurrent use.
+// Model computes the expected numbers of visits from the rules only, with sets of visitors and days. It is for one
+// app, whose visits may be counted in any order. It is safe for concurrent use.
 type Model struct {
 	mu   sync.Mutex
 	seen []Seen
 }
 
-// Counted notes visits that are counted for certain.
+// Counted notes visits that are certainly counted.
 func (m *Model) Counted(some ...Seen) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +51,8 @@ type at struct {
 
 func (a at) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
 
-// targets are the visits of each site and page, in the order of their hot where that is known, and
-// in that of their notes otherwise.
+// targets returns the visits of each site and page, in the order of hot if it is known, and otherwise in the order of
+// their notes.
 func (m *Model) targets() map[string][]at {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,9 +69,9 @@ func (m *Model) targets() map[string][]at {
 	return all
 }
 
-// Answers holds the numbers of each visit's own moment against those that its place makes it: all
-// visits that were counted are noted, and erased visitors are none of theirs. The order of hot
-// decides everything else: who was first, on which day, and so each number.
+// Answers compares the numbers in each answer with those that follow from its place. All counted visits have to be
+// noted, without those of erased visitors. The order of hot determines everything else: which visit was first, on
+// which day, and so each number.
 func (m *Model) Answers(t testing.TB) {
 	t.Helper()
 	for target, visits := range m.targets() {
@@ -87,18 +87,18 @@ func (m *Model) Answers(t testing.TB) {
 				require.Greater(t, v.Got, latest,
 					"%s: hot %d was answered before a visit with a lower hot began", target, v.counts.Hot)
 			}
-			latest = max(latest, v.Began) // when the last of the earlier visits had begun
+			latest = max(latest, v.Began) // the start of the latest of the earlier visits
 		}
 	}
 }
 
-// Of is what was counted of a target: how many visits, and on which days each visitor came.
+// Of is the count of a target: the number of visits, and the days of each visitor.
 type Of struct {
 	Hot  int64
 	Came map[string]map[int32]bool // by "visitor#era"
 }
 
-// All is what was counted of each target.
+// All returns the counts of all targets.
 func (m *Model) All() map[string]Of {
 	all := map[string]Of{}
 	for target, visits := range m.targets() {
@@ -114,7 +114,7 @@ func (m *Model) All() map[string]Of {
 	return all
 }
 
-// PV is on how many days visitors came, each for themselves.
+// PV returns the sum of the visitors' days.
 func (o Of) PV() (pv int64) {
 	for _, days := range o.Came {
 		pv += int64(len(days))
@@ -122,7 +122,7 @@ func (o Of) PV() (pv int64) {
 	return pv
 }
 
-// Days are those on which somebody came, in order.
+// Days returns the days with visitors, in order.
 func (o Of) Days() []int32 {
 	all := map[int32]bool{}
 	for _, days := range o.Came {
@@ -131,7 +131,7 @@ func (o Of) Days() []int32 {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Uniques is how many came from one day to another.
+// Uniques returns the number of visitors from one day to another.
 func (o Of) Uniques(from, to int32) (n int) {
 	for _, days := range o.Came {
 		for day := range days {
@@ -144,7 +144,7 @@ func (o Of) Uniques(from, to int32) (n int) {
 	return n
 }
 
-// Totals are a line "uri hot pv uv" for each target, in order.
+// Totals returns a line "uri hot pv uv" for each target, in order.
 func (m *Model) Totals() (lines []string) {
 	for target, o := range m.All() {
 		lines = append(lines, fmt.Sprint(target, " ", o.Hot, " ", o.PV(), " ", len(o.Came)))
@@ -153,8 +153,8 @@ func (m *Model) Totals() (lines []string) {
 	return lines
 }
 
-// Tags are a line "uri day name value pv newcomers" for each sum by tag, in order. A visit brings
-// tags if it is the first of its visitor on its day, and a newcomer if it is the first of all.
+// Tags returns a line "uri day name value pv newcomers" for each sum by tag, in order. The first visit of a visitor
+// on a day counts with its tags, and the first of all counts as a newcomer.
 func (m *Model) Tags() (lines []string) {
 	sums := map[string][2]int{}
 	for target, visits := range m.targets() {
@@ -183,13 +183,13 @@ func (m *Model) Tags() (lines []string) {
 	return lines
 }
 
-// TotalsOf is what the tables say where Model has Totals.
+// TotalsOf returns the lines of Model.Totals from the tables.
 func (d *Desk) TotalsOf(t testing.TB) []string {
 	t.Helper()
 	return Column[string](t, d, `SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM pages JOIN counters ON page_id = id ORDER BY 1`)
 }
 
-// TagsOf is what the tables say where Model has Tags, once all that was brought is added up.
+// TagsOf returns the lines of Model.Tags from the tables, after all news of tags are added up.
 func (d *Desk) TagsOf(t testing.TB) []string {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)

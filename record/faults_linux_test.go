@@ -12,7 +12,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// What befalls a whole server, or a connection of which both ends have to speak TCP, on one server.
+// Faults of a whole server, or of TCP connections, tested on one server.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	dir, backup := dbtest.OwnDir(t), dbtest.OwnDir(t)
@@ -41,9 +41,8 @@ func TestServerFaults(t *testing.T) {
 	})
 }
 
-// The network vanishes when a batch has its locks and has not come to its end. Both ends give it
-// up, it is sent again over another connection, and others, who waited for its locks, count as
-// well.
+// The network vanishes when a batch has its locks and is not complete. Both ends give up the connection, the batch is
+// sent again over another one, and the visits that waited for its locks count as well.
 func (w *world) testNetworkVanishes(t *testing.T, network *dbtest.Network, r, near *Recorder) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "vanishes.example/"))
 	vanished := network.VanishUnderBatch()
@@ -56,8 +55,8 @@ func (w *world) testNetworkVanishes(t *testing.T, network *dbtest.Network, r, ne
 	w.prove(t)
 }
 
-// Killed like this, a backend takes all others with it, and the server recovers. The batch is sent
-// again, and counts once.
+// If a backend is killed like this, the server terminates all others and recovers. The batch is sent again, and
+// counts once.
 func (w *world) testBackendKilled(t *testing.T, r *Recorder) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "killed.example/"))
 	w.hold(t, "killed.example")
@@ -69,8 +68,8 @@ func (w *world) testBackendKilled(t *testing.T, r *Recorder) {
 	w.prove(t)
 }
 
-// A backup is put in place of the server: what came after it was made is forgotten, though the
-// instance has it in memory and no batch of its was lost, and those who have come since are new.
+// A backup replaces the server: visits after the backup are forgotten, although the instance has them in memory and
+// has lost no batch. Their visitors are new.
 func (w *world) testAnotherServer(t *testing.T, network *dbtest.Network, r *Recorder, backup string) {
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "backed-up.example/"))
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", w.count(t, r, 2, "backed-up.example/"), "from memory")

@@ -24,7 +24,7 @@ import (
 // world is a database with an app, and recorders that count for it.
 type world struct {
 	url  string
-	conn *pgx.Conn // of the test's own
+	conn *pgx.Conn // the test's connection
 	demo Visit     // to the app's site a.example
 }
 
@@ -39,7 +39,7 @@ func addDemo(t *testing.T) func(*db.DB) {
 	}
 }
 
-// worldAt is one on a database that has the app.
+// worldAt returns a world on a database that has the app.
 func worldAt(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{url: url, conn: dbtest.Connect(t, url)}
@@ -50,7 +50,7 @@ func worldAt(t *testing.T, url string) *world {
 	return w
 }
 
-// recorder starts one whose every visit waits as long as need be, unless o says otherwise.
+// recorder starts a recorder whose visits may wait for a minute, unless o sets another limit.
 func recorder(t *testing.T, d *db.DB, o Options) *Recorder {
 	t.Helper()
 	if o.MaxWait == 0 {
@@ -62,7 +62,7 @@ func recorder(t *testing.T, d *db.DB, o Options) *Recorder {
 	return r
 }
 
-// visit is a visit to a page of a site.
+// visit returns a visit to a page of a site.
 func (w *world) visit(visitor int, page string) Visit {
 	v := w.demo
 	site, _, _ := strings.Cut(page, "/")
@@ -70,8 +70,8 @@ func (w *world) visit(visitor int, page string) Visit {
 	return v
 }
 
-// start records a visit to a page of a site beside the test, and sends what it was told: the
-// numbers pv uv rank hot of site and page, or the error.
+// start records a visit to a page of a site in a goroutine, and sends the result: the numbers pv uv rank hot of site
+// and page, or the error.
 func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
 	v := w.visit(visitor, page)
 	told := make(chan string, 1)
@@ -92,7 +92,7 @@ func (w *world) count(t *testing.T, r *Recorder, visitor int, page string) strin
 	return receive(t, w.start(r, visitor, page))
 }
 
-// receive waits for what must come, for as long as a very slow machine may take.
+// receive waits for a result, with a time limit for very slow machines.
 func receive(t *testing.T, told <-chan string) string {
 	t.Helper()
 	select {
@@ -104,10 +104,10 @@ func receive(t *testing.T, told <-chan string) string {
 	}
 }
 
-// hold locks the counters of a target in a transaction of its own, until release.
+// hold locks the counters of a target in a separate transaction, until release.
 func (w *world) hold(t *testing.T, target string) (holder *pgx.Conn, release func()) {
 	t.Helper()
-	holder = dbtest.Connect(t, dbtest.With(t, w.url, "deadlock_timeout", "10min")) // it leaves it to others to find a deadlock
+	holder = dbtest.Connect(t, dbtest.With(t, w.url, "deadlock_timeout", "10min")) // other sessions detect deadlocks first
 	_, err := holder.Exec(t.Context(), `BEGIN`)
 	require.NoError(t, err)
 	require.NoError(t, lock(t.Context(), holder, target))
@@ -119,13 +119,13 @@ func lock(ctx context.Context, conn *pgx.Conn, target string) error {
 	return err
 }
 
-// blocked waits until so many sessions wait for what is held, and returns their processes.
+// blocked waits until this number of sessions wait for the held locks, and returns their processes.
 func (w *world) blocked(t *testing.T, sessions int) (pids []int32) {
 	t.Helper()
 	return dbtest.AwaitWaiting(t, w.conn, sessions)
 }
 
-// prove proves all promises by the tables.
+// prove verifies all promises on the tables.
 func (w *world) prove(t *testing.T) {
 	t.Helper()
 	proof, err := verify.Run(t.Context(), dbtest.Open(t, w.url, db.Options{}), verify.Options{Limit: 3})
@@ -167,10 +167,10 @@ func (f *faults) of(fault db.Fault) int {
 	return f.seen[fault.String()]
 }
 
-// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site;
-// another transaction has the page, and asks for the table of counters, which the batch is using.
-// When the site comes free, the batch closes the circle: its wait for the page is the last one to
-// begin, so that its look for a deadlock finds one however slow the machine is.
+// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site. Another transaction
+// holds the page, and requests the table of counters, which the batch is using. When the site is released, the batch
+// completes the deadlock: its wait for the page starts last, so that its check finds the deadlock, however slow the
+// machine is.
 func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,7 +195,7 @@ func TestDeadlockOfABatch(t *testing.T) {
 	w.prove(t)
 }
 
-// A statement that takes too long is ended by the server: its visit is refused, and not counted.
+// The server cancels a statement that takes too long: its visit is refused, and not counted.
 func TestStatementThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +203,7 @@ func TestStatementThatTakesTooLong(t *testing.T) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, release := w.hold(t, "a.example")
 	told := w.start(r, 2, "a.example/")
-	_, err := w.conn.Exec(t.Context(), `SELECT pg_cancel_backend($1)`, w.blocked(t, 1)[0]) // as statement_timeout does
+	_, err := w.conn.Exec(t.Context(), `SELECT pg_cancel_backend($1)`, w.blocked(t, 1)[0]) // like statement_timeout
 	require.NoError(t, err)
 	require.Contains(t, receive(t, told), notNow)
 	release()
@@ -211,9 +211,8 @@ func TestStatementThatTakesTooLong(t *testing.T) {
 	w.prove(t)
 }
 
-// A step of the schema after which batches have to write more waits for the batch of an instance
-// that does not know of it, and refuses its next ones. The instance counts again when the step is
-// taken back.
+// A step of the schema after which batches have to write more waits for the batch of an older instance, and refuses
+// its next ones. The instance counts again when the step is reverted.
 func TestInstanceOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,8 +24,7 @@ import (
 	"footfall/visit"
 )
 
-// The memory takes no more bytes than it may, however much is put into it, and drops first what
-// nobody looked up.
+// The memory stays within its limit, however much is added, and evicts first the entries that were not looked up.
 func TestMemoryKeepsItsBound(t *testing.T) {
 	const bytes = 8 << 20
 	m := newMemory(bytes)
@@ -34,7 +33,7 @@ func TestMemoryKeepsItsBound(t *testing.T) {
 		return pairOf(int64(i), netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
 	}
 	most := int64(0)
-	const pairs = 400_000 // several times what fits
+	const pairs = 400_000 // several times its capacity
 	for i := range pairs {
 		m.put(at(i), lastCounted{rank: int64(i), day: 20260629})
 		if _, ok := m.get(at(7)); i >= 7 && !ok {
@@ -70,8 +69,8 @@ func TestNoMemoryHoldsNothing(t *testing.T) {
 	require.Zero(t, m.count())
 }
 
-// The more often hints are wrong, the more batches are sent without them; but hints are always
-// tried again.
+// The more often hints are wrong, the more batches are sent without them. Hints are still tried again from time to
+// time.
 func TestHintPolicy(t *testing.T) {
 	t.Parallel()
 	var p hintPolicy
@@ -108,8 +107,8 @@ func (h onMessage) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A filter whose reading was interrupted goes on where it was: nothing is read again, and pairs
-// that were added meanwhile stay.
+// A filter whose loading was interrupted continues where it stopped: nothing is read again, and pairs added in the
+// meantime stay.
 func TestFilterGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -129,7 +128,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 	begun := f.bloom.Load()
 	require.NotNil(t, begun)
 
-	w.after.Rows = 1000 // fewer than a step that ends the reading: this one is not interrupted by the end
+	w.after.Rows = 1000 // fewer than a step that completes the loading, so that the interruption is not the end
 	some, err := readVisitors(t.Context(), d, w.after)
 	require.NoError(t, err)
 	require.Len(t, some, 1000)
@@ -146,7 +145,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 	require.InDelta(t, 90_000, f.stats().Keys, 10)
 }
 
-// A filter whose connection is lost while it reads tries again. Visits count meanwhile.
+// A filter whose connection is lost while it loads tries again. Visits count in the meantime.
 func TestFilterTriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,8 +166,8 @@ func TestFilterTriesAgain(t *testing.T) {
 	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
 }
 
-// A filter is kept when rows only went, and reads the visitors anew when some may have come in that
-// it has not seen.
+// A filter is kept if rows were only deleted, and loads the visitors again if there may be new ones that it has not
+// seen.
 func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,7 +183,7 @@ func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	_, err := w.conn.Exec(t.Context(), `BEGIN;
 		UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
 		UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
-		COMMIT`) // as an erasure does
+		COMMIT`) // like an erasure
 	require.NoError(t, err)
 	after, second := ready(1, "3 3 3 3 | 3 3 3 3")
 	require.NotSame(t, before, after, "nothing else is remembered")
@@ -198,8 +197,8 @@ func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	w.prove(t)
 }
 
-// A filter whose memory is used up says so once, however many visits meet it at once, and however
-// often it is followed by another one, as after each import.
+// A filter whose memory is used up warns once, however many visits notice it at the same time, and however often it
+// is replaced, as after each import.
 func TestFullFilterWarnsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,7 +216,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 		}
 		all.Wait()
 		require.True(t, r.caches.current.Load().filter.stats().Saturated)
-		_, err := w.conn.Exec(t.Context(), `SELECT read_anew()`) // as an import does
+		_, err := w.conn.Exec(t.Context(), `SELECT read_anew()`) // like an import
 		require.NoError(t, err)
 		w.count(t, r, 2, "site2.example/0")
 	}
@@ -225,7 +224,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 	require.Contains(t, warnings.all()[0], "give it more with --memory")
 }
 
-// warnings is a log of what is a warning or worse, but for the batches that are sent again.
+// warnings is a log of warnings and errors, without those about batches that are sent again.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -249,7 +248,7 @@ func (w *warnings) all() []string {
 	return slices.Clone(w.said)
 }
 
-// The oldest snapshot is measured; after five minutes a warning names its holder, once an hour.
+// The oldest snapshot is measured. After five minutes a warning names its holder, once an hour.
 func TestOldestSnapshot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
@@ -289,7 +288,7 @@ func TestOldestSnapshot(t *testing.T) {
 	}
 }
 
-// An instance tells of whoever holds a snapshot when it starts.
+// An instance warns of sessions that held a snapshot when it started.
 func TestOldSnapshotIsToldOf(t *testing.T) {
 	t.Parallel()
 	conn, d, _ := openDemo(t)
@@ -333,8 +332,7 @@ func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
 		Visitor: netip.MustParseAddr("2001:db8::"), Day: 20260629}
 }
 
-// Nothing is counted any more for an app that is deleted or being deleted, whether its targets are
-// still there or not.
+// Visits of an app that is deleted or being deleted are not counted, whether or not its targets still exist.
 func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	t.Parallel()
 	conn, d, now := openDemo(t)
@@ -355,8 +353,8 @@ func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	}
 }
 
-// A visit that was admitted under settings that its app had before it counted anything is refused,
-// also where its targets are in the cache by now: the app would call its visitor something else.
+// A visit that was admitted under settings from before the app counted anything is refused, even if its targets are
+// cached by now: the app would identify the visitor differently.
 func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	t.Parallel()
 	_, d, now := openDemo(t)
@@ -367,7 +365,7 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	another := recorder(t, d, Options{})
 	_, err := one.Record(now)
 	require.NoError(t, err)
-	for _, r := range []*Recorder{one, another} { // which have the targets in memory, or not
+	for _, r := range []*Recorder{one, another} { // with and without the targets in memory
 		var verr *visit.Error
 		_, err = r.Record(former)
 		require.ErrorAs(t, err, &verr)
@@ -377,8 +375,8 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	}
 }
 
-// A title is that which most of the last five visitors have seen, each once, and two at least; another one
-// comes after an hour. A caller who vouches for it needs nobody.
+// The title of a page is the one that most of its last five visitors have seen, one vote each and at least two.
+// Another one can follow after an hour. A caller that asserts a title needs no votes.
 func TestTitlesAreVotedOn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1561766400, 0)
@@ -396,7 +394,7 @@ func TestTitlesAreVotedOn(t *testing.T) {
 		later   time.Duration
 		told    string
 	}{
-		{1, "a", 0, ""}, {1, "a", 0, ""}, {1, "b", 0, ""}, {1, "b", 2 * time.Hour, ""}, // one visitor, whatever they do
+		{1, "a", 0, ""}, {1, "a", 0, ""}, {1, "b", 0, ""}, {1, "b", 2 * time.Hour, ""}, // one visitor has one vote
 		{2, "a", 0, ""}, {3, "a", 0, "a"}, // two of three
 		{4, "b", 2 * time.Hour, "a"}, {5, "c", 0, "a"}, {6, "b", 0, "a"}, // 2 of 5
 		{7, "b", 0, "b"},                                                        // 3 of 5
@@ -421,6 +419,6 @@ func TestTitlesAreVotedOn(t *testing.T) {
 	for page := range int64(2 * titlesMost) {
 		sees(page+10, 1, fmt.Sprint(page), true)
 	}
-	assert.Len(t, told.told, titlesMost, "what waits is bounded")
+	assert.Len(t, told.told, titlesMost, "the waiting titles are bounded")
 	assert.Less(t, g.ballots.pages.Count(), 2*titleBytes/titleEntry)
 }

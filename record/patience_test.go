@@ -24,11 +24,11 @@ const (
 	notNow   = "the database cannot count now; try again"
 )
 
-// givenTime is time that passes as a test says. It is for one lane that has work.
+// givenTime is time that the test controls, for one lane that has work.
 type givenTime struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	passed   time.Duration
-	underWay map[time.Duration]context.CancelFunc // times that run out, by how long they are
+	underWay map[time.Duration]context.CancelFunc // running timeouts, by duration
 	ended    bool
 }
 
@@ -60,7 +60,7 @@ func (g *givenTime) within(d time.Duration) (context.Context, context.CancelFunc
 	}
 }
 
-// runOut waits until a time of that length is under way, and lets it run out.
+// runOut waits until a timeout of this duration is running, and lets it expire.
 func (g *givenTime) runOut(t *testing.T, d time.Duration) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -74,7 +74,7 @@ func (g *givenTime) runOut(t *testing.T, d time.Duration) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// end lets every time run out, now and later.
+// end lets every timeout expire, now and later.
 func (g *givenTime) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,17 +86,17 @@ func (g *givenTime) end() {
 
 const maxWait = 2 * time.Second
 
-// patient is a recorder for which time passes as the test says. Its first visit has been counted.
+// patient returns a recorder whose time the test controls. Its first visit has been counted.
 func (w *world) patient(t *testing.T, d *db.DB) (*Recorder, *givenTime) {
 	t.Helper()
 	given := &givenTime{underWay: map[time.Duration]context.CancelFunc{}}
 	r := recorder(t, d, Options{Filter: true, Memory: 8 << 20, MaxWait: maxWait, now: given.now, within: given.within})
-	t.Cleanup(given.end) // or it could not be closed where the test has failed
+	t.Cleanup(given.end) // or it could not be closed after a failed test
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	return r, given
 }
 
-// accepted waits until so many visits wait, or are being written.
+// accepted waits until this number of visits are waiting or being written.
 func (r *Recorder) accepted(t *testing.T, visits int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -110,7 +110,7 @@ func (r *Recorder) accepted(t *testing.T, visits int) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// In the service, time runs out by itself: visits are answered within 25 s.
+// In the service, timeouts expire by themselves: visits are answered within 25 s.
 func TestPatienceEnds(t *testing.T) {
 	t.Parallel()
 	d, err := db.Open(t.Context(), "postgres:///nowhere", db.Options{})
@@ -125,9 +125,8 @@ func TestPatienceEnds(t *testing.T) {
 	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 }
 
-// Whoever comes when a batch has taken longer than a visit may wait is refused at once, and whoever
-// has waited twice as long behind it is refused unsent. When it comes to its end visits count
-// again.
+// A visit that arrives when a batch has taken longer than a visit may wait is refused at once. A visit that has
+// waited twice as long for it is refused without being sent. After the batch visits count again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]When{"of today": Live, "of a past day": Past} {
@@ -162,8 +161,8 @@ func testVisitsThatWouldWaitTooLong(t *testing.T, when When) {
 	w.prove(t)
 }
 
-// On a slow disk every batch takes longer than a visit should wait that has another place to go to.
-// The next one is counted all the same, unless it has waited for much longer.
+// On a slow disk every batch takes longer than a visit with an inbox should wait. The next batch is still counted,
+// unless it has waited much longer.
 func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -184,14 +183,14 @@ func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	require.ErrorIs(t, become(leastPatience+1), ErrOverloaded)
 }
 
-// The database hangs under a batch. Its visits are told when patience ends that nobody knows what
-// became of them; whoever has waited too long behind them is refused, and whoever comes later at
-// once. When it answers again visits count, and the batch has counted once.
+// The database hangs during a batch. When patience ends, its visits get an unknown outcome, visits that have waited
+// too long for it are refused, and later visits are refused at once. When the database responds again visits count,
+// and the batch has counted once.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	network, through := dbtest.NewNetwork(t, w.url)
-	// Of whom the server does not hear that they have given up, it lets go by this time.
+	// Ends the statements whose cancellation did not reach the server.
 	d := dbtest.Open(t, through, db.Options{StatementTimeout: 20 * time.Second})
 	r, time := w.patient(t, d)
 	t.Cleanup(network.Thaw)
@@ -208,15 +207,14 @@ func TestDatabaseHangs(t *testing.T) {
 	time.runOut(t, db.DidCommitPatience*d.StatementTimeout())
 	require.Contains(t, receive(t, inHand), notKnown)
 	require.Contains(t, receive(t, behind), "too many visits are waiting")
-	network.Cut() // or sessions of which nobody hears would keep others waiting for as long as a statement may take
+	network.Cut() // or abandoned sessions would block others for as long as a statement may take
 	network.Thaw()
-	// the third had not been counted; the second had, if the network passed all of it before it froze
+	// the third had not been counted. The second had, if the network passed it completely before it froze.
 	w.eventually(t, r, 3, " | 3 3 3 3", " | 2 2 2 2")
 	w.prove(t)
 }
 
-// There is no database for as long as anybody is patient. Nobody waits for ever, and the recorder
-// can be closed.
+// The database is away longer than any patience. No caller waits for ever, and the recorder can be closed.
 func TestNoDatabaseForLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,7 +227,7 @@ func TestNoDatabaseForLong(t *testing.T) {
 	behind := w.start(r, 1, "a.example/")
 	r.accepted(t, 2)
 	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
-	network.Cut() // under a batch, so that all that was known is forgotten
+	network.Cut() // during a batch, so that the caches are dropped
 	release()
 	time.runOut(t, db.DidCommitPatience*d.StatementTimeout())
 	require.Contains(t, receive(t, lost), notKnown)
@@ -241,7 +239,7 @@ func TestNoDatabaseForLong(t *testing.T) {
 	w.prove(t)
 }
 
-// eventually counts a visit until it is told numbers that end in one of some ways.
+// eventually counts a visit until its numbers end in one of the endings.
 func (w *world) eventually(t *testing.T, r *Recorder, visitor int, endings ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -250,13 +248,13 @@ func (w *world) eventually(t *testing.T, r *Recorder, visitor int, endings ...st
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// full makes a table refuse rows as a full disk does.
+// full makes a table refuse rows like a full disk.
 const full = `
 	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100'
 	USING MESSAGE = 'could not extend file'; END $$;
 	CREATE TRIGGER refuse BEFORE INSERT ON `
 
-// An instance is ready where a batch could be written, and says in words why it is not.
+// An instance is ready if a batch could be written, and otherwise names the reason.
 func TestReadyTellsWhy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, sql, setting, value, says string }{
@@ -288,8 +286,7 @@ func TestReadyTellsWhy(t *testing.T) {
 	}
 }
 
-// A batch that is refused makes the instance not ready at once, and one that is written makes it
-// ready again: nobody has to probe.
+// A refused batch makes the instance not ready at once, and a written one makes it ready again, without a probe.
 func TestBatchesAreThePulse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -297,7 +294,7 @@ func TestBatchesAreThePulse(t *testing.T) {
 	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
 	r.pulse.probe = func(context.Context) error { return errors.New("nobody has to probe") }
 	hour := time.Now().Add(time.Hour)
-	r.pulse.now = func() time.Time { return hour } // which stands still, so that what was seen stays fresh
+	r.pulse.now = func() time.Time { return hour } // the clock stands still, so that observations stay fresh
 	require.Contains(t, w.count(t, r, 2, "a.example/"), "2 2 2 2")
 	require.NoError(t, r.Ready(t.Context()))
 
@@ -311,7 +308,7 @@ func TestBatchesAreThePulse(t *testing.T) {
 	require.NoError(t, r.Ready(t.Context()))
 }
 
-// However many ask, the database is probed once in a while, by one of them.
+// However many callers check, the database is probed rarely, by one of them.
 func TestProbesAreRare(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
@@ -320,7 +317,7 @@ func TestProbesAreRare(t *testing.T) {
 	p := newPulse(nil, slog.New(slog.DiscardHandler))
 	p.now = func() time.Time { return now }
 	var asking sync.WaitGroup
-	p.probe = func(context.Context) error { probes.Add(1); asking.Wait(); return down } // so that nobody is too late to probe, too
+	p.probe = func(context.Context) error { probes.Add(1); asking.Wait(); return down } // so that no caller is too late to probe
 	ask := func(want error) {
 		const callers = 20
 		asking.Add(callers)
@@ -337,7 +334,7 @@ func TestProbesAreRare(t *testing.T) {
 	assert.EqualValues(t, 1, probes.Load())
 	now = now.Add(pulseFresh - 1)
 	ask(down)
-	assert.EqualValues(t, 1, probes.Load(), "what was seen of late is believed")
+	assert.EqualValues(t, 1, probes.Load(), "recent observations are used")
 	p.saw(nil)
 	ask(nil)
 	now = now.Add(pulseFresh - 1)
@@ -354,8 +351,8 @@ func TestProbesAreRare(t *testing.T) {
 	assert.NoError(t, p.ready(left), "who leaves does not make it fail for others")
 }
 
-// What waits for a synchronous standby that does not answer is named, although batches were written of
-// late, and also where it is no batch that waits, but a page that is made.
+// A wait for a synchronous standby that does not respond is named, although batches were written recently, and even
+// if a new page waits instead of a batch.
 func TestReadyNamesTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
@@ -364,7 +361,7 @@ func TestReadyNamesTheStandby(t *testing.T) {
 	r := recorder(t, dbtest.Open(t, p.URL(), db.Options{}), Options{})
 	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
 	hour := time.Now().Add(time.Hour)
-	r.pulse.now = func() time.Time { return hour } // which stands still, so that what was seen stays fresh
+	r.pulse.now = func() time.Time { return hour } // the clock stands still, so that observations stay fresh
 	r.pulse.saw(nil)
 	require.NoError(t, r.Ready(t.Context()))
 	p.FreezeWalSender()

@@ -24,7 +24,7 @@ func idleLane() *lane {
 	return l
 }
 
-// acceptedAtOnce is how many visits the lane accepts before it refuses one, but no more than most.
+// acceptedAtOnce returns the number of visits that the lane accepts before it refuses one, at most most.
 func acceptedAtOnce(l *lane, most int) int {
 	for i := range most {
 		if _, err := l.accept(&entry{}); err != nil {
@@ -34,13 +34,13 @@ func acceptedAtOnce(l *lane, most int) int {
 	return most
 }
 
-// How many visits may wait depends on how long recent batches took.
+// The number of visits that may wait depends on the duration of recent batches.
 func TestWaitingIsBoundedByTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		batches  int
-		visits   int // of each
+		visits   int // of each batch
 		took     time.Duration
 		accepted int
 		overflow bool
@@ -65,8 +65,8 @@ func TestWaitingIsBoundedByTime(t *testing.T) {
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// A lane from which a visit has gone to another place rests, whatever waits in it meanwhile. One
-// without another place takes what it can.
+// After a lane has sent a visit to the inbox, it also sends later ones there for a while, whatever waits in it. A
+// lane without an inbox accepts as many as it can.
 func TestLaneRests(t *testing.T) {
 	t.Parallel()
 	for _, overflow := range []bool{true, false} {
@@ -74,7 +74,7 @@ func TestLaneRests(t *testing.T) {
 		l := &lane{maxWait: 20 * time.Millisecond, overflow: overflow, now: func() time.Time { return now }, metrics: newMetrics(nil)}
 		l.wake.L = &l.mu
 		accepts := func() error { _, err := l.accept(&entry{}); return err }
-		l.pace.add(waitingAlways, waitingAlways*time.Millisecond) // one each
+		l.pace.add(waitingAlways, waitingAlways*time.Millisecond) // one visit each
 		l.pending = 1.1 * waitingAlways
 		require.ErrorIs(t, accepts(), ErrOverloaded)
 		l.pending = 0
@@ -87,15 +87,15 @@ func TestLaneRests(t *testing.T) {
 	}
 }
 
-// After a large batch the next one waits until half as many visits have come, a moment has passed, or
-// the lane closes. A lone visit, which comes later or after a small batch, does not wait.
+// After a large batch the next one waits until half as many visits have arrived, a moment has passed, or the lane
+// closes. A single visit that arrives later, or after a small batch, does not wait.
 func TestLaneGathers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before int           // visits of the batch before
-		took   time.Duration // that batch
-		since  time.Duration // its end
-		come   int           // visits then
+		before int           // visits of the previous batch
+		took   time.Duration // duration of that batch
+		since  time.Duration // time since its end
+		come   int           // visits arriving then
 		waits  time.Duration
 	}{
 		"few":           {before: 100, took: time.Second, come: 49, waits: gatherAtMost},
@@ -111,7 +111,7 @@ func TestLaneGathers(t *testing.T) {
 				l := &lane{maxWait: time.Hour, now: time.Now, metrics: newMetrics(nil)}
 				l.wake.L = &l.mu
 				l.finish(c.before, c.took, true)
-				time.Sleep(c.since) //nolint:forbidigo // of the bubble's own clock
+				time.Sleep(c.since) //nolint:forbidigo // the bubble's own clock
 				for range c.come {
 					_, err := l.accept(&entry{})
 					require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestLaneGathers(t *testing.T) {
 	})
 }
 
-// Chunks are long while nobody else counts for their sites, and short from the first who does.
+// Chunks are long while only one instance counts for their sites, and short as soon as another one does.
 func TestChunksAreShortBesideOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,8 +192,8 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 	assert.Equal(t, short, chunk("b.example"), "after a visit of another instance")
 }
 
-// Whoever sends a chunk again of which a part was counted, since they could not look where its
-// position is, hears that it has moved: counted from there on, that part would count twice.
+// A chunk is sent again after a part of it was counted, by a caller that could not read its position. It fails
+// because the position has moved. Counted from there on, that part would count twice.
 func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +218,7 @@ func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	assert.Equal(t, int64(4), results[1].Answer.Site.Hot)
 }
 
-// A clock that is more than a second wrong is warned of, once an hour unless it changes.
+// A clock that is more than a second wrong causes a warning, once an hour unless the difference changes.
 func TestClockWarning(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
@@ -245,7 +245,7 @@ func TestClockWarning(t *testing.T) {
 	}
 }
 
-// What cannot be measured of the server any more is not shown as it was.
+// Values of the server that cannot be measured any more are removed instead of kept.
 func TestServerIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	shown := prometheus.NewRegistry()

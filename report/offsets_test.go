@@ -17,8 +17,8 @@ import (
 	"footfall/visit"
 )
 
-// Totals of all time and ranks have numbers from elsewhere in them, in SQL as in Go; the views tell
-// both. Nothing of a day or a range has.
+// All-time totals and ranks include numbers from elsewhere, in SQL as in Go, and the views show both. Days and ranges
+// do not include them.
 func TestOffsetsInReports(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -49,13 +49,13 @@ func TestOffsetsInReports(t *testing.T) {
 		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`,
 			[]string{"s.example/p 54 51 105 4 3 5"}},
 		{`SELECT (since AT TIME ZONE 'UTC')::text FROM report.sites UNION ALL SELECT (since AT TIME ZONE 'UTC')::text FROM report.pages`,
-			[]string{"2019-06-28 15:00:00", "2019-06-28 15:00:00"}}, // the beginning of that day, and not when the rows were made
+			[]string{"2019-06-28 15:00:00", "2019-06-28 15:00:00"}}, // the start of that day, not the time when the rows were written
 		{`SELECT t::text FROM report.totals('demo', 's.example/p') AS t`, []string{"(54,51,105,4,3,5)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/never') AS t`, []string{"(2,1,9,0,0,0)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/nobody') AS t`, []string{}},
 		{`SELECT t::text FROM report.totals('other', 's.example') AS t`, []string{}},
 		{`SELECT concat_ws(' ', rank, first_day, is_round) FROM report.first_visits('demo', 's.example/p', 3)`,
-			[]string{"3 20190629 f", "2 20190629 t", "1 20190629 t"}}, // as they were told before there was an offset
+			[]string{"3 20190629 f", "2 20190629 t", "1 20190629 t"}}, // as shown before there was an offset
 		{`SELECT concat_ws(' ', target, rank) FROM report.ranks WHERE visitor = '192.0.2.3' ORDER BY 1`,
 			[]string{"s.example 3", "s.example/p 3"}},
 		{`SELECT concat_ws(' ', target, pv, new_visitors, hot) FROM report.days WHERE target = 's.example/p'`, []string{"s.example/p 4 3 5"}},
@@ -99,7 +99,7 @@ func TestOffsetsInReports(t *testing.T) {
 	require.ErrorIs(t, err, report.ErrNobody)
 }
 
-// Whoever was told a number keeps it, whatever is set or removed later.
+// A number that was shown to a visitor does not change, whatever is set or removed later.
 func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -120,7 +120,7 @@ func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 		assert.EqualValues(t, 1000, removed.Hot)
 	}
 	set(7)
-	remove() // before anybody came
+	remove() // before the first visit
 	assert.Empty(t, desk.Column[string](t, r.Desk, `SELECT uri FROM offsets`))
 	r.Exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
 	r.Exec(t, `INSERT INTO counters (page_id) SELECT id FROM pages`)
@@ -150,8 +150,7 @@ func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 		`SELECT concat_ws(' ', uv, counted_uv, counted_pv, counted_hot) FROM report.totals('demo', 's.example')`))
 }
 
-// Nobody is found at an erased rank, wherever it stands in a row of erased_visitors, and at all
-// others whoever has it.
+// An erased rank has no visitor, wherever it is in a row of erased_visitors. All other ranks have theirs.
 func TestErasedRanksAreNobodys(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)

@@ -17,8 +17,7 @@ import (
 	"footfall/visit"
 )
 
-// panelsAgree compares the panels of the dashboard with the visits, and with what their statements
-// say when somebody sends them.
+// panelsAgree compares the panels of the dashboard with the visits, and with the results of their own statements.
 func (h *history) panelsAgree(t *testing.T) {
 	t.Helper()
 	for range dbtest.LongOrShort(40, 8) {
@@ -27,7 +26,7 @@ func (h *history) panelsAgree(t *testing.T) {
 		from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
 		look.In = visit.Range{From: min(from, to), To: max(from, to)}
 		look.Compared = look.In
-		if h.random.IntN(2) == 0 && look.In.Days() > 1 { // the last day is not over
+		if h.random.IntN(2) == 0 && look.In.Days() > 1 { // the last day has not ended
 			look.Compared.To = visit.LastDays(2, look.In.To).From
 		}
 
@@ -82,8 +81,7 @@ func (h *history) panelsAgree(t *testing.T) {
 	h.listsAgree(t)
 }
 
-// tagsAgree compares the values of tags with what was counted of them, and with the other numbers of
-// the range.
+// tagsAgree compares the values of tags with the counted tags, and with the other numbers of the range.
 func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int64) {
 	t.Helper()
 	name := "source"
@@ -106,7 +104,7 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 		pv, newVisitors = pv-row.Pv, newVisitors-row.Newcomers
 	}
 	if len(tags.Rows) > 0 {
-		require.Zero(t, pv, "all of them are pv")
+		require.Zero(t, pv, "all visits are pv")
 		require.Zero(t, newVisitors, "no visit was late")
 		require.Equal(t, report.WithoutTag, tags.Rows[len(tags.Rows)-1].Value)
 		require.True(t, slices.IsSortedFunc(tags.Rows[:len(tags.Rows)-1], func(a, b report.TagValue) int { return int(b.Pv - a.Pv) }))
@@ -295,7 +293,7 @@ func of(l report.Look, change func(*report.Look)) report.Look {
 	return l
 }
 
-// saidPages is said, but for what the statement has of pages alone, or the rows have.
+// saidPages is said, without the columns that only the statement or the rows have.
 func saidPages(t *testing.T, h *history, p report.Panel[report.Page]) {
 	t.Helper()
 	p.SQL = "SELECT (to_jsonb(t) - 'page_id' || jsonb_build_object('shown', t.uri)) AS row FROM (" + strings.TrimSuffix(p.SQL, ";") + ") AS t"
@@ -306,7 +304,7 @@ func saidPages(t *testing.T, h *history, p report.Panel[report.Page]) {
 	said(t, h, report.Panel[map[string]report.Page]{Rows: rows, SQL: p.SQL})
 }
 
-// said compares the rows of a panel with those of its statement, by the names of their columns.
+// said compares the rows of a panel with the rows of its statement, by the names of their columns.
 func said[Row any](t *testing.T, h *history, p report.Panel[Row]) {
 	t.Helper()
 	statement := strings.TrimSuffix(p.SQL, ";")
@@ -318,8 +316,8 @@ func said[Row any](t *testing.T, h *history, p report.Panel[Row]) {
 	require.JSONEq(t, one[string](t, h.reading, `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`), text(t, rows), p.SQL)
 }
 
-// filtersAgree compares what one statement reads about some visitors with what a statement for each panel reads, and with
-// the rows of the calls of report.*_where that panels show.
+// filtersAgree compares the numbers that one statement reads for filtered visitors with those of a statement for each
+// panel, and with the rows of the calls of report.*_where in panels.
 func (h *history) filtersAgree(t *testing.T) {
 	t.Helper()
 	counting := desk.On(t, h.URL, desk.Options{Began: noon.AddDate(0, 0, 6)})
@@ -360,15 +358,15 @@ func (h *history) filtersAgree(t *testing.T) {
 	}
 }
 
-// sameCall returns the number of rows of a panel's call, after comparing them with those of its own statement and of a page's
-// one, in the columns that both have. The call has a column by another name.
+// sameCall returns the number of rows of a panel's call, after comparing them with the rows of the panel's own
+// statement and of a page's, in their common columns. The call has another name for one column.
 func sameCall[Row any](t *testing.T, h *history, column, name string, look, page report.Look,
 	read func(context.Context, report.Look) (report.Panel[Row], error),
 ) int {
 	t.Helper()
 	rows := func(text string) (rows []map[string]any) {
 		require.NoError(t, json.Unmarshal([]byte(text), &rows))
-		return slices.DeleteFunc(rows, func(row map[string]any) bool { return row["pv"] == 0.0 }) // a call leaves such periods out
+		return slices.DeleteFunc(rows, func(row map[string]any) bool { return row["pv"] == 0.0 }) // the call leaves out such periods
 	}
 	alone, err := read(t.Context(), look)
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-// printed is an answer as text.
+// printed returns an answer as text.
 func printed(t *testing.T, a Answer, f Format) string {
 	t.Helper()
 	var out strings.Builder
@@ -22,8 +22,7 @@ func printed(t *testing.T, a Answer, f Format) string {
 	return out.String()
 }
 
-// What stands in the tables is in canonical form, and yet nothing is taken for harmless that comes
-// from there.
+// The stored values are in canonical form, but printing still treats none of them as harmless.
 func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	t.Parallel()
 	const bad = "=a/\x1b]0;owned\a\x1b[31m\u202e\u009b2J\r\n\"</script>"

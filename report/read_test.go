@@ -27,7 +27,7 @@ import (
 	"footfall/visit"
 )
 
-// reading is a database with an open app "demo", and what reads it.
+// reading is a database with an open app "demo", and its reader.
 type reading struct {
 	*desk.Desk
 	*report.Reader
@@ -47,7 +47,7 @@ func one[T any](t *testing.T, r *reading, sql string, args ...any) T {
 	return desk.Column[T](t, r.Desk, sql, args...)[0]
 }
 
-// text is what a caller of a report would get.
+// text returns a report as JSON.
 func text(t *testing.T, v any) string {
 	t.Helper()
 	out, err := json.Marshal(v)
@@ -67,7 +67,7 @@ func listed(pages report.Panel[report.Page], err error) ([]report.PageBetween, e
 	return between(pages.Rows, err)
 }
 
-// history is some days of visits by random, and how often each target was visited on each.
+// history is some days of random visits, with the number of visits of each target on each day.
 type history struct {
 	*reading
 	random  *rand.Rand
@@ -78,7 +78,7 @@ type history struct {
 
 const firstDay, lastDay = 20190628, 20190705
 
-// newHistory counts: a few pages that all see, and many that few do, so that numbers tie.
+// newHistory counts visits to a few pages with many visitors, and many with few, so that numbers tie.
 func newHistory(t *testing.T) *history {
 	t.Helper()
 	h := &history{reading: newReading(t), random: rand.New(rand.NewPCG(6, 28)), hot: map[string]map[int32]int64{}}
@@ -113,14 +113,14 @@ func newHistory(t *testing.T) *history {
 	return h
 }
 
-// someDays are a range, which may begin and end where nothing was counted.
+// someDays returns a range that may start and end on days without visits.
 func (h *history) someDays() visit.Range {
 	edges := append([]int32{0, 20190601, 20190801, 99991231}, h.days...)
 	from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
 	return visit.Range{From: min(from, to), To: max(from, to)}
 }
 
-// someTargets are some targets, one of which was perhaps never counted.
+// someTargets returns some targets, possibly including one without visits.
 func (h *history) someTargets() (targets []string) {
 	for range 1 + h.random.IntN(5) {
 		targets = append(targets, h.targets[h.random.IntN(len(h.targets))])
@@ -131,8 +131,8 @@ func (h *history) someTargets() (targets []string) {
 	return targets
 }
 
-// pages are those of a site, or of all, with their numbers in a range, by plain SQL over the
-// visits. hot is in no row of theirs.
+// pages returns the pages of a site, or of all sites, with their numbers in a range, by plain SQL over the visits.
+// hot is not included.
 func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.PageBetween) {
 	t.Helper()
 	rows, err := h.Tables().Query(t.Context(), `
@@ -165,7 +165,7 @@ var numbers = map[string]func(report.PageBetween) int64{
 	"hot": func(p report.PageBetween) int64 { return p.Hot },
 }
 
-// top is what is to be first of pages that are in order of their ids.
+// top returns the first n of pages that are in order of their ids.
 func top(pages []report.PageBetween, by string, n int) []report.PageBetween {
 	number := numbers[by]
 	some := slices.DeleteFunc(slices.Clone(pages), func(p report.PageBetween) bool { return number(p) == 0 })
@@ -173,7 +173,7 @@ func top(pages []report.PageBetween, by string, n int) []report.PageBetween {
 	return some[:min(n, len(some))]
 }
 
-// agree compares all that is read with the visits, for some ranges.
+// agree compares all numbers read with the visits, for some ranges.
 func (h *history) agree(t *testing.T, ranges int) {
 	t.Helper()
 	for range ranges {
@@ -252,7 +252,7 @@ func TestReportsAgreeWithTheVisits(t *testing.T) {
 	h.filtersAgree(t)
 }
 
-// visitorsAgree compares who came, and who was which.
+// visitorsAgree compares the visitors and their ranks.
 func (h *history) visitorsAgree(t *testing.T) {
 	t.Helper()
 	for range dbtest.LongOrShort(30, 15) {
@@ -300,7 +300,7 @@ func (h *history) visitorsAgree(t *testing.T) {
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.site_id IS NULL GROUP BY p.id ORDER BY p.uri`), read)
 }
 
-// Three sites of very different sizes, whose pages tie a lot.
+// newLongLists returns a reading with three sites of very different sizes, whose pages often tie.
 func newLongLists(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)
@@ -379,15 +379,15 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 	}
 }
 
-// A page that is in no day's list, since each day others were before it, is first all the same if
-// it came near on all of them.
+// A page that is in no day's list, because other pages were ahead on each day, is still first in total if it was
+// close on all days.
 func TestTopPagesThatNoListTells(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		loud  int // the number of a page that is in one list, against 90 of the steady one
+		loud  int // the number of a page in one list, against 90 of the steady one
 		first string
-	}{{88, "steady"}, {90, "steady"}, {91, "loud"}} { // of two with the same number, that of the smaller id
-		for _, others := range []int{100, 1000} { // as long as a list is read at first, and as long as it is
+	}{{88, "steady"}, {90, "steady"}, {91, "loud"}} { // of two with the same number, the one with the smaller id
+		for _, others := range []int{100, 1000} { // the length of a list that is read first, and its whole length
 			if testing.Short() && others == 1000 && c.loud == 88 {
 				continue
 			}
@@ -429,13 +429,13 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 				r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 					VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
 				r.Exec(t, `UPDATE counters SET hot = hot + 999, pv = pv + 999 WHERE page_id IN (1, 2)`)
-				first(visit.Range{From: 20190601, To: 20190630}) // whose numbers are not those of all days
+				first(visit.Range{From: 20190601, To: 20190630}) // its numbers are not the all-time numbers
 			})
 		}
 	}
 }
 
-// Who asks for very many pages is refused, with what to do, and not kept waiting.
+// A request for very many pages is refused with a remedy, without a delay.
 func TestUniquesOfTooManyPages(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -453,7 +453,7 @@ func TestUniquesOfTooManyPages(t *testing.T) {
 	}
 }
 
-// Uniques of groups of targets whose rows of visits are deleted are estimated.
+// Uniques of groups of targets are estimated if the rows of their visits were deleted.
 func TestSketchesEstimate(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -466,8 +466,7 @@ func TestSketchesEstimate(t *testing.T) {
 	for i, size := range sizes {
 		r.Exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n)
 			FROM generate_series(0, 2) AS n`, i)
-		// Everybody comes to one page on one day, and every third to another page, too, on another
-		// day.
+		// Every visitor visits one page on one day, and every third also another page on another day.
 		r.Exec(t, `
 			INSERT INTO visits (page_id, day_id, previous_day, ip)
 			SELECT p.id, 20190601 + (v + again) % 3, 0, '10.0.0.0'::inet + ($1::integer * 100000 + v)
@@ -486,7 +485,7 @@ func TestSketchesEstimate(t *testing.T) {
 	}
 	r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits
 		GROUP BY day_id`)
-	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second is read from its visits
+	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second day is read from its visits
 	r.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
 	r.Exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)
 	estimated := func() (all []int64) {
@@ -506,11 +505,11 @@ func TestSketchesEstimate(t *testing.T) {
 	mixed := estimated()
 	r.Exec(t, `SELECT close_day(20190602)`)
 	r.Exec(t, `DELETE FROM visits`)
-	assert.Equal(t, mixed, estimated(), "a sketch is made the same way as what is added to it")
+	assert.Equal(t, mixed, estimated(), "a sketch equals one with later additions")
 	assert.LessOrEqual(t, one[int](t, r, `SELECT max(pg_column_size(s)) FROM sketches AS s`), 17_000)
 }
 
-// The service reads as footfall_app, also what rests on tables that it may not read.
+// The service reads as footfall_app, including views on tables that it may not read.
 func TestServiceReadsReports(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
@@ -558,7 +557,7 @@ func TestServiceReadsReports(t *testing.T) {
 	require.Contains(t, said, `"exact":false`)
 }
 
-// checkDeleted holds the uniques of a sum of deleted pages against its rows, which it rests on.
+// checkDeleted compares the uniques of a page (deleted) with its rows.
 func (h *history) checkDeleted(t *testing.T, page string) {
 	t.Helper()
 	for _, in := range []visit.Range{visit.AllDays, {From: firstDay, To: firstDay + 1}, {From: firstDay + 1, To: lastDay}} {
@@ -575,8 +574,8 @@ func (h *history) checkDeleted(t *testing.T, page string) {
 	}
 }
 
-// What is read from a table that somebody has locked is waited for as long as the caller wants, and
-// no longer; and the connection, of which there are two, is not used up by it.
+// A read of a locked table waits as long as the caller wants, and no longer. Its connection, one of two, can be used
+// again.
 func TestReadingEndsInTime(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)

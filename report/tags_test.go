@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// newTagged has a site with a page, and tags of two days: as batches write them, and a late visit
-// that made the 27th the first day of somebody who came with a source on the 28th.
+// newTagged returns a reading with a site, a page, and tags of two days, as written by batches, and a late visit that
+// made the 27th the first day of a visitor with a source on the 28th.
 func newTagged(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)

@@ -13,8 +13,8 @@ import (
 	"footfall/db"
 )
 
-// Connect opens a connection of the test's own, past everything of Footfall's but its schema. It is
-// closed when the test ends.
+// Connect opens a connection of the test, which bypasses everything of Footfall's but its schema. It is closed when
+// the test ends.
 func Connect(t testing.TB, address string) *pgx.Conn {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(address)
@@ -26,14 +26,14 @@ func Connect(t testing.TB, address string) *pgx.Conn {
 	return conn
 }
 
-// Patience is how long a test waits for what only a broken program never does, on however busy a
-// machine, and Tick how often it looks: a look costs the machine that the others are waited for on.
+// Patience is the time limit for events that only fail to happen in a broken program, even on a busy machine. Tick is
+// the polling interval, which is long enough not to slow down the machine.
 const (
 	Patience = 4 * time.Minute
 	Tick     = 20 * time.Millisecond
 )
 
-// asker is a connection, a transaction, or a pool.
+// asker is a connection, a transaction or a pool.
 type asker interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
@@ -48,31 +48,29 @@ func Column[T any](t testing.TB, a asker, sql string, args ...any) []T {
 	return values
 }
 
-// With returns the address of a database with one more parameter, as a setting of its sessions is.
+// With returns the address of a database with one more parameter, such as a setting of its sessions.
 func With(t testing.TB, address, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
 	query := u.Query()
 	query.Set(name, value)
-	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a driver takes a + for itself
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a driver does not decode a +
 	return u.String()
 }
 
-// NeedSuperuser skips a test of roles where the server that was named for the tests is closed to
-// it.
+// NeedSuperuser skips a test of roles if the tests' user on the server is not a superuser.
 func NeedSuperuser(t testing.TB, a asker) {
 	t.Helper()
 	if Column[string](t, a, `SELECT current_setting('is_superuser')`)[0] != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+		t.Skip("the tests' user is not a superuser: it cannot assume other roles")
 	}
 }
 
-// AwaitWaiting waits until at least so many sessions of the database wait for a lock of an idle
-// session, as that of a test is which holds others up, or behind one that does, and returns their
-// processes. Waiting for a busy session tells nothing: whoever commits a notification may do so
-// for a moment, since the server takes one at a time. Nor does waiting for the service, which is idle
-// for a moment between its statements.
+// AwaitWaiting waits until at least this number of the database's sessions wait for a lock of an idle session, such
+// as the test's own, or for another such waiting session, and returns their processes. Waiting for a busy session
+// does not count, because the server commits notifications one at a time. Nor does waiting for the service, which is
+// idle for a moment between its statements.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

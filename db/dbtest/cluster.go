@@ -14,21 +14,21 @@ import (
 	"footfall/db/embedded"
 )
 
-// EnvCitus names the folder of the programs of a PostgreSQL that has Citus.
+// EnvCitus names the folder of the programs of a PostgreSQL with Citus.
 const EnvCitus = "FOOTFALL_TEST_CITUS"
 
-// Cluster is some servers of a test's own with Citus, which know nothing of each other yet.
+// Cluster is a number of servers with Citus for one test, which do not know each other yet.
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
 }
 
-// NewCluster starts servers. The test is skipped where there is no Citus.
+// NewCluster starts servers. The test is skipped if Citus is not installed.
 func NewCluster(t testing.TB, size int) *Cluster {
 	t.Helper()
 	bin := os.Getenv(EnvCitus)
 	if bin == "" {
-		t.Skip("there is no Citus here: " + EnvCitus + " names the folder of the programs of a PostgreSQL that has it")
+		t.Skip("no Citus found: " + EnvCitus + " names the folder of the programs of a PostgreSQL with Citus")
 	}
 	c := &Cluster{t: t}
 	for range size {
@@ -43,7 +43,7 @@ func (c *Cluster) add() int {
 	return len(c.nodes) - 1
 }
 
-// Follow starts a synchronous standby of a server, for which commits wait from now on.
+// Follow starts a synchronous standby of a server. From now on the server's commits wait for it.
 func (c *Cluster) Follow(i int) (standby int) {
 	c.t.Helper()
 	standby = c.add()
@@ -61,13 +61,13 @@ func (c *Cluster) Follow(i int) (standby int) {
 	return standby
 }
 
-// Promote makes a server of its own of a standby.
+// Promote makes a standby a primary.
 func (c *Cluster) Promote(i int) {
 	c.t.Helper()
 	require.Equal(c.t, []bool{true}, Column[bool](c.t, Connect(c.t, c.URL(i, "postgres")), `SELECT pg_promote(true, 240)`))
 }
 
-// Start starts a server, which was killed or never ran, and waits for no standby.
+// Start starts a server that was killed or never ran, without waiting for a standby.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	var alone map[string]string
@@ -91,24 +91,24 @@ func (c *Cluster) start(i int, more map[string]string) {
 	}, more)
 }
 
-// Kill kills a server with all of its processes, and returns when they have ended.
+// Kill kills a server with all of its processes, and returns when they have exited.
 func (c *Cluster) Kill(i int) { c.t.Helper(); c.nodes[i].kill(c.t) }
 
-// Freeze lets a server stand still, with all of its processes, until thaw is called.
+// Freeze pauses a server, with all of its processes, until thaw is called.
 func (c *Cluster) Freeze(i int) (thaw func()) { c.t.Helper(); return c.nodes[i].freeze(c.t) }
 
-// Node is where a server listens; the first one is the coordinator.
+// Node returns the address of a server. The first server is the coordinator.
 func (c *Cluster) Node(i int) string { return fmt.Sprintf("%s:%d", c.nodes[i].host, embedded.Port) }
 
-// URL leads to a database on a server.
+// URL returns the URL of a database on a server.
 func (c *Cluster) URL(i int, database string) string {
 	return fmt.Sprintf("postgres://footfall@%s/%s?sslmode=disable", c.Node(i), database)
 }
 
-// Home leads to the coordinator, by a database that is no cell's.
+// Home returns the URL of the coordinator, with a database that is not a cell's.
 func (c *Cluster) Home() string { return c.URL(0, "postgres") }
 
-// Connect opens a connection of the test's own straight to the tables of a cell.
+// Connect opens a connection of the test directly to the tables of a cell.
 func (c *Cluster) Connect(cell string) *pgx.Conn {
 	c.t.Helper()
 	direct, err := db.Direct(context.Background(), cell)

@@ -1,22 +1,21 @@
-// Package dbtest gives each test a PostgreSQL database of its own. Tests alone import it.
+// Package dbtest gives each test its own PostgreSQL database. Only tests import it.
 //
 // A package that uses it calls Main from its TestMain:
 //
 //	func TestMain(m *testing.M) { dbtest.Main(m) }
 //
-// The first database that is asked for decides on the server, once a process:
+// The first request for a database selects the server, once per process:
 //
-//   - FOOTFALL_TEST_DATABASE_URL: a server that runs already, named by the URL of a database from
-//     which the role may create others; withserver starts one for all packages;
-//   - else a server started here, of the PostgreSQL found on this machine or in
+//   - FOOTFALL_TEST_DATABASE_URL: a running server, given by the URL of a database whose
+//     role may create others; withserver starts one for all packages;
+//   - else a server started here, with the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
-// For faults there is Own, a server of a test's own, and Network, which fails between a
-// client and a server.
+// For faults there is Own, which starts a server for one test, and Network, which fails between a client and a
+// server.
 //
-// Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which
-// no test gives to an app. So code that uses the session's time zone instead of the app's goes
-// wrong at most hours of the day.
+// Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which no test gives to
+// an app. Code that uses the session's time zone instead of the app's therefore fails at most hours of the day.
 package dbtest
 
 import (
@@ -45,20 +44,20 @@ import (
 // TimeZone is the time zone of every session on a database of this package.
 const TimeZone = "Pacific/Chatham"
 
-// daysAhead is how many days before they are needed a service makes partitions.
+// daysAhead is the number of days that a service makes partitions in advance.
 const daysAhead = 8
 
-// patience is how long a server may take. Only a broken one takes longer.
+// patience is the time limit for a server. Only a broken one takes longer.
 const patience = 2 * time.Minute
 
-// running is set once Main runs, which stops the server in the end.
+// running is set after Main has started, which stops the server in the end.
 var running atomic.Bool
 
 // Main calls Run and exits with its code.
 func Main(m goleak.TestingM, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
 
-// Run runs the tests, stops the server that they started, looks for goroutines that have not ended,
-// and returns the exit code.
+// Run runs the tests, stops the server that they started, checks for goroutines that are still running, and returns
+// the exit code.
 func Run(m goleak.TestingM, leaks ...goleak.Option) int {
 	running.Store(true)
 	code := m.Run()
@@ -66,7 +65,7 @@ func Run(m goleak.TestingM, leaks ...goleak.Option) int {
 		fmt.Fprintln(os.Stderr, "dbtest: stop the server:", err)
 		code = max(code, 1)
 	}
-	// A test that failed may have left goroutines behind, but its own message is the one to read.
+	// A failed test may have left goroutines behind, but its own message is the relevant one.
 	if code == 0 {
 		if err := findLeaks(leaks); err != nil {
 			fmt.Fprintln(os.Stderr, "dbtest: the tests left goroutines behind:", err)
@@ -76,8 +75,7 @@ func Run(m goleak.TestingM, leaks ...goleak.Option) int {
 	return code
 }
 
-// findLeaks gives the driver the time that it may take to close a connection in the midst of a
-// query: 15 s.
+// findLeaks gives the driver the time that it may need to close a connection in the middle of a query: 15 s.
 func findLeaks(leaks []goleak.Option) error {
 	err := goleak.Find(leaks...)
 	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
@@ -86,16 +84,15 @@ func findLeaks(leaks []goleak.Option) error {
 	return err
 }
 
-// New returns the URL of a new database with every migration applied. It is dropped when the test
-// ends, unless the test failed: then it is kept for somebody to look at, as long as the server
-// runs.
+// New returns the URL of a new database with every migration applied. It is dropped when the test ends, unless the
+// test failed: then it is kept for inspection as long as the server runs.
 func New(t testing.TB) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is New, of a database as a service has it that has started at that time, to which more is
-// done. That happens once for all tests of the process that name it so: its copies cost less.
+// Made is New, for a database as left by a service that started at that time, with further changes by do. It is made
+// once for all tests of the process that use this name, because copying it is cheaper.
 func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
@@ -127,8 +124,8 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 	})
 }
 
-// Open opens a database for the length of a test. A statement may take as long, and the other end
-// be silent for as long, as they do on a slow machine, unless o says otherwise.
+// Open opens a database until the end of a test. Unless o sets other limits, a statement may take, and the other end
+// may be silent, as long as on a slow machine.
 func Open(t testing.TB, url string, o db.Options) *db.DB {
 	t.Helper()
 	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)
@@ -182,13 +179,13 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 func (s *server) create(ctx context.Context, name, template string) error {
 	quoted := pgx.Identifier{name}.Sanitize()
 	options := s.copying
-	if template == "template0" { // the only one whose encoding and locale a copy may change
+	if template == "template0" { // only its copies may have another encoding and locale
 		options += " ENCODING 'UTF8' LOCALE 'C'"
 	}
 	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+options); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
-	// A copy does not have such settings of its template.
+	// A copy does not inherit such settings from its template.
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+quoted+" SET timezone = '"+TimeZone+"'"); err != nil {
 		return fmt.Errorf("set the time zone of database %s: %w", name, err)
 	}
@@ -205,8 +202,7 @@ func (s *server) drop(ctx context.Context, name string) error {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameFor makes the name of a database from that of the test, unique among all processes on the
-// server.
+// nameFor returns a name for a test's database that is unique among all processes on the server.
 func nameFor(t testing.TB) string {
 	slug := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(t.Name()), "_"), "_")
 	unique := make([]byte, 6)
@@ -214,7 +210,7 @@ func nameFor(t testing.TB) string {
 	return fmt.Sprintf("%.40s_%s", slug, hex.EncodeToString(unique))
 }
 
-// Log collects what is logged, by any goroutine.
+// Log collects log records of all goroutines.
 type Log struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
@@ -226,15 +222,15 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is all that was logged so far.
+// String returns the log so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// LongOrShort is how often or how much of something a test takes: the first number at full length,
-// the second in its short form, which still fails when what the test guards is taken out.
+// LongOrShort returns the number of repetitions or items in a test: long at full length, short in the short form,
+// which must still fail without the code that the test guards.
 func LongOrShort(long, short int) int {
 	if testing.Short() {
 		return short
@@ -242,7 +238,7 @@ func LongOrShort(long, short int) int {
 	return long
 }
 
-// FromEnv is a number that a variable of the environment may set.
+// FromEnv returns a number from a variable of the environment, or otherwise.
 func FromEnv(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	value := os.Getenv(name)
@@ -254,9 +250,8 @@ func FromEnv(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// Crowd lets some clients do something again and again, side by side, until the function that it
-// returns is called; or until the test ends, also where it has failed: what they use is about to be
-// closed then.
+// Crowd lets concurrent clients repeat do until the returned function is called, or until the test ends, even if it
+// failed: the resources that they use are closed then.
 func Crowd(t testing.TB, clients int, do func(client, i int)) (disperse func()) {
 	t.Helper()
 	var ended atomic.Bool

@@ -15,22 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Network is what lies between a client and a server, and can fail: it hangs, it leads to another
-// server, or (on Linux) it vanishes, as if somebody had pulled a cable.
+// Network is a connection between a client and a server that can fail: it hangs, it leads to another server, or (on
+// Linux) it vanishes, as if a cable had been pulled.
 type Network struct {
 	t        testing.TB
 	listener net.Listener
 
-	mu      sync.Mutex        // guards what follows
+	mu      sync.Mutex        // guards the following fields
 	server  [2]string         // network and address
-	conns   map[net.Conn]bool // those that stand, and whether they have vanished
+	conns   map[net.Conn]bool // open connections, and whether they have vanished
 	flows   chan struct{}     // closed, unless the network hangs
 	wasCut  bool              // requests to cancel are lost
-	onLocks func()            // called once, when a batch has its locks and is not complete; nil: nobody has asked
+	onLocks func()            // called once, when a batch has its locks and is not complete; nil: not set
 }
 
-// NewNetwork returns a network before the server of a database, and the URL that leads through it.
-// Both of its ends speak TCP if the server does.
+// NewNetwork returns a network in front of the server of a database, and the URL through it. Both of its ends use TCP
+// if the server does.
 func NewNetwork(t testing.TB, to string) (n *Network, through string) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(to)
@@ -62,7 +62,7 @@ func NewNetwork(t testing.TB, to string) (n *Network, through string) {
 	return n, u.String()
 }
 
-// LeadTo makes the network lead to another server from now on; the connections that stand stay.
+// LeadTo makes the network lead to another server from now on. Open connections are not affected.
 func (n *Network) LeadTo(to string) {
 	n.t.Helper()
 	cfg, err := pgx.ParseConfig(to)
@@ -72,8 +72,8 @@ func (n *Network) LeadTo(to string) {
 	n.server[0], n.server[1] = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 }
 
-// Cut ends every connection that stands, and both ends are told. What a driver then sends to cancel
-// what its connection was doing is lost as well.
+// Cut closes every open connection at both ends. Later requests of a driver to cancel the query of its connection are
+// lost as well.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,15 +84,15 @@ func (n *Network) Cut() {
 	n.wasCut = true
 }
 
-// Freeze lets nothing through until Thaw, as a server does that hangs: connections stand, new ones
-// can be made, and what is sent is acknowledged, but nobody answers.
+// Freeze lets nothing through until Thaw, like a server that hangs: connections stay open, new ones can be made, and
+// data is acknowledged, but there are no responses.
 func (n *Network) Freeze() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.flows = make(chan struct{})
 }
 
-// Thaw lets through what was held up.
+// Thaw lets delayed data through.
 func (n *Network) Thaw() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,7 +116,7 @@ func (n *Network) await() {
 	<-flows
 }
 
-// pass writes what has come from one end to the other, unless they have vanished.
+// pass writes data from one end to the other, unless they have vanished.
 func (n *Network) pass(to net.Conn, some []byte) error {
 	n.await()
 	n.mu.Lock()
@@ -158,10 +158,10 @@ func (n *Network) toClient(client, server net.Conn) {
 	}
 }
 
-// toServer passes one message of PostgreSQL's protocol after the other.
+// toServer passes on the messages of PostgreSQL's protocol.
 func (n *Network) toServer(server, client net.Conn) {
 	from := bufio.NewReader(client)
-	statements := 0                 // that were executed since the server was last asked to answer
+	statements := 0                 // executed since the last message that requires a response
 	for header := 4; ; header = 5 { // the first message has no type
 		message := make([]byte, header)
 		if _, err := io.ReadFull(from, message); err != nil {
@@ -187,10 +187,10 @@ func (n *Network) toServer(server, client net.Conn) {
 	}
 }
 
-// cancelRequest begins a connection that only asks to cancel what another one does.
+// cancelRequest is the code of a connection that only cancels the query of another one.
 const cancelRequest = 80877102
 
-// statementsToLocks is how many statements a batch begins with, the last of which takes its locks.
+// statementsToLocks is the number of statements at the start of a batch, the last of which takes its locks.
 const statementsToLocks = 3
 
 func (n *Network) haveLocks() {

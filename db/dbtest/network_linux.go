@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Vanish lets no packet of the connections that stand come through any more, neither data nor
-// acknowledgements nor the end of a connection, and tells nobody. What connects afterwards is not
-// affected.
+// Vanish drops every packet of the open connections: data, acknowledgements and the end of a connection. Neither end
+// is notified. Later connections are not affected.
 func (n *Network) Vanish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -21,8 +20,8 @@ func (n *Network) Vanish() {
 	}
 }
 
-// VanishUnderBatch is Vanish at the moment when the next batch has taken its locks and is on its
-// way. The channel that it returns is closed then.
+// VanishUnderBatch calls Vanish at the moment when the next batch has taken its locks. The returned channel is closed
+// then.
 func (n *Network) VanishUnderBatch() <-chan struct{} {
 	vanished := make(chan struct{})
 	n.mu.Lock()
@@ -43,7 +42,7 @@ func dropAll(n *Network, conn net.Conn) {
 	}
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	_ = raw.Control(func(socket uintptr) {
-		// What was not acknowledged would be sent again, and the other end would hear of us.
+		// Unacknowledged data would be sent again, and the other end would notice.
 		for begin := time.Now(); time.Since(begin) < time.Second; {
 			if pending, err := unix.IoctlGetInt(int(socket), unix.TIOCOUTQ); err != nil || pending == 0 {
 				break

@@ -17,15 +17,14 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// Own starts a server for one test, for what nobody else on the server could bear, or what the
-// server of all lacks. It serves from a folder as OwnDir makes one, on an address of this machine,
-// too, unless that is empty, and stops with the test. The test is skipped where there is no
-// PostgreSQL to start one of.
+// Own starts a server for one test, with faults that no other test could bear, or settings that the shared server
+// lacks. Its folder is one from OwnDir. Unless listen is empty it also listens on this address. It stops with the
+// test. The test is skipped if PostgreSQL is not installed.
 func Own(t testing.TB, dir, listen string) *embedded.Server {
 	t.Helper()
 	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
 	if _, err := embedded.Find(bin); err != nil {
-		t.Skip("there is no PostgreSQL here to start a server of: ", err)
+		t.Skip("no PostgreSQL found to start a server: ", err)
 	}
 	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Wait: patience, Settings: map[string]string{
 		"listen_addresses": listen, "fsync": "off", "full_page_writes": "off", "max_connections": "200",
@@ -35,7 +34,7 @@ func Own(t testing.TB, dir, listen string) *embedded.Server {
 	return server
 }
 
-// OwnDir is a folder that PostgreSQL's user can enter. It is removed when the test ends.
+// OwnDir returns a folder that PostgreSQL's user can enter. It is removed when the test ends.
 func OwnDir(t testing.TB) string {
 	t.Helper()
 	dir, err := tempdir.Make()
@@ -44,8 +43,8 @@ func OwnDir(t testing.TB) string {
 	return dir
 }
 
-// FreeAddress is one of this machine on which nobody listens, for a server that takes no listener.
-// Connections and other listeners are not given ports like this one.
+// FreeAddress returns an unused address of this machine, for a server that does not accept a listener. Its port is
+// outside the range for connections and other listeners.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
@@ -59,12 +58,12 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// ownHost is an address of this machine that nobody else has.
+// ownHost returns an unused address of this machine.
 func ownHost() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
 }
 
-// OwnFar is Own on an address of this machine that nobody else has, and the URL that leads there.
+// OwnFar is Own on an unused address of this machine. It also returns the URL with this address.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
 	address := ownHost()

@@ -21,8 +21,7 @@ import (
 	"footfall/db/embedded"
 )
 
-// Pair is two servers of a test's own with Footfall's tables, of which one follows the other. After
-// Promote it is the other way round.
+// Pair is two servers for one test with Footfall's tables, the second of which follows the first. Promote swaps them.
 type Pair struct {
 	t       testing.TB
 	bin     string
@@ -33,20 +32,20 @@ type Pair struct {
 // node is a server of a pair.
 type node struct {
 	dir      string
-	host     string // which nobody else has
+	host     string // no other server has it
 	server   *embedded.Server
-	followed bool // by a standby, for which its commits wait
+	followed bool // a standby follows it, and its commits wait for the standby
 }
 
 func (n *node) cluster() string { return filepath.Join(n.dir, "postgres") }
 
-// NewPair makes a pair. Commits wait for the standby where it is synchronous. The test is skipped
-// where the programs are missing that make it: pg_basebackup and pg_rewind.
+// NewPair makes a pair. If it is synchronous, commits wait for the standby. The test is skipped if pg_basebackup or
+// pg_rewind is missing.
 func NewPair(t testing.TB, synchronous bool) *Pair {
 	t.Helper()
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
 	if err != nil {
-		t.Skip("there is no PostgreSQL here to start a server of: ", err)
+		t.Skip("no PostgreSQL found to start a server: ", err)
 	}
 	p := &Pair{t: t, bin: bin}
 	for _, needed := range []string{filepath.Join(bin, "pg_basebackup"), filepath.Join(bin, "pg_rewind"),
@@ -62,10 +61,10 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	first, second := p.nodes[0], p.nodes[1]
 	p.start(first, nil)
 	p.Exec("ALTER ROLE footfall PASSWORD 'secret'")
-	p.Exec("ALTER SYSTEM SET wal_keep_size = '256MB'") // for pg_rewind, whose server has no settings but those in files
+	p.Exec("ALTER SYSTEM SET wal_keep_size = '256MB'") // for pg_rewind, whose server only reads settings in files
 	require.NoError(t, migrate(context.Background(), first.server.URL()))
 	if synchronous {
-		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // once there is one
+		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // after a standby exists
 	}
 	second.copyOf(t, bin, first)
 	p.follow(second, first)
@@ -74,7 +73,7 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	return p
 }
 
-// copyOf makes a copy of a server that runs, which is to follow it.
+// copyOf makes a copy of a running server, which is to follow it.
 func (n *node) copyOf(t testing.TB, bin string, of *node) {
 	t.Helper()
 	owner, err := os.Stat(of.cluster())
@@ -85,14 +84,14 @@ func (n *node) copyOf(t testing.TB, bin string, of *node) {
 	require.NoError(t, os.WriteFile(filepath.Join(n.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
 }
 
-// source is how a program or a standby connects to a server, as its operating system's user.
+// source returns the parameters for a connection to a server, as its operating system's user.
 func (n *node) source(t testing.TB) string {
 	u, err := url.Parse(n.server.URL())
 	require.NoError(t, err)
 	return fmt.Sprintf("host=%s port=%d user=footfall dbname=postgres", u.Query().Get("host"), embedded.Port)
 }
 
-// run runs one of PostgreSQL's programs as the user of a server.
+// run runs one of PostgreSQL's programs as a server's user.
 func (n *node) run(t testing.TB, bin, program string, args ...string) {
 	t.Helper()
 	owner, err := os.Stat(n.cluster())
@@ -113,7 +112,7 @@ func (p *Pair) start(n *node, more map[string]string) {
 	}, more)
 }
 
-// start starts a server with some settings, and with more.
+// start starts a server with the given settings. more overrides settings.
 func (n *node) start(t testing.TB, bin string, settings, more map[string]string) {
 	t.Helper()
 	settings["listen_addresses"], settings["fsync"] = n.host, "off"
@@ -123,26 +122,25 @@ func (n *node) start(t testing.TB, bin string, settings, more map[string]string)
 	require.NoError(t, err)
 }
 
-// follow starts a server that follows another.
+// follow starts a server that follows another one.
 func (p *Pair) follow(standby, of *node) {
 	p.t.Helper()
 	require.NoError(p.t, os.WriteFile(filepath.Join(standby.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
 	p.start(standby, map[string]string{"primary_conninfo": of.source(p.t)})
 }
 
-// URL leads to the servers of the pair by their addresses, that of the first one before the other,
-// and to the one of them that takes writes. They have no TLS, for which nobody asks: to be refused it
-// costs a connection each time.
+// URL returns a URL for both servers of the pair, the first one first, which selects the one that accepts writes. It
+// disables TLS, which they do not have, because each refused attempt would cost a connection.
 func (p *Pair) URL() string {
 	return fmt.Sprintf("postgres://footfall:secret@%s:%d,%s:%[2]d/footfall?sslmode=disable", p.nodes[0].host, embedded.Port, p.nodes[1].host)
 }
 
-// Primary leads to the present primary alone, past its wait for a standby.
+// Primary returns the URL of the present primary only, with commits that do not wait for a standby.
 func (p *Pair) Primary() string {
 	return With(p.t, p.nodes[p.primary].server.URL(), "synchronous_commit", "local")
 }
 
-// Exec executes a statement on the primary, which waits for no standby.
+// Exec executes a statement on the primary, without waiting for a standby.
 func (p *Pair) Exec(sql string) {
 	p.t.Helper()
 	conn, err := pgx.Connect(context.Background(), p.Primary())
@@ -152,14 +150,14 @@ func (p *Pair) Exec(sql string) {
 	require.NoError(p.t, err, sql)
 }
 
-// WaitFor makes the primary's commits wait for other standbys; "": for none.
+// WaitFor makes the primary's commits wait for other standbys. "": for none.
 func (p *Pair) WaitFor(standbys string) {
 	p.t.Helper()
 	p.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
 	p.Exec("SELECT pg_reload_conf()")
 }
 
-// AwaitStandby waits until the standby follows, as synchronously as it should.
+// AwaitStandby waits until the standby follows, synchronously if required.
 func (p *Pair) AwaitStandby() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -170,8 +168,8 @@ func (p *Pair) AwaitStandby() {
 	_ = conn.Close(context.Background())
 }
 
-// Waiting returns the processes of the sessions on the primary that wait for the standby in a
-// statement like this.
+// Waiting returns the processes of the primary's sessions that wait for the standby in a statement that matches this
+// pattern.
 func (p *Pair) Waiting(statement string) []int32 {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -179,7 +177,7 @@ func (p *Pair) Waiting(statement string) []int32 {
 	return Column[int32](p.t, conn, `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE $1`, statement)
 }
 
-// processes are those of a running server, its first one first.
+// processes returns the processes of a running server, its first one first.
 func (n *node) processes(t testing.TB) []int {
 	t.Helper()
 	read, err := os.ReadFile(filepath.Join(n.cluster(), "postmaster.pid"))
@@ -200,23 +198,23 @@ func (n *node) processes(t testing.TB) []int {
 
 func signal(pids []int, signal syscall.Signal) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, signal) // it may have ended
+		_ = syscall.Kill(pid, signal) // it may have exited
 	}
 }
 
-// Kill kills the primary, with all of its processes, and returns when they have ended.
+// Kill kills the primary, with all of its processes, and returns when they have exited.
 func (p *Pair) Kill() { p.t.Helper(); p.nodes[p.primary].kill(p.t) }
 
-// Restart starts the primary that was killed, with more settings.
+// Restart starts the killed primary, with additional settings.
 func (p *Pair) Restart(settings map[string]string) {
 	p.t.Helper()
 	p.start(p.nodes[p.primary], settings)
 }
 
-// KillStandby does so to the standby.
+// KillStandby kills the standby, with all of its processes, and returns when they have exited.
 func (p *Pair) KillStandby() { p.t.Helper(); p.nodes[1-p.primary].kill(p.t) }
 
-// kill kills a server with all of its processes, and returns when they have ended.
+// kill kills a server with all of its processes, and returns when they have exited.
 func (n *node) kill(t testing.TB) {
 	t.Helper()
 	signal(n.processes(t), syscall.SIGKILL)
@@ -225,7 +223,7 @@ func (n *node) kill(t testing.TB) {
 	n.server = nil
 }
 
-// stopAll stops those of some servers that still run.
+// stopAll stops the servers that are still running.
 func stopAll(t testing.TB, nodes []*node) {
 	t.Helper()
 	for _, n := range nodes {
@@ -237,7 +235,7 @@ func stopAll(t testing.TB, nodes []*node) {
 	}
 }
 
-// Freeze lets the primary stand still, with all of its processes, until thaw is called.
+// Freeze pauses the primary, with all of its processes, until thaw is called.
 func (p *Pair) Freeze() (thaw func()) {
 	p.t.Helper()
 	return p.nodes[p.primary].freeze(p.t)
@@ -252,7 +250,7 @@ func (n *node) freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// FreezeWalSender lets nothing come to the standby any more: as a slow network.
+// FreezeWalSender sends nothing more to the standby, like a slow network.
 func (p *Pair) FreezeWalSender() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -262,7 +260,7 @@ func (p *Pair) FreezeWalSender() {
 	_ = conn.Close(context.Background())
 }
 
-// Promote makes a primary of the standby, whatever has become of the old one.
+// Promote makes the standby the primary, whatever the state of the old one.
 func (p *Pair) Promote() {
 	p.t.Helper()
 	p.primary = 1 - p.primary
@@ -271,12 +269,12 @@ func (p *Pair) Promote() {
 	_ = conn.Close(context.Background())
 }
 
-// Rejoin makes a standby of the server that was killed.
+// Rejoin makes the killed server a standby.
 func (p *Pair) Rejoin() {
 	p.t.Helper()
 	standby, primary := p.nodes[1-p.primary], p.nodes[p.primary]
-	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // it was no standby
-		p.Exec("CHECKPOINT") // by which pg_rewind finds the new timeline, before PostgreSQL 16
+	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // it was a primary
+		p.Exec("CHECKPOINT") // before PostgreSQL 16, pg_rewind does not find the new timeline without it
 		standby.run(p.t, p.bin, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+primary.source(p.t), "--no-sync")
 	}
 	p.follow(standby, primary)

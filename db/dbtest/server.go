@@ -16,23 +16,21 @@ import (
 )
 
 const (
-	// EnvDatabaseURL names a server that runs already, by the URL of a database.
+	// EnvDatabaseURL names a running server, by the URL of a database.
 	EnvDatabaseURL = "FOOTFALL_TEST_DATABASE_URL"
-	// MaxConnections is enough for some packages at once, each of whose parallel tests has pools of
-	// its own.
+	// MaxConnections suffices for some packages at once, each with parallel tests that have their own pools.
 	MaxConnections = "500"
 )
 
-// copyFiles makes PostgreSQL copy a database without writing the copy to its log. The checkpoints
-// that it makes instead cost little where nothing waits for a disk.
+// copyFiles makes PostgreSQL copy a database without writing the copy to its log. The additional checkpoints are
+// cheap without waiting for a disk.
 const copyFiles = " STRATEGY file_copy"
 
-// server has the databases of this process. The first test that needs it starts it, and Main stops
-// it.
+// server has the databases of this process. The first test that needs it starts it, and Main stops it.
 type server struct {
 	base    *url.URL
 	admin   *pgxpool.Pool // creates and drops databases
-	copying string        // how CREATE DATABASE copies; empty: the server's own way
+	copying string        // the strategy of CREATE DATABASE; empty: the server's default
 	stop    func(context.Context) error
 
 	templateOnce sync.Once
@@ -40,10 +38,10 @@ type server struct {
 	templateErr  error
 
 	mu   sync.Mutex       // guards made
-	made map[string]*made // by the name that tests give
+	made map[string]*made // by the name in Made
 }
 
-// made is a database that tests have made for their copies.
+// made is a database that is copied for tests.
 type made struct {
 	once sync.Once
 	name string // empty: it is not ready
@@ -58,7 +56,7 @@ func (s *server) madeOf(name string) *made {
 	return s.made[name]
 }
 
-// The one server of the process, and whether there is any to stop.
+// The one server of the process, and whether it has to be stopped.
 var (
 	started   *server
 	theServer = sync.OnceValues(func() (*server, error) {
@@ -113,14 +111,13 @@ func chooseServer(ctx context.Context) (s *server, address string, err error) {
 	return &server{made: map[string]*made{}, stop: stop}, running.URL(), nil
 }
 
-// StartIn starts a server for tests alone, in a folder that its user can enter.
+// StartIn starts a server for tests, in a folder that its user can enter.
 func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{
 		Dir:    dir,
 		BinDir: os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
 		Wait:   patience,
-		// Nothing here has to survive a power cut. A small log stays in memory if the cluster is
-		// there.
+		// Nothing here has to survive a power cut. A small write-ahead log stays in memory if the cluster does.
 		Settings: map[string]string{
 			"fsync": "off", "full_page_writes": "off", "max_connections": MaxConnections, "shared_buffers": "128MB",
 			"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "512MB", "autovacuum": "off",
@@ -154,7 +151,7 @@ func (s *server) connect(ctx context.Context, address string) error {
 	return nil
 }
 
-// url is the URL of a database of the server, which may be slow to take a connection.
+// url returns the URL of a database of the server, with time for slow connections.
 func (s *server) url(database string) string {
 	u := *s.base
 	u.Path = "/" + database

@@ -15,15 +15,15 @@ import (
 	"footfall/migrations"
 )
 
-// template returns the name of a database that has every migration and nothing else. Copying it
-// takes a fraction of the time that the migrations take.
+// template returns the name of a database with every migration applied. Copying it takes a fraction of the time of
+// the migrations.
 func (s *server) template(ctx context.Context) (string, error) {
 	s.templateOnce.Do(func() { s.templateName, s.templateErr = s.makeTemplate(ctx) })
 	return s.templateName, s.templateErr
 }
 
-// makeTemplate makes the template, unless the server has one of the same migrations. It is made
-// under another name and renamed once it is complete, so a template that exists is complete.
+// makeTemplate makes the template, unless the server has one with the same migrations. It is made under another name
+// and renamed when it is complete, so an existing template is complete.
 func (s *server) makeTemplate(ctx context.Context) (string, error) {
 	hash, err := hashOf(migrations.FS)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *server) makeTemplate(ctx context.Context) (string, error) {
 	}
 	name, unfinished := "footfall_template_"+hash, "footfall_unfinished_"+hash
 
-	// Other processes may use the same server: one makes the template, and the others wait.
+	// If other processes use the same server, one makes the template, and the others wait.
 	lock, err := s.admin.Acquire(ctx)
 	if err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (s *server) makeTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	from, to := pgx.Identifier{unfinished}.Sanitize(), pgx.Identifier{name}.Sanitize()
-	// A database cannot be copied while somebody is connected to it.
+	// A database with connections cannot be copied.
 	_, errClose := lock.Exec(ctx, "ALTER DATABASE "+from+" ALLOW_CONNECTIONS false")
 	_, errRename := lock.Exec(ctx, "ALTER DATABASE "+from+" RENAME TO "+to)
 	return name, errors.Join(errClose, errRename)
@@ -79,7 +79,7 @@ func migrate(ctx context.Context, url string) error {
 	return err
 }
 
-// hashOf is a short hash of every file's name and content.
+// hashOf returns a short hash of every file's name and content.
 func hashOf(files fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -13,7 +13,7 @@ import (
 const (
 	seedKeys  = 10_000_000
 	seedBytes = 200_000_000 / 8
-	seedError = 0.0000748 // what 20 bits a key can keep
+	seedError = 0.0000748 // possible with 20 bits per key
 )
 
 func seedSums(n int) []Sum {
@@ -25,7 +25,7 @@ func seedSums(n int) []Sum {
 	return sums
 }
 
-// BenchmarkAdd is the check-and-add of new keys, key-making apart, in the filter of the seed test.
+// BenchmarkAdd measures checking and adding new keys, without making the keys, in the filter of the seed test.
 func BenchmarkAdd(b *testing.B) {
 	sums := seedSums(seedKeys)
 	b.Run("footfall", func(b *testing.B) {

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// sized is the configuration of a filter that is sized at once.
+// sized returns the configuration of a filter with its final size from the start.
 func sized(keys uint64, errorRate float64) Config {
 	return Config{Keys: keys, Error: errorRate, MaxBytes: SizeFor(keys, errorRate)}
 }
 
-// randomSums stands for n different keys; another stream has other ones.
+// randomSums returns the sums of n different keys. Each stream has other keys.
 func randomSums(n int, stream uint64) []Sum {
 	random := rand.New(rand.NewPCG(stream, 1))
 	sums := make([]Sum, n)
@@ -27,7 +27,7 @@ func randomSums(n int, stream uint64) []Sum {
 	return sums
 }
 
-// wrongShare is how many of n keys that were never added are answered "maybe".
+// wrongShare returns the share of n keys never added for which the filter returns "maybe".
 func wrongShare(f *Filter, n int) float64 {
 	wrong := 0
 	for _, sum := range randomSums(n, 1<<40) {
@@ -38,8 +38,8 @@ func wrongShare(f *Filter, n int) float64 {
 	return float64(wrong) / float64(n)
 }
 
-// above is the highest share that n draws of the probability yield except once in some ten million
-// tests.
+// above returns an upper bound for the share of n draws with this probability. It is exceeded once in some ten
+// million tests.
 func above(probability float64, n int) float64 {
 	return probability + (5*math.Sqrt(probability*float64(n))+5)/float64(n)
 }
@@ -48,7 +48,7 @@ func mustKnow(t *testing.T, f *Filter, sums []Sum) {
 	t.Helper()
 	for i, sum := range sums {
 		if !f.Has(sum) {
-			t.Fatalf("key %d of %d was added, yet is said to be surely new", i, len(sums))
+			t.Fatalf("key %d of %d was added, but the filter reports it as new", i, len(sums))
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestErrorStaysWithinTheRate(t *testing.T) {
 				if stats.Saturated || stats.Slices != 1 {
 					t.Fatalf("sized for %d keys, has %+v after them", keys, stats)
 				}
-				// A small filter's own error scatters around the expected one.
+				// A small filter's own error varies around the expected one.
 				bound := rate * (1 + 8/math.Sqrt(float64(keys)))
 				const asked = 30_000
 				if got := wrongShare(f, asked); got > above(bound, asked) {
@@ -110,7 +110,7 @@ func TestAddTellsWhatHasWouldHaveSaid(t *testing.T) {
 		for i, sum := range randomSums(5_000, 1) {
 			before := f.Has(sum)
 			if added := f.Add(sum); added == before {
-				t.Fatalf("%+v: key %d: Has said %v, then Add %v", config, i, before, added)
+				t.Fatalf("%+v: key %d: Has returned %v, then Add %v", config, i, before, added)
 			}
 			if !f.Has(sum) || f.Add(sum) {
 				t.Fatalf("%+v: key %d is unknown right after it was added", config, i)
@@ -133,7 +133,7 @@ func TestTinyFilterSaysMaybe(t *testing.T) {
 			}
 			if !stats.Saturated {
 				if share := wrongShare(f, 10_000); share > max(2*rate, 0.005) {
-					t.Fatalf("error %v asked for, %v after %d keys, and not saturated", rate, share, i+1)
+					t.Fatalf("error %v requested, %v after %d keys, and not saturated", rate, share, i+1)
 				}
 			}
 		}
@@ -170,12 +170,12 @@ func TestGrowthKeepsKeysErrorAndBound(t *testing.T) {
 	}
 }
 
-// A filter whose memory is used up never calls a key new any more.
+// A filter whose memory is used up never reports a key as new.
 func TestSaturation(t *testing.T) {
 	t.Parallel()
 	for _, config := range []Config{
-		{Keys: 1000, Error: 0.001, MaxBytes: 64 << 10},                 // grows, then ends
-		{Keys: 1_000_000, Error: 0.001, MaxBytes: 64 << 10},            // as much as fits, at once
+		{Keys: 1000, Error: 0.001, MaxBytes: 64 << 10},                 // grows up to the limit
+		{Keys: 1_000_000, Error: 0.001, MaxBytes: 64 << 10},            // the largest size that fits, from the start
 		{Keys: 20_000, Error: 0.001, MaxBytes: SizeFor(20_000, 0.001)}, // fits exactly
 	} {
 		f := mustNew(t, config)
@@ -205,7 +205,7 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// djb2 as the article has it, in 64 bits: the unkeyed hash that the crafted keys aim at.
+// djb2 is the function in the article, in 64 bits: the unkeyed hash that the crafted keys collide in.
 func djb2(key []byte) uint64 {
 	h := uint64(5381)
 	for _, b := range key {
@@ -214,8 +214,8 @@ func djb2(key []byte) uint64 {
 	return h
 }
 
-// craftedKey is the i-th of 8^8 visitors of one page which share a djb2 hash: a byte pair (a+t,
-// b-33t) adds the same to it for every t.
+// craftedKey returns the i-th of 8^8 visitors of one page with the same djb2 hash: a byte pair (a+t, b-33t) adds the
+// same to it for every t.
 func craftedKey(i int) (page int64, visitor netip.Addr) {
 	address := [16]byte{}
 	for pair := range 8 {
@@ -295,7 +295,7 @@ func TestStatsArePlausible(t *testing.T) {
 		}
 	}
 	if fill := float64(ones) / float64(64*len(words)); math.Abs(fill-got.Fill) > 0.005 {
-		t.Errorf("fill is said to be %v, is %v", got.Fill, fill)
+		t.Errorf("fill is reported as %v, is %v", got.Fill, fill)
 	}
 	const asked = 1_000_000
 	if share := wrongShare(f, asked); math.Abs(share-got.Error) > 0.15*got.Error {
@@ -327,7 +327,7 @@ func TestSizeFor(t *testing.T) {
 		atMostBytes float64
 	}{
 		{1_000_000_000, 0.001, 2.1 * (1 << 30)},
-		{1_000_000_000, 0.001, 1.05 * 14.378 * 1e9 / 8}, // a textbook filter has 14.378 bits a key
+		{1_000_000_000, 0.001, 1.05 * 14.378 * 1e9 / 8}, // a textbook filter has 14.378 bits per key
 		{100_000_000, 0.01, 1.05 * 9.586 * 1e8 / 8},
 		{10_000_000, 0.0001, 1.06 * 19.171 * 1e7 / 8},
 	} {
@@ -342,7 +342,7 @@ func TestSizeFor(t *testing.T) {
 	}
 }
 
-// The closed form against the thing itself: throw keys into words and look.
+// The closed form against a simulation that distributes keys over words.
 func TestWordPassesAgainstSimulation(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -385,7 +385,7 @@ func TestPlanUsesWhatFits(t *testing.T) {
 	}
 }
 
-// Writers add while the filter grows under them and readers ask for what writers have finished.
+// Writers add while the filter grows and readers look up keys that writers have completed.
 func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	const writers, each = 4, 15_000
@@ -411,7 +411,7 @@ func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
 					n = int(finished[w].Load())
 					for i := max(0, n-100); i < n; i++ {
 						if !f.Has(mine[i]) {
-							t.Errorf("%+v: writer %d added key %d, yet it is said to be surely new", config, w, i)
+							t.Errorf("%+v: writer %d added key %d, but the filter reports it as new", config, w, i)
 							return
 						}
 					}
@@ -427,7 +427,7 @@ func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
 	}
 }
 
-// However long the chain, the errors its slices are planned for add up to less than the whole.
+// However long the chain, the planned errors of its slices add up to less than the total.
 func TestErrorsOfSlicesAddUp(t *testing.T) {
 	t.Parallel()
 	const rate = 0.001
@@ -447,8 +447,7 @@ func TestErrorsOfSlicesAddUp(t *testing.T) {
 	}
 }
 
-// Several goroutines find the same slice full: one extends the chain, and nobody may throw its new
-// slice away.
+// Several goroutines find the same slice full: one extends the chain, and the others keep its new slice.
 func TestOnlyOneExtendsTheChain(t *testing.T) {
 	t.Parallel()
 	for round := range 500 {
@@ -471,14 +470,14 @@ func TestOnlyOneExtendsTheChain(t *testing.T) {
 	}
 }
 
-// While the goroutine that extends the chain is not scheduled, the others must not go on filling a
-// full slice: it would take every later key for a known one.
+// While the goroutine that extends the chain is not scheduled, the others must not add to a full slice: it would take
+// every later key for a known one.
 func TestFullSliceIsNotOverfilled(t *testing.T) {
 	t.Parallel()
 	f := mustNew(t, Config{Keys: 500, Error: 0.001, MaxBytes: 1 << 20})
 	full := f.chain.Load().fullAt
 	var group sync.WaitGroup
-	f.grow.Lock() // stands for the one that extends
+	f.grow.Lock() // the goroutine that extends the chain
 	for w := range 4 {
 		group.Go(func() {
 			for _, sum := range randomSums(5_000, uint64(w)) {
@@ -498,7 +497,7 @@ func TestFullSliceIsNotOverfilled(t *testing.T) {
 	}
 }
 
-// All goroutines write the same few words, so that an addition that is not atomic loses bits.
+// All goroutines write the same few words, so that a non-atomic addition loses bits.
 func TestNoBitIsLostInACrowdedFilter(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []float64{0.001, 1e-8} {
@@ -522,7 +521,7 @@ func TestNoBitIsLostInACrowdedFilter(t *testing.T) {
 	}
 }
 
-// Memory of a filter is given back only when nobody can be reading it any more.
+// The memory of a filter is only freed when no goroutine can be reading it.
 func TestMemoryLivesAsLongAsTheFilter(t *testing.T) {
 	t.Parallel()
 	for range 20 {

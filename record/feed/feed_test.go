@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// house is a database that has the app demo, and no counter before one is opened.
+// house is a database with the app demo, and no counter until one is opened.
 type house struct {
 	*desk.Desk
 	t *testing.T
@@ -41,7 +41,7 @@ func newHouse(t *testing.T) *house {
 	return d
 }
 
-// openHouse is a house whose counter is open.
+// openHouse returns a house with an open counter.
 func openHouse(t *testing.T) *house {
 	t.Helper()
 	d := newHouse(t)
@@ -57,22 +57,22 @@ func (d *house) openAt(url string, statementTimeout time.Duration) *counter.Coun
 		StatementTimeout: statementTimeout}}).Counter
 }
 
-// list is a source of two parts, whose entries count but for each fifth one, which is passed, and
-// each seventh one, which is refused. It is read from where the positions are.
+// list is a source of two parts. Its entries count, except that each fifth one is skipped, and each seventh one
+// refused. It starts at the positions.
 type list struct {
 	counter *counter.Counter
 	app     string
 	length  int64
 	parts   [2]*record.Position
 	next    [2]int64
-	settled map[string]int // how often, by part and place
+	settled map[string]int // the number of times, by part and place
 	fates   map[feed.Fate]int
 	others  int
 
-	at     time.Time // when its visits were; zero: now
-	idle   bool      // nothing of part 1 counts
+	at     time.Time // the time of its visits; zero: now
+	idle   bool      // no entry of part 1 counts
 	over   func()    // called when entries are settled
-	judged func()    // called once, when entries have been judged and none is sent yet; nil: nothing is
+	judged func()    // called once, when entries have been judged and none is sent yet; nil: not called
 }
 
 func (d *house) list(c *counter.Counter, length int64) *feed.Feed[string] {
@@ -154,7 +154,7 @@ func (l *list) Settled(entries []*feed.Entry[string]) {
 	}
 }
 
-// kinds are how many entries of a list count, and how many are refused.
+// kinds returns the number of entries of a list that count, and that are refused.
 func kinds(length int64) (counts, refused int64) {
 	for n := range length {
 		switch {
@@ -168,8 +168,8 @@ func kinds(length int64) (counts, refused int64) {
 	return 2 * counts, 2 * refused
 }
 
-// Two readers of one source, whose connections to the database are ended again and again, and one of
-// which goes away in the middle: every entry counts once, and is kept once where it is refused.
+// Two readers read one source. Their connections to the database are repeatedly terminated, and one reader stops in
+// the middle: every entry counts once, and every refused one is kept once.
 func TestEachEntryCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newHouse(t)
@@ -208,7 +208,7 @@ func TestEachEntryCountsOnce(t *testing.T) {
 
 	counts, refused := kinds(length)
 	assert.Equal(t, counts, d.One(d.t, `SELECT sum(hot)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
-	assert.Equal(t, min(refused, 2000), d.One(d.t, `SELECT count(*) FROM refused`), "so many are kept of a part")
+	assert.Equal(t, min(refused, 2000), d.One(d.t, `SELECT count(*) FROM refused`), "the limit of kept entries per part")
 	assert.Equal(t, 2*length, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 	others := 0
 	for _, f := range feeds {
@@ -222,15 +222,15 @@ func TestEachEntryCountsOnce(t *testing.T) {
 	assert.Positive(t, others)
 }
 
-// fault is what happens to a feed. What it returns ends the fault, once the feed waits for that, or
-// has failed.
+// fault is an event during a feed. The returned function ends the fault, after the feed waits for that, or has
+// failed.
 type fault struct {
-	judged func(d *house) (end func())                                     // when entries were judged, and before they are sent
+	judged func(d *house) (end func())                                     // when entries have been judged, before they are sent
 	sent   func(d *house, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
-	at     time.Time                                                       // when the visits were
-	none   bool                                                            // of the visits counts
-	idle   bool                                                            // nothing of part 1 counts
-	fails  string                                                          // the feed, with this
+	at     time.Time                                                       // the time of the visits
+	none   bool                                                            // no visit counts
+	idle   bool                                                            // no entry of part 1 counts
+	fails  string                                                          // the feed fails with this error
 }
 
 var faults = map[string]fault{
@@ -283,8 +283,8 @@ var faults = map[string]fault{
 
 const faultsLength = 60
 
-// Whatever happens to a feed, its entries count once: if it tries again by itself, and if it does not
-// and comes again. What it has settled it does not take back.
+// Whatever happens to a feed, its entries count once, whether it retries by itself, or stops and is started again.
+// Settled entries stay settled.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, is := range faults {
@@ -323,7 +323,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 	}
 	release, from := func() {}, 0
 	if is.sent != nil {
-		require.NoError(t, d.list(far, 1).Run(t.Context())) // so that there are counters to lock
+		require.NoError(t, d.list(far, 1).Run(t.Context())) // creates counters to lock
 		holder := d.Conn(t)
 		_, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM counters FOR UPDATE`)
 		require.NoError(t, err)
@@ -370,7 +370,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 	assert.EqualValues(t, 2*faultsLength, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
-// What the inbox meets of these keeps none of its visits from being counted once, or else dropped.
+// During these faults each visit of the inbox is either counted once or dropped.
 func TestFaultsOfTheInbox(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"killed before the commit", "the answer is lost", "the database is away", "the app is locked",
@@ -396,7 +396,7 @@ func testInboxFault(t *testing.T, is fault) {
 			Later: later})
 		require.NoError(t, err)
 	}
-	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // nobody counts what is accepted
+	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // no instance counts accepted visits
 	at := ""
 	if !is.at.IsZero() {
 		at = is.at.Format(time.RFC3339)
@@ -406,7 +406,7 @@ func testInboxFault(t *testing.T, is fault) {
 	}
 	counts, release, end := int64(faultsLength), func() {}, func() {}
 	if is.sent != nil {
-		come(0, "", false) // so that there are counters to lock
+		come(0, "", false) // creates counters to lock
 		counts, release = counts+1, hold(`BEGIN; SELECT FROM counters FOR UPDATE`)
 	}
 	d.Close()
@@ -433,7 +433,7 @@ func testInboxFault(t *testing.T, is fault) {
 		WHERE uri = 'a.example'`))
 }
 
-// A feed whose time is over begins no further chunk, and says why.
+// A feed whose time has run out starts no further chunk, and returns the reason.
 func TestFeedEndsInTime(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -446,8 +446,8 @@ func TestFeedEndsInTime(t *testing.T) {
 	assert.EqualValues(t, 50, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
-// What was counted before the database went away is not sent again, also where nobody can look how
-// much that was: the positions have moved with it.
+// Entries counted before the database went away are not sent again, even if their number cannot be looked up: the
+// positions have moved with them.
 func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -464,8 +464,7 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	assert.Zero(t, l.others)
 }
 
-// Whoever could not count, and finds the positions moved all the same, does not say that they have
-// counted.
+// A feed that failed to count, and finds the positions moved by others, does not report its entries as counted.
 func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -477,7 +476,7 @@ func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
 	assert.Equal(t, 40, f.Source.(*list).others)
 }
 
-// An app that is not there ends the feed.
+// A missing app ends the feed.
 func TestFeedEndsWithoutItsApp(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -490,8 +489,7 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 	assert.Empty(t, f.Source.(*list).settled)
 }
 
-// Where nothing counts for long, as in a log of what bots asked for, not all of it is kept in
-// memory.
+// If no entry counts for long, as in a log of bots, the memory for entries is bounded.
 func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -501,12 +499,12 @@ func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 	before, largest := 0, 0
 	l.over = func() { largest, before = max(largest, len(l.settled)-before), len(l.settled) }
 	require.NoError(t, f.Run(t.Context()))
-	l.over() // the last ones
+	l.over() // the remaining ones
 	require.Len(t, l.settled, 50_000)
 	assert.Less(t, largest, 10*f.Recorder.ChunkVisits())
 }
 
-// A dry run writes nothing, and says what would become of all.
+// A dry run writes nothing, and reports the outcome of all entries.
 func TestDryRunSettlesEverything(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)

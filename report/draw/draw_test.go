@@ -122,7 +122,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// hostile is what must reach neither a terminal nor a browser as it is.
+// hostile is a text that may not be written unchanged to a terminal or a browser.
 var hostile = "example.com/</title><script>alert(1)</script>&\"'" + "\x1b[31m\x1b]0;owned\a\r\n\x00\u009b2J\u202egnp.exe\ufffe\xff"
 
 func TestNothingReachesATerminalRaw(t *testing.T) {
@@ -156,7 +156,7 @@ func TestSVG(t *testing.T) {
 	assert.Contains(t, texts, "<script>alert(1)</script>", "it stays text")
 }
 
-// Programs that do not understand the style have the colours from attributes.
+// Programs that do not understand the style use the colours in attributes.
 func TestSVGNeedsNoStyle(t *testing.T) {
 	t.Parallel()
 	chart := Plot{Bars: []PlotBar{{Name: "2019-06-29", Visitors: 40, New: 40}}}.SVG("a")
@@ -170,7 +170,7 @@ func TestSVGNeedsNoStyle(t *testing.T) {
 		part, is := token.(xml.StartElement)
 		colour, coloured := map[string]string{"svg": "fill", "rect": "fill", "line": "stroke"}[part.Name.Local]
 		if !is || !coloured || part.Name.Local == "svg" && drawn > 0 {
-			continue // a picture inside has the colours of the one around it
+			continue // an embedded picture has the colours of the outer one
 		}
 		drawn++
 		assert.True(t, slices.ContainsFunc(part.Attr, func(a xml.Attr) bool { return a.Name.Local == colour }), "%s of %v", colour, part)

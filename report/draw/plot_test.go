@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// partsOf reads what is drawn into a page, which has neither a style nor a script of its own.
+// partsOf parses an inline drawing, which may contain neither a style nor a script.
 func partsOf(t *testing.T, drawn string) (parts []xml.StartElement, texts string) {
 	t.Helper()
 	for decoder := xml.NewDecoder(strings.NewReader("<div>" + drawn + "</div>")); ; {
@@ -35,7 +35,7 @@ func partsOf(t *testing.T, drawn string) (parts []xml.StartElement, texts string
 	}
 }
 
-// measures are those of the parts of a class.
+// measures returns the values of an attribute of all parts of a class.
 func measures(t *testing.T, parts []xml.StartElement, class, name string) (all []float64) {
 	t.Helper()
 	for _, part := range parts {
