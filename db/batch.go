@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"footfall/pause"
 )
 
 // Batch is what one transaction counts, as the columns that are sent. It holds two tables: its
@@ -281,58 +277,6 @@ func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) er
 	return nil
 }
 
-// LastDays returns the last day on which each of the sites was counted, by the id of the site.
-func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, error) {
-	rows, err := New(d.writers).SitesLastDays(ctx, sites)
-	if err != nil {
-		return nil, fmt.Errorf("read the last days of sites: %w", err)
-	}
-	last := make(map[int64]int32, len(rows))
-	for _, row := range rows {
-		last[row.Site] = row.Day
-	}
-	return last, nil
-}
-
-// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
-// table.
-func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
-	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
-		late, err = q.PastDaysAreLate(ctx, days, sites)
-		return err
-	})
-	return late, err
-}
-
-// FirstDay returns the first day of which an app takes visits; 0: any.
-func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
-	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
-	return day, err
-}
-
-// DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch
-// did not commit and never will. It asks until the database answers again, or ctx ends, and waits
-// for the batch's transaction if that still runs. From then on all connections are new ones: the
-// server may have been replaced, and others lead to it, too.
-func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
-	for _, pool := range []*pgxpool.Pool{d.writers, d.readers, d.reports} {
-		pool.Reset()
-	}
-	for try := 1; ; try++ {
-		abandoned := false
-		err := d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
-			abandoned, err = New(conn).BatchAbandon(ctx, uuidValue(id))
-			return err
-		})
-		if err == nil {
-			return !abandoned, nil
-		}
-		if !pause.Again(ctx, try) {
-			return false, fmt.Errorf("find out whether the batch committed: %w", err)
-		}
-	}
-}
-
 func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
 	var target int64
 	var s Sums
@@ -366,56 +310,6 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
-// commitAsked is commit for a transaction that has not asked yet whether a standby is required. One
-// without a row of batches asks in any case once more behind its COMMIT (again): say_standby did not
-// wait for it.
-func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
-	required := again
-	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&required)
-		required = required || again
-		return err
-	})
-	return d.commit(ctx, conn, q, &required)
-}
-
-// commit completes a transaction with what is queued, and returns when that is confirmed. What
-// fails is rolled back. required tells, when all is done, whether a standby is.
-func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
-	q.Queue(BatchCommit)
-	if err := conn.SendBatch(ctx, q).Close(); err != nil {
-		return d.explain(failed(conn, err))
-	}
-	if *required {
-		if _, err := d.requireStandby(ctx, conn); err != nil {
-			return d.unconfirmed(err)
-		}
-	}
-	return d.confirm(ctx, conn)
-}
-
-// failed rolls back what has got an error.
-func failed(conn *pgxpool.Conn, err error) error {
-	rollback(conn.Conn())
-	if pgconn.SafeToRetry(err) {
-		return &notSentError{err}
-	}
-	return err
-}
-
-// rollback makes the connection ready for the next batch. One that does not answer is closed, which
-// rolls back too.
-func rollback(conn *pgx.Conn) {
-	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if _, err := conn.Exec(ctx, BatchRollback); err != nil {
-		_ = conn.Close(ctx)
-	}
-}
-
 // A writer may keep the visits of a batch waiting for as long as both of these, in times that a
 // statement may take: 25 s in the service.
 const (
@@ -426,13 +320,3 @@ const (
 	// connection was lost. A server that was killed recovers first.
 	DidCommitPatience = 2
 )
-
-// BatchIDsStay is how long the id of a batch is kept at least, and how long a batch that was
-// abandoned can come late and still be refused: empty_batches sees to it.
-const BatchIDsStay = time.Minute
-
-// EmptyBatches forgets the ids of batches about which nobody may ask any more, if it is time to. It
-// waits for nobody, and returns whether it did.
-func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
-	return d.queries.BatchesEmpty(ctx)
-}

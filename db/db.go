@@ -256,26 +256,6 @@ func (d *DB) Apps(ctx context.Context) (apps []App, err error) {
 	return apps, err
 }
 
-// MakeDays makes the partitions of visits for some days, where there are none: of those that were
-// there somebody did not know. From then on all do.
-func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err error) {
-	err = d.Read(ctx, func(q *Queries) (err error) {
-		made = nil
-		for _, day := range days {
-			isNew, makeErr := q.VisitsDayMake(ctx, day)
-			if makeErr != nil {
-				err = fmt.Errorf("make partition of day %d: %w", day, makeErr)
-				break
-			}
-			if isNew {
-				made = append(made, day)
-			}
-		}
-		return errors.Join(err, q.VisitsDaysAnnounce(ctx))
-	})
-	return made, err
-}
-
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -1,0 +1,58 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// LastDays returns the last day on which each of the sites was counted, by the id of the site.
+func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, error) {
+	rows, err := New(d.writers).SitesLastDays(ctx, sites)
+	if err != nil {
+		return nil, fmt.Errorf("read the last days of sites: %w", err)
+	}
+	last := make(map[int64]int32, len(rows))
+	for _, row := range rows {
+		last[row.Site] = row.Day
+	}
+	return last, nil
+}
+
+// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
+// table.
+func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
+	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
+		late, err = q.PastDaysAreLate(ctx, days, sites)
+		return err
+	})
+	return late, err
+}
+
+// FirstDay returns the first day of which an app takes visits; 0: any.
+func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
+	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
+	return day, err
+}
+
+// MakeDays makes the partitions of visits for some days, where there are none: of those that were
+// there somebody did not know. From then on all do.
+func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err error) {
+	err = d.Read(ctx, func(q *Queries) (err error) {
+		made = nil
+		for _, day := range days {
+			isNew, makeErr := q.VisitsDayMake(ctx, day)
+			if makeErr != nil {
+				err = fmt.Errorf("make partition of day %d: %w", day, makeErr)
+				break
+			}
+			if isNew {
+				made = append(made, day)
+			}
+		}
+		return errors.Join(err, q.VisitsDaysAnnounce(ctx))
+	})
+	return made, err
+}
