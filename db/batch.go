@@ -12,38 +12,38 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Batch is what one transaction counts, as the columns that are sent. It holds two tables: its
-// targets, and those (target, visitor) pairs of which the database is to decide what they are.
+// Batch holds the visits that one transaction counts. Its columns form two tables: the targets, and
+// the (target, visitor) pairs for which the database decides whether they count.
 type Batch struct {
 	ID [16]byte
-	// Basis is the version of the tables from which the batch was made, as DB.Basis returned it.
-	// The database refuses the batch if that no longer holds; "" is never refused.
+	// Basis is the version of the tables from which the batch was made, as returned by DB.Basis.
+	// The database refuses the batch if the version has changed. "" is never refused.
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
-	Moves    []Move          // of the sources that the visits come from, in the order of their positions' keys
+	Moves    []Move          // the sources of the visits, ordered by the keys of their positions
 	Lines    []LogLine       // lines of access logs that the batch records as counted
-	Taken    InboxTakeParams // out of the inbox, in the order of their rows
+	Taken    InboxTakeParams // rows taken out of the inbox, in order
 	PastDays PastDayColumns
-	Late     bool // some visit may be of a day before the last one of its site: then Rows are what was on each day
+	Late     bool // some visits may be of a day before their site's last one; Rows then has the visits of each day
 	Rows     DayColumns
-	IDs      VisitIDColumns // of its visits that have one, each once
+	IDs      VisitIDColumns // the ids of the visits that have one, without duplicates
 }
 
 // TargetColumns has a row for each target, in order of id.
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // of its visits; in a batch of late visits, of those that are live, 0: none
-	Hot       []int64 // how many visits there are
-	Newcomers []int64 // how many of its pairs are hinted
+	Days      []int32 // day of its visits; in a late batch only of its live visits, 0: it has no live visits
+	Hot       []int64 // number of visits
+	Newcomers []int64 // number of its hinted pairs
 }
 
 // DayColumns has a row for each day of a target.
 type DayColumns struct {
 	Targets, Sites []int64 // as in TargetColumns
 	Days           []int32
-	Hot            []int64 // how many visits there are
+	Hot            []int64 // number of visits
 }
 
 // PairColumns has a row for each day of a pair, in the order of arrival.
@@ -51,8 +51,8 @@ type PairColumns struct {
 	Targets  []int64
 	Visitors []netip.Addr
 	Days     []int32
-	Hinted   []bool   // the visitor is surely new to the target: they need not be looked up
-	TagSets  []string // of sites, by TagSet; "": not known
+	Hinted   []bool   // the visitor is certainly new to the target, so the database need not look them up
+	TagSets  []string // the tags of visits of sites, as TagSet writes them; "": unknown
 
 	Tags PackedTags
 }
@@ -64,21 +64,21 @@ type PastDayColumns struct{ Apps, Days []int32 }
 // UV, its Newcomers.
 type Sums struct{ Hot, PV, UV int64 }
 
-// Verdict is what the database decided of one (target, visitor) pair.
+// Verdict is the database's decision about one (target, visitor) pair.
 type Verdict struct {
 	Rank     int64
 	Newcomer bool // new to the target: the batch added one to uv
 	Counted  bool // first visit on its day: the batch added one to pv
 }
 
-// Outcome is what became of a batch that has committed.
+// Outcome is the result of a committed batch.
 type Outcome struct {
 	Sums     []Sums    // one for each row of Batch.Targets
 	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip, and returns when it has committed. FaultOf tells what an
-// error means. The slices of out are reused.
+// Write sends a batch in one round trip, and returns when it has committed. FaultOf classifies its
+// errors. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// queue queues all that comes behind the beginning of the transaction. required is set to whether a
-// standby is required, which unsaid decides where nobody has said so yet.
+// queue queues every statement after BatchBegin. required is set to whether a standby is required.
+// unsaid is the default if the tables do not specify it.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
@@ -137,8 +137,9 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	}
 }
 
-// Probe writes a batch without visits, as durably as any other: it fails where one with visits
-// would, for want of rights or of room, or because the server takes no writes.
+// Probe writes a batch without visits, as durably as any other. It fails whenever a batch with
+// visits would fail because rights or disk space are missing, or because the server accepts no
+// writes.
 func (d *DB) Probe(ctx context.Context) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -160,7 +161,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	return nil
 }
 
-// SiteDays returns the sites among the targets that have a day, and that day.
+// SiteDays returns the sites among the targets that have a day, with their days.
 func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	for i, site := range t.Sites {
 		if site == 0 && t.Days[i] > 0 {
@@ -170,7 +171,7 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	return sites, days
 }
 
-// rows are the days of the targets. Unless the batch is late, each has one.
+// rows returns the days of the targets. Unless the batch is late, each target has one.
 func (b *Batch) rows() DayColumns {
 	if b.Late {
 		return b.Rows
@@ -179,24 +180,25 @@ func (b *Batch) rows() DayColumns {
 	return DayColumns{t.IDs, t.Sites, t.Days, t.Hot}
 }
 
-// recordArgs are the arguments of VisitsRecord.
+// recordArgs returns the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
 	p, r := &b.Pairs, b.rows()
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, p.TagSets, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
-// allHinted reports whether nobody is to be looked up, and nothing to be decided.
+// allHinted reports whether every visitor is hinted to be new, so that the database need not decide
+// anything.
 func (b *Batch) allHinted() bool {
 	return !b.Late && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
 }
 
-// placeOf is the place of a pair's target among the targets.
+// placeOf returns the index of a pair's target in b.Targets.
 func (b *Batch) placeOf(pair int) int {
 	place, _ := slices.BinarySearch(b.Targets.IDs, b.Pairs.Targets[pair])
 	return place
 }
 
-// newArgs are the arguments of NewVisitorsRecord.
+// newArgs returns the arguments of NewVisitorsRecord.
 func (b *Batch) newArgs() []any {
 	p, t := &b.Pairs, &b.Targets
 	type newcomer struct {
@@ -230,7 +232,7 @@ func (b *Batch) newArgs() []any {
 	return []any{targets, visitors, days, places, later, t.IDs, sets, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
 }
 
-// rankNewcomers says of all pairs what NewVisitorsRecord has made of them.
+// rankNewcomers computes the verdicts of all pairs after NewVisitorsRecord, which returns none.
 func (b *Batch) rankNewcomers(out *Outcome) {
 	later := slices.Clone(b.Targets.Newcomers)
 	for i := range b.Pairs.Targets {
@@ -240,8 +242,8 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 	}
 }
 
-// lateArgs are the arguments of LateVisitsRecord. turns tells of each row how many there are of its
-// pair up to it.
+// lateArgs returns the arguments of LateVisitsRecord. turns numbers the rows of each pair, starting
+// with 1.
 func (b *Batch) lateArgs() []any {
 	type pair struct {
 		target  int64
@@ -257,15 +259,16 @@ func (b *Batch) lateArgs() []any {
 	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed, p.TagSets}
 }
 
-// Basis returns the version of everything that callers may keep in memory of the tables; an
-// erasure, for one, changes it. It must be read before what is to be kept.
+// Basis returns the version of the tables' contents that callers may cache. An erasure, for
+// example, changes it. Callers must read it before they read the contents.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
 	err := d.look(ctx, "read the basis", func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
 	return basis, err
 }
 
-// look reads what writers need, twice if need be. Nothing was sent, whatever becomes of it.
+// look runs a read for writers, and retries it once if its connection was dead. Its errors never
+// count as a lost batch, because no visit was sent.
 func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) error {
 	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
@@ -310,13 +313,13 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
-// A writer may keep the visits of a batch waiting for as long as both of these, in times that a
-// statement may take: 25 s in the service.
+// A writer may keep the visits of a batch waiting for the sum of these two, as multiples of the
+// statement timeout: 25 s in the service.
 const (
-	// WritePatience is how long a batch may take. It is the time limit of its statements taken
-	// together, so that the server gives up first and reports it.
+	// WritePatience bounds the time for writing a batch. It covers the time limits of all its
+	// statements together, so that the server gives up first and reports it.
 	WritePatience = 3
-	// DidCommitPatience is how much longer it may take to find out whether a batch committed whose
-	// connection was lost. A server that was killed recovers first.
+	// DidCommitPatience bounds the additional time for finding out whether a batch committed after
+	// its connection was lost. A killed server needs time to recover first.
 	DidCommitPatience = 2
 )

@@ -23,29 +23,29 @@ import (
 	"footfall/migrations"
 )
 
-// CellMark is the parameter of a URL by which a database is one of a cell, where it is on.
+// CellMark is the URL parameter that marks the database of a cell: cell=on.
 const CellMark = "cell"
 
-// cell is how the sessions of a cell find its tables: the URL leads to any node of its cluster, and
-// connections go to the one that has the tables. When they move, all connections end, and new ones
-// lead to where they are: a move looks like a failover.
+// cell finds the node that holds the tables of a cell. The URL can name any node of the cluster, and
+// connections go to the node with the tables. When the tables move, all connections end, and new
+// connections go to the new node, as after a failover.
 type cell struct {
-	nodes *pgxpool.Config // as the URL has it
+	nodes *pgxpool.Config // as given in the URL
 	dial  pgconn.DialFunc
 
 	mu   sync.Mutex
-	last map[asked]string // what a node has told last
+	last map[asked]string // the last place that a node returned for each query
 }
 
-// asked is what any node of a cluster can tell.
+// asked is a query that any node of a cluster can answer.
 type asked string
 
 const (
-	tables      asked = CellPlace       // where the tables of the cell are
-	coordinator asked = CellCoordinator // where they are made and changed
+	tables      asked = CellPlace       // the node with the cell's tables
+	coordinator asked = CellCoordinator // the node that creates and changes them
 )
 
-// lookForCell makes connections lead to the tables where the URL says that these are a cell's.
+// lookForCell makes connections go to the tables if the URL has cell=on.
 func (s *sessions) lookForCell() error {
 	cfg := s.parsed.ConnConfig
 	mark, is := cfg.RuntimeParams[CellMark]
@@ -64,9 +64,9 @@ func (s *sessions) lookForCell() error {
 	return nil
 }
 
-// lead makes connections lead to where something is, whichever host of the URL it is. So one is tried,
-// whether its name is known or not, and for as long as it may take to make what a node needs to which
-// the tables have come.
+// lead makes connections go to the given place, whichever host the URL names. Only one host is
+// therefore tried, even if its name does not resolve. The time limit allows a node to create the
+// functions that it needs after the tables have moved to it.
 func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
 	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
@@ -84,7 +84,7 @@ func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
 	}
 }
 
-// placeError says why there is no connection to a node.
+// placeError adds the address of the node to a connection error.
 type placeError struct {
 	error
 	place string
@@ -92,12 +92,12 @@ type placeError struct {
 
 func (e *placeError) Unwrap() error { return e.error }
 
-// placeWithin is how long nodes may take to say where something is, each a third of it. One that
-// hangs must not use up the time of the connection that is to be made.
+// placeWithin bounds the time for locating a place. Each node gets a third of it, so that a hanging
+// node does not use up the time of the connection itself.
 const placeWithin = 3 * time.Second
 
-// place is where something is, or was when a node could tell last: whether the tables still are
-// there, the node there finds out.
+// place returns the address of a place, or the last known one if no node responds. The node at that
+// address checks whether the tables are still there.
 func (c *cell) place(ctx context.Context, of asked) string {
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
@@ -115,7 +115,7 @@ func (c *cell) place(ctx context.Context, of asked) string {
 	return c.last[of]
 }
 
-// Direct is the URL that leads straight to the tables: for programs that know nothing of cells.
+// Direct returns a URL that leads straight to the tables, for programs that do not support cells.
 func Direct(ctx context.Context, text string) (string, error) {
 	s, err := newSessions(text, Options{}.withDefaults())
 	if err != nil || s.cell == nil {
@@ -132,7 +132,7 @@ func Direct(ctx context.Context, text string) (string, error) {
 	return u.String(), nil
 }
 
-// Place is where the tables of a cell are; "": the database is no cell's.
+// Place returns the address of a cell's tables, or "" if the database does not belong to a cell.
 func (d *DB) Place(ctx context.Context) string {
 	if d.sessions.cell == nil {
 		return ""
@@ -140,12 +140,12 @@ func (d *DB) Place(ctx context.Context) string {
 	return d.sessions.cell.place(ctx, tables)
 }
 
-// IsCell tells whether the URL says that the database is a cell's.
+// IsCell reports whether the URL has cell=on.
 func (d *DB) IsCell() bool { return d.sessions.cell != nil }
 
-// forSteps is how connections are made that change tables: in a cell, to the coordinator, where the
-// tables are in a schema of its own. Tables of a database that is no cell's concern no other node of a
-// cluster, one of which may be away.
+// forSteps returns the sessions for changing tables. In a cell they connect to the coordinator, where
+// the tables have their own schema. Outside of a cell, changes are not propagated to other nodes of a
+// cluster, because a node may be down.
 func (s sessions) forSteps() sessions {
 	if s.cell == nil {
 		s.settings = maps.Clone(s.settings)
@@ -183,10 +183,11 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 	return tx, nil
 }
 
-// ErrNoCell says that a database is no cell's, of which the URL says that it is one.
+// ErrNoCell is returned if the URL has cell=on, but the database does not belong to a cell.
 var ErrNoCell = errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
 
-// tellNoCell is an error of CellArrive, said in words where there is nothing to arrive at.
+// tellNoCell adds ErrNoCell to an error of CellArrive if the database lacks the schema or the function
+// of a cell.
 func tellNoCell(err error) error {
 	e, is := errors.AsType[*pgconn.PgError](err)
 	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
@@ -195,7 +196,7 @@ func tellNoCell(err error) error {
 	return err
 }
 
-// requireCell returns an error unless the URL says what the database is.
+// requireCell returns an error unless the URL's cell parameter matches the database.
 func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	is, err := q.CellIs(ctx)
 	switch {
@@ -209,8 +210,8 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	return nil
 }
 
-// makeLayer is makeFunctions in a cell: it gives functions and views to the coordinator, and the
-// first session that arrives at the tables makes them there.
+// makeLayer is makeFunctions for a cell: it stores functions and views on the coordinator, and the
+// first session on the node with the tables creates them there.
 func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -220,7 +221,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
 		return false, err
 	}
-	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // tables that pg_restore has made are on no node yet
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // no node has tables restored by pg_restore yet
 		err := d.untilLocked(ctx, functionsAndViews, func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				q := New(tx)
@@ -241,7 +242,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 		}
 	}
 	return made, d.untilLocked(ctx, functionsAndViews, func() error {
-		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // which arrives
+		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // its session runs CellArrive
 		if err != nil {
 			return err
 		}

@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// longestNoted bounds what is noted of each side of a change, in bytes.
+// longestNoted bounds each side of a noted change, in bytes.
 const longestNoted = 4000
 
-// Note notes a change of an app ("": of none) in the transaction that makes it: who has made it, and
-// what was and is. Neither may be a password, a key, a token, or tell who a visitor is.
+// Note records a change of an app ("" for a change of no app) in the transaction that makes it: the
+// user, and the old and new values. The values must not contain passwords, keys, tokens or anything
+// that identifies a visitor.
 func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
 	p := ChangeAddParams{Who: who, App: &app, What: what, Was: noted(was), IsNow: noted(is)}
 	if app == "" {
@@ -19,7 +20,7 @@ func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) erro
 	return q.ChangeAdd(ctx, p)
 }
 
-// noted is text that the table takes.
+// noted shortens text and replaces invalid characters, so that the table accepts it.
 func noted(text string) string {
 	if len(text) > longestNoted {
 		text = text[:longestNoted] + " …"

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	clockReadings = 5           // in a measurement, of which the one that came back soonest is taken
-	longestTrip   = time.Second // a reading that took longer says too little: it may be off by half of that
+	clockReadings = 5           // per measurement; the one with the shortest round trip is used
+	longestTrip   = time.Second // a slower reading is ignored: it may be off by half its round trip
 )
 
-// ClockMayDiffer is how far the clock of this machine may be from the database's before somebody is
-// told.
+// ClockMayDiffer is how far this machine's clock may be from the database's before a warning is
+// shown.
 const ClockMayDiffer = time.Second
 
-// Now is the time by the database's clock, so that all instances count by the same one. It is as
-// exact as the last MeasureClock; before the first, it is the time of this machine.
+// Now returns the time by the database's clock, so that all instances use the same clock. It is as
+// exact as the last MeasureClock. Before the first measurement it is this machine's time.
 func (d *DB) Now() time.Time { return d.options.LocalClock().Add(-d.ClockOffset()) }
 
-// ClockOffset is how far the clock of this machine is ahead of the database's.
+// ClockOffset returns how far this machine's clock is ahead of the database's.
 func (d *DB) ClockOffset() time.Duration { return time.Duration(d.clockOffset.Load()) }
 
-// MeasureClock measures how far the clock of this machine is from the database's. If it fails, what
-// was measured before stays.
+// MeasureClock measures how far this machine's clock is from the database's. If it fails, the
+// previous offset is kept.
 func (d *DB) MeasureClock(ctx context.Context) error {
 	shortest := longestTrip
 	var offset time.Duration

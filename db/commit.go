@@ -12,8 +12,9 @@ import (
 	"footfall/pause"
 )
 
-// commit completes a transaction with what is queued, and returns when that is confirmed. What
-// fails is rolled back. required tells, when all is done, whether a standby is.
+// commit adds COMMIT to the queued statements, sends them, and returns when the commit is confirmed.
+// After an error it rolls back. required is read after the statements have run: it is whether a
+// standby is required.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, q).Close(); err != nil {
@@ -27,9 +28,9 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	return d.confirm(ctx, conn)
 }
 
-// commitAsked is commit for a transaction that has not asked yet whether a standby is required. One
-// without a row of batches asks in any case once more behind its COMMIT (again): say_standby did not
-// wait for it.
+// commitAsked is commit for a transaction that has not checked yet whether a standby is required. If
+// again is set, it checks once more after COMMIT even if none is required. A transaction without a
+// row in batches needs this because say_standby did not wait for it.
 func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
@@ -40,7 +41,7 @@ func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, 
 	return d.commit(ctx, conn, q, &required)
 }
 
-// failed rolls back what has got an error.
+// failed rolls back after an error.
 func failed(conn *pgxpool.Conn, err error) error {
 	rollback(conn.Conn())
 	if pgconn.SafeToRetry(err) {
@@ -49,8 +50,8 @@ func failed(conn *pgxpool.Conn, err error) error {
 	return err
 }
 
-// rollback makes the connection ready for the next batch. One that does not answer is closed, which
-// rolls back too.
+// rollback makes the connection ready for the next batch. It closes a connection that does not
+// respond, which also rolls back.
 func rollback(conn *pgx.Conn) {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
@@ -62,10 +63,10 @@ func rollback(conn *pgx.Conn) {
 	}
 }
 
-// DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch
-// did not commit and never will. It asks until the database answers again, or ctx ends, and waits
-// for the batch's transaction if that still runs. From then on all connections are new ones: the
-// server may have been replaced, and others lead to it, too.
+// DidCommit reports whether a batch committed after its connection was lost. If it returns false,
+// the batch did not commit and never will. It retries until the database responds or ctx ends, and
+// waits for the batch's transaction if that is still running. It also replaces all connections,
+// because another server may have taken over.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
 	for _, pool := range []*pgxpool.Pool{d.writers, d.readers, d.reports} {
 		pool.Reset()
@@ -85,12 +86,12 @@ func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err er
 	}
 }
 
-// BatchIDsStay is how long the id of a batch is kept at least, and how long a batch that was
-// abandoned can come late and still be refused: empty_batches sees to it.
+// BatchIDsStay is the minimum time for which a batch's id is kept. An abandoned batch that arrives
+// within this time is refused. The function empty_batches depends on it.
 const BatchIDsStay = time.Minute
 
-// EmptyBatches forgets the ids of batches about which nobody may ask any more, if it is time to. It
-// waits for nobody, and returns whether it did.
+// EmptyBatches forgets the ids of old batches if it is time to, and reports whether it did. It does
+// not wait for locks.
 func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
 	return d.queries.BatchesEmpty(ctx)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// LastDays returns the last day on which each of the sites was counted, by the id of the site.
+// LastDays returns the last day on which each site was counted, by site id.
 func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, error) {
 	rows, err := New(d.writers).SitesLastDays(ctx, sites)
 	if err != nil {
@@ -21,8 +21,8 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 	return last, nil
 }
 
-// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
-// table.
+// MayBeLate reports whether some visit may be late. Row i of the arguments is a visit of sites[i]
+// on days[i].
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
 	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
 		late, err = q.PastDaysAreLate(ctx, days, sites)
@@ -31,14 +31,14 @@ func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late b
 	return late, err
 }
 
-// FirstDay returns the first day of which an app takes visits; 0: any.
+// FirstDay returns the first day for which an app accepts visits, or 0 if it accepts any day.
 func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
 	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
 	return day, err
 }
 
-// MakeDays makes the partitions of visits for some days, where there are none: of those that were
-// there somebody did not know. From then on all do.
+// MakeDays creates missing partitions of visits for some days, and returns the days that it
+// created. Every session now also notices partitions that already existed.
 func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err error) {
 	err = d.Read(ctx, func(q *Queries) (err error) {
 		made = nil

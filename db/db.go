@@ -1,7 +1,7 @@
-// Package db is the way to PostgreSQL: connections, migrations, the generated queries, and the
-// transaction that writes a batch of visits. Only this package reads the driver's errors.
+// Package db connects to PostgreSQL: it has the connection pools, the migrations, the generated queries, and
+// the transaction that writes a batch of visits. Only this package inspects the driver's errors.
 //
-// It knows nothing of HTTP and nothing of what a visit means.
+// It does not depend on HTTP or on the meaning of a visit.
 package db
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Schema holds all of Footfall's tables. Every connection has it as its search_path.
+// Schema is the schema of all of Footfall's tables. Every connection has it as its search_path.
 const Schema = "footfall"
 
 const (
@@ -27,31 +27,29 @@ const (
 	longWorkers = 2
 )
 
-// Options of Open. The zero value of a field means its default.
+// Options configure Open. A zero field means its default.
 type Options struct {
-	// Name is what the server calls the sessions, unless the URL has an application_name. Default
-	// footfall.
+	// Name is the sessions' application_name unless the URL has one. Default footfall.
 	Name string
-	// Readers bounds the connections for everything but batches. Default 8.
+	// Readers bounds the connections for everything except batches. Default 8.
 	Readers int
-	// Writers bounds the connections for batches. Each lane of the recorder needs one, as does the
-	// writer of chunks, and one more is needed to find out whether a batch committed whose
-	// connection was lost. Default 5.
+	// Writers bounds the connections for batches. Each lane of the recorder and the writer of chunks need one
+	// each. One more is needed to find out whether a batch committed after its connection was lost. Default 5.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
-	// DeadAfter is how long the other end of a connection may be silent before either end takes it
-	// for dead. Default 10 s. A server of several is left after 3 s at most.
+	// DeadAfter is how long the other end of a connection may be silent before either end closes it. Default 10
+	// s. With several servers, a silent server is left after at most 3 s.
 	DeadAfter time.Duration
-	// RequireStandby: nothing is committed where COMMIT waits for no synchronous standby, unless the
-	// tables say what is required (SayStandby).
+	// RequireStandby refuses to commit if COMMIT waits for no synchronous standby. A setting in the tables
+	// (SayStandby) takes precedence.
 	RequireStandby bool
 	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
 	LockPatience time.Duration
-	// Log is told what a migration waits for, and what took long. Default: nobody is.
+	// Log receives messages about the locks that a migration waits for, and about slow migrations. Default:
+	// discarded.
 	Log *slog.Logger
-	// LocalClock is the clock of this machine, against which the database's is measured. Default
-	// time.Now.
+	// LocalClock is this machine's clock, which is compared with the database's. Default time.Now.
 	LocalClock func() time.Time
 }
 
@@ -71,31 +69,30 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tx is what queries are asked on: a connection, or a transaction. New takes it, here and in each
-// package that has queries of its own.
+// Tx runs queries: it is a connection or a transaction. New takes it, here and in each package with its own
+// queries.
 type Tx = DBTX
 
-// Tx is what q is asked on.
+// Tx returns the connection or transaction of q.
 func (q *Queries) Tx() Tx { return q.db }
 
-// DB is a database with Footfall's schema, or one that is to get it. Callers get what to ask from
-// Read, InTx, Report and Snapshots, each of which is for one kind of work. A DB is safe for
-// concurrent use.
+// DB is a database with Footfall's schema, or an empty one before its migration. Callers run queries with Read,
+// InTx, Report or Snapshots, depending on the kind of work. A DB is safe for concurrent use.
 type DB struct {
 	queries  *Queries      // of the pool readers
 	readers  *pgxpool.Pool // for everything but batches and reports
-	writers  *pgxpool.Pool // for batches, so that they never wait for a reader's connection
+	writers  *pgxpool.Pool // only for batches, so that they never wait for a reader's connection
 	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
 	long     *pgxpool.Pool // for transactions that take minutes, so that they never take a reader's connection
-	sessions sessions      // for connections outside the pools, too: migrations, watchers, snapshots
+	sessions sessions      // also for connections outside the pools: migrations, watchers, snapshots
 
 	options     Options
 	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
 
-	commitsAlone atomic.Int64 // how many commits returned before the synchronous standby had them
+	commitsAlone atomic.Int64 // commits that returned before the synchronous standby had them
 }
 
-// Open prepares connections to the database that url names; none is made before the first use.
+// Open prepares connections to the database at url. It connects on first use.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	base, err := newSessions(url, o)
@@ -103,7 +100,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{sessions: base, options: o}
-	var failed [4]error // none of a pool of some connections
+	var failed [4]error // no pool keeps idle connections open from the start
 	timeout := milliseconds(o.StatementTimeout)
 	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout})
 	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{
@@ -130,8 +127,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Connect makes a connection outside the pools, whose statements may take as long as they take. The
-// caller closes it.
+// Connect makes a connection outside the pools, without a time limit for statements. The caller closes it.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg := d.sessions.with(nil)
 	cfg.OnNotice = keepWarning
@@ -149,13 +145,12 @@ func (d *DB) Close() {
 // StatementTimeout is how long a statement may take.
 func (d *DB) StatementTimeout() time.Duration { return d.options.StatementTimeout }
 
-// InTime bounds a question of a caller by the time that one statement may take. That includes its
-// wait for a connection.
+// InTime bounds a caller's query by the statement timeout. This includes waiting for a connection.
 func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.options.StatementTimeout)
 }
 
-// Ping returns an error if the database does not answer, or commits nothing.
+// Ping returns an error if the database does not respond, or cannot commit.
 func (d *DB) Ping(ctx context.Context) error {
 	err := d.readers.Ping(ctx)
 	if err == nil {
@@ -164,10 +159,10 @@ func (d *DB) Ping(ctx context.Context) error {
 	return err
 }
 
-// Read runs f, which may run twice without harm: once more if its connection turns out to be dead,
-// as every idle connection is after a restart of the server. If ctx ends, its queries still run to
-// their end, unless it has a deadline: to end one would cost its connection, and many callers who
-// leave would keep the others waiting for new ones.
+// Read runs f. It retries f once if its connection was dead, as every idle connection is after a server
+// restart, so f must be safe to run twice. Without a deadline, queries of f keep running after ctx is canceled:
+// canceling one would close its connection, and if many callers left, others would have to wait for new
+// connections.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	return twice(ctx, d.readers, func(conn *pgxpool.Conn) error {
 		stays := context.WithoutCancel(ctx)
@@ -180,7 +175,7 @@ func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	})
 }
 
-// staying is a connection whose queries run in a context of their own, instead of the caller's.
+// staying runs queries in its own context instead of the caller's.
 type staying struct {
 	conn *pgxpool.Conn
 	ctx  context.Context
@@ -203,9 +198,9 @@ func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
 	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
 }
 
-// twice runs f on a connection of the pool, and once more if that was dead, as all others may be
-// then, or if functions were made again at that moment. What f finds wrong by itself, or does not
-// find at all, costs no connection.
+// twice runs f on a connection of the pool. It retries f once if the connection was dead (other idle ones may
+// be dead, too, so it resets the pool), or if a migration replaced functions at that moment. Other errors of f
+// are returned without a retry.
 func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
 	dead, err := once(ctx, pool, f)
 	switch {
@@ -218,7 +213,7 @@ func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) e
 	return err
 }
 
-// once also tells whether there was no connection, or none any more.
+// once also reports whether there was no connection, or whether it was lost.
 func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -229,8 +224,8 @@ func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) er
 	return err != nil && conn.Conn().IsClosed(), err
 }
 
-// KeepDayKey stores the key of a day, unless there is one. It returns when the day's key is on disk:
-// where it is another's, that may not have been confirmed yet, so that something has to be committed.
+// KeepDayKey stores the key of a day unless there is one. It returns when the day's key is on disk. A key
+// stored by another transaction may not be confirmed yet, so KeepDayKey always commits something.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.DayKeyMake(ctx, day, key); err != nil {
@@ -260,16 +255,16 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// Work that is done in one place at a time, by its lock.
+// Work that only one process does at a time. Each value is the name of a lock.
 const (
 	DrainingInbox = "footfall.drain_inbox"
 	Retaining     = "footfall.retain"
 )
 
-// Alone runs f unless another process, or another caller here, does the same work; it waits for
-// nobody. The lock is the session's, since a transaction that stays open for as long as f keeps a
-// snapshot: PostgreSQL would keep all versions of the sums that change meanwhile, and every batch
-// would read them. If the connection is lost, others may begin before f has ended.
+// Alone runs f unless another process or goroutine is doing the same work. It never waits for the lock. The
+// lock belongs to the session, because a transaction open as long as f would keep a snapshot: PostgreSQL would
+// then keep old versions of all sums, and every batch would read past them. If the connection is lost, another
+// process may start before f has returned.
 func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {
@@ -284,7 +279,7 @@ func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool,
 		within, cancel := d.InTime(context.WithoutCancel(ctx))
 		defer cancel()
 		if failed := q.WorkEnd(within, work); failed != nil {
-			_ = conn.Conn().Close(within) // nobody else may get it with the lock
+			_ = conn.Conn().Close(within) // the lock must not return to the pool with the connection
 			err = errors.Join(err, failed)
 		}
 	}()

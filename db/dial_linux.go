@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout returns a net.Dialer's Control that lets TCP give a connection up when data has not
-// been acknowledged for that long.
+// userTimeout returns a Control function for net.Dialer. It makes TCP give up a connection when
+// data has not been acknowledged for this long.
 func userTimeout(after time.Duration) func(network, address string, conn syscall.RawConn) error {
 	return func(network, _ string, conn syscall.RawConn) (err error) {
 		if !strings.HasPrefix(network, "tcp") {

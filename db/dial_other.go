@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// userTimeout returns nil: this system has no TCP_USER_TIMEOUT, and keepalives must do.
+// userTimeout returns nil: this system has no TCP_USER_TIMEOUT, only keepalives.
 func userTimeout(time.Duration) func(network, address string, conn syscall.RawConn) error { return nil }

@@ -9,56 +9,54 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Fault says what an error means for the batch that got it.
+// Fault classifies an error of a batch.
 type Fault int
 
-// The faults, from the most harmless to the gravest.
+// The faults, from the most harmless to the most serious.
 const (
 	// FaultNone: there was no error.
 	FaultNone Fault = iota
 	// FaultBusy: rolled back because of other transactions. Send the same batch again.
 	FaultBusy
-	// FaultHint: rolled back, since a visitor with a hint was not new. Send it again without hints.
+	// FaultHint: rolled back because a visitor with a hint was not new. Send it again without hints.
 	FaultHint
-	// FaultID: rolled back, since a visit with an id of the batch was counted meanwhile. Look its ids
-	// up, and send it again without that visit.
+	// FaultID: rolled back because another batch has counted a visit with the same id. Look up the ids, and send the
+	// batch again without that visit.
 	FaultID
-	// FaultStale: rolled back, since the batch's basis no longer holds. Drop the caches, and send
-	// it again with what the database tells.
+	// FaultStale: rolled back because the batch's basis has changed. Drop the caches, and rebuild the batch from the
+	// database.
 	FaultStale
-	// FaultDay: rolled back, since a site of the batch has been counted on a later day, as happens
-	// when clocks differ. Send it again with that day.
+	// FaultDay: rolled back because a site of the batch was counted on a later day, which happens when clocks differ.
+	// Send it again with that day.
 	FaultDay
-	// FaultMoved: rolled back, since the batch's position is not where the batch began. What others
-	// have counted up to where it is must not be sent again.
+	// FaultMoved: rolled back because the batch's position is no longer at its start. Another batch has counted the
+	// visits up to the present position, so do not send them again.
 	FaultMoved
-	// FaultLate: rolled back, since a past day is closed. Send the batch as one of late
-	// visits.
+	// FaultLate: rolled back because a past day is closed. Send the batch as a late batch.
 	FaultLate
-	// FaultTooOld: rolled back, since an app keeps a past day no longer. Send the batch
-	// without those visits.
+	// FaultTooOld: rolled back because an app no longer keeps a past day. Send the batch without these visits.
 	FaultTooOld
-	// FaultLocked: rolled back, since an app is locked, so that visits of past days must not
-	// be counted meanwhile, as while a visitor is erased. LockedApp tells which.
+	// FaultLocked: rolled back because an app is locked against visits of past days, for example while a visitor is
+	// erased. LockedApp returns the app.
 	FaultLocked
-	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
-	// clock. Measure the clock before more is sent.
+	// FaultAhead: rolled back because a day of the batch has not started in any time zone by the database's clock.
+	// Measure the clock before sending more.
 	FaultAhead
-	// FaultNoDay: rolled back, since the partition of a day is missing. Make it, and send it again.
+	// FaultNoDay: rolled back because the partition of a day is missing. Create it, and send the batch again.
 	FaultNoDay
-	// FaultData: rolled back or not sent, since the tables do not accept some row, or its app is
-	// gone or has changed. Send the others without it.
+	// FaultData: rolled back or not sent because the tables do not accept some row, or its app was deleted or changed.
+	// Send the other rows without it.
 	FaultData
-	// FaultRefused: rolled back, or never begun, because the server has no space, is shutting down,
-	// or cannot be connected to, or because its schema takes no batches of this version any more.
+	// FaultRefused: rolled back or never started, because the server has no space, is shutting down or cannot be
+	// reached, or because its schema no longer accepts batches of this version.
 	FaultRefused
-	// FaultUnknown: the connection was lost, and the batch may have committed, or may still commit;
-	// or it has, but the synchronous standby may not have it.
+	// FaultUnknown: the connection was lost, and the batch may have committed or may still commit. Or it has committed,
+	// but the synchronous standby may not have it.
 	FaultUnknown
 )
 
-// FaultOf tells what an error of this package means. When the server reports an error, it has not
-// committed. Unknown is only what it did not report, or reported as it closed the connection.
+// FaultOf classifies an error of this package. If the server reports an error, the batch has not committed. The result
+// is FaultUnknown only if the server reported no error, or reported one while closing the connection.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return FaultNone
@@ -74,7 +72,7 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
-		return FaultUnknown // the session has ended; a PANIC may come after the commit was written
+		return FaultUnknown // the session has ended; a PANIC may follow the commit
 	}
 	if functionsMadeAgain(err) {
 		return FaultBusy
@@ -82,9 +80,9 @@ func FaultOf(err error) Fault {
 	if fault, raised := faultsRaised[pg.Code]; raised {
 		return fault
 	}
-	switch class := pg.Code[:2]; { // in a cell a number follows each name
+	switch class := pg.Code[:2]; { // in a cell, each name is followed by a number
 	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") ||
-		strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
+		strings.HasPrefix(pg.TableName, "visits_")): // partitions of visits
 		return FaultHint
 	case pg.Code == "23505" && strings.HasPrefix(pg.ConstraintName, "visit_ids_pkey"):
 		return FaultID
@@ -100,32 +98,31 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
-// tablesAreNewer reports whether a step was applied after which batches have to write more than this
-// program knows of.
+// tablesAreNewer reports whether a newer migration step requires batches to write more than this program does.
 func tablesAreNewer(pg *pgconn.PgError) bool {
-	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // in a cell a number follows
+	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // followed by a number in a cell
 }
 
-// statementTimeout ends a statement; its connection stays.
+// statementTimeout is the SQLSTATE of a canceled statement. Its connection stays open.
 const statementTimeout = "57014"
 
-// faultsRaised are what SQLSTATEs mean that leave nothing to ask.
+// faultsRaised maps SQLSTATEs that have exactly one meaning to faults.
 var faultsRaised = map[string]Fault{
 	"40001": FaultBusy, // serialization failure
 	"40P01": FaultBusy, // deadlock
 	"55P03": FaultBusy, // lock not available
-	// Those that functions of the schema raise:
+	// Raised by functions of the schema:
 	"FF001": FaultStale,  // require_basis
 	"FF002": FaultDay,    // require_days
 	"FF003": FaultAhead,  // require_day_near
 	"FF004": FaultMoved,  // move_position
 	"FF005": FaultTooOld, // require_past_days
-	"FF006": FaultLate,   // likewise
+	"FF006": FaultLate,   // require_past_days
 	"FF007": FaultLocked, // lock_app_days_shared
 	"FF008": FaultData,   // put_in_inbox
 }
 
-// answerOf is what the server has said in an error; the zero value, if it has not.
+// answerOf returns the server's error within err, or the zero value if there is none.
 func answerOf(err error) *pgconn.PgError {
 	if pg, is := errors.AsType[*pgconn.PgError](err); is {
 		return pg
@@ -133,63 +130,61 @@ func answerOf(err error) *pgconn.PgError {
 	return &pgconn.PgError{}
 }
 
-// IsDenied reports whether the role of a session has not the right to do what it was asked for.
+// IsDenied reports whether the session's role lacks the right to run the statement.
 func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
 
-// Violates reports whether a constraint of the tables has kept something out.
+// Violates reports whether a constraint of the tables refused a row.
 func Violates(err error, constraint string) bool {
-	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // in a cell a number follows
+	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // followed by a number in a cell
 }
 
-// IsNoText reports whether the database was given what is no text: U+0000, or no UTF-8.
+// IsNoText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
 func IsNoText(err error) bool { return answerOf(err).Code == "22021" }
 
-// IsTooMuch reports whether a function of the schema refused to read as much as it was asked for.
+// IsTooMuch reports whether a function of the schema refused to read too many rows.
 func IsTooMuch(err error) bool {
 	return answerOf(err).Code == "54000" // raised by group_uniques
 }
 
-// Refused returns the message and the DETAIL of a function of the schema that refused its arguments, and whether one did.
+// Refused returns the message and the DETAIL if a function of the schema refused its arguments.
 func Refused(err error) (message, detail string, refused bool) {
 	pg := answerOf(err)
 	return pg.Message, pg.Detail, pg.Code == "22023"
 }
 
-// functionsMadeAgain reports whether a statement was prepared with functions that a migration has
-// made again since. It does nothing then, and finds the new ones when it is sent again.
+// functionsMadeAgain reports whether a prepared statement refers to functions that a migration has replaced. The
+// statement had no effect, and succeeds when it is sent again.
 func functionsMadeAgain(err error) bool {
 	pg := answerOf(err)
 	return pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
-// WaitedInVain reports whether the server says that a statement has waited for others for too long,
-// as for rows that somebody has locked; or whether it was slow.
+// WaitedInVain reports whether a statement waited too long, for example for locked rows, or was too slow.
 func WaitedInVain(err error) bool {
 	return answerOf(err).Code == statementTimeout || FaultOf(err) == FaultBusy
 }
 
-// LockedApp returns the id of the app that is locked, of an error that is FaultLocked.
+// LockedApp returns the id of the locked app if err is a FaultLocked.
 func LockedApp(err error) int32 {
 	app, _ := strconv.ParseInt(answerOf(err).Detail, 10, 32)
 	return int32(app)
 }
 
-// isAppChanged reports whether put_in_inbox says that an app is gone, or counts in another way.
+// isAppChanged reports whether put_in_inbox found that an app was deleted, or that its counting settings changed.
 func isAppChanged(err error) bool { return answerOf(err).Code == "FF008" }
 
 func isForeignKeyViolation(err error) bool { return answerOf(err).Code == "23503" }
 
-// notSentError marks an error that came before any visit was sent, so that nothing can have
-// committed.
+// notSentError marks an error from before any visit was sent, so that no visit can have been counted.
 type notSentError struct{ err error }
 
 func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// ErrNoRows is the error of a query for one row that finds none.
+// ErrNoRows is returned by a query for one row that finds none.
 var ErrNoRows = pgx.ErrNoRows
 
-// String names the fault for logs and metrics.
+// String returns the fault's name in logs and metrics.
 func (f Fault) String() string {
 	return [...]string{"none", "busy", "hint", "id", "stale", "day", "moved", "late", "too_old", "locked", "ahead", "no_day", "data",
 		"refused", "unknown"}[f]

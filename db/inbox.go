@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Accept writes visits to the inbox in one transaction, a row for each app, and returns when that
-// has committed. id is that of a batch: DidCommit tells what became of it if the connection is
-// lost. past are their past days. FaultOf says what an error means; ErrAppChanged:
-// an app is gone, or counts in another way now.
+// Accept writes visits to the inbox in one transaction, one row per app, and returns when that has
+// committed. id is a batch id: if the connection is lost, DidCommit reports whether it committed.
+// past has the past days of the visits. FaultOf classifies its errors. ErrAppChanged means that an
+// app was deleted, or that its counting settings changed.
 func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, past PastDayColumns) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -39,15 +39,16 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	return fmt.Errorf("write to the inbox: %w", err)
 }
 
-// ReadInbox runs f with queries that find rows of the inbox by its indexes, however few rows there
-// seemed to be when they were planned: thousands come and go in a moment.
+// ReadInbox runs f on a connection that always finds the inbox's rows by index. Plans made while
+// the inbox had few rows would be slow later, because it can fill with thousands of rows in a
+// moment.
 func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
 	return d.look(ctx, "read the inbox", f)
 }
 
-// Add adds a past day of an app, unless it is there.
+// Add adds a past day of an app unless it is already included.
 func (c *PastDayColumns) Add(app, day int32) {
-	for i, d := range slices.Backward(c.Days) { // the last one, mostly
+	for i, d := range slices.Backward(c.Days) { // usually the last one
 		if d == day && c.Apps[i] == app {
 			return
 		}

@@ -15,7 +15,7 @@ type LogLine struct {
 	At   int64 // seconds since 1970
 }
 
-// LogHour is an hour of access logs as an import knew it when it decided which lines count.
+// LogHour is an hour of access logs as an import saw it when it decided which lines count.
 type LogHour struct {
 	App    int32
 	Server string
@@ -25,7 +25,7 @@ type LogHour struct {
 	Version int64
 }
 
-// queueLines queues the statement that records the lines of a batch. All are of one app and server.
+// queueLines queues the statement that records the lines of a batch. All lines are of one app and server.
 func queueLines(q *pgx.Batch, lines []LogLine) {
 	if len(lines) == 0 {
 		return

@@ -8,13 +8,13 @@ type VisitID struct {
 	ID  string
 }
 
-// VisitIDColumns has a row for each id of a visit.
+// VisitIDColumns has a row for each visit id.
 type VisitIDColumns struct {
 	Apps []int32
 	IDs  []string
 }
 
-// KnownVisitIDs returns those of some ids with which a visit was counted before.
+// KnownVisitIDs returns the ids with which a visit was counted before.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
 	var of VisitIDColumns
 	for _, id := range ids {
