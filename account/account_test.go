@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const good = "seven trombones"
 
-// newAccounts has an owner, Olga. Each hash of a password is counted.
+// newAccounts returns accounts with an owner, Olga, and the number of hashed passwords.
 func newAccounts(t *testing.T) (s *Accounts, hashes *atomic.Int64) {
 	t.Helper()
 	s, hashes = Open(dbtest.Open(t, dbtest.New(t), db.Options{})), new(atomic.Int64)
@@ -33,7 +33,7 @@ func newAccounts(t *testing.T) (s *Accounts, hashes *atomic.Int64) {
 	return s, hashes
 }
 
-// A name that is not there costs the same work as a wrong password, so that time tells nothing.
+// An unknown name costs the same work as a wrong password, so that the response time reveals nothing.
 func TestEachSignInIsTheSameWork(t *testing.T) {
 	t.Parallel()
 	s, hashes := newAccounts(t)
@@ -54,7 +54,7 @@ func TestEachSignInIsTheSameWork(t *testing.T) {
 	}
 }
 
-// No more are hashed at once than there are places for, and known browsers do not wait for strangers.
+// The number of passwords hashed at once is bounded, and known browsers do not wait for strangers.
 func TestPasswordsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	s := Open(nil)
@@ -84,14 +84,14 @@ func TestPasswordsWaitForAPlace(t *testing.T) {
 	assert.Equal(t, visit.Unavailable, verr.Kind)
 }
 
-// Of all who follow links to the first account at once, one gets it.
+// If several callers follow links to the first account at once, only one gets it.
 func TestFirstAccountIsOne(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
 	made := atomic.Int64{}
 	var all sync.WaitGroup
 	for i := range 6 {
-		s := Open(d) // each an instance
+		s := Open(d) // an instance each
 		start, err := s.NewStart(t.Context())
 		require.NoError(t, err)
 		all.Go(func() {
@@ -110,7 +110,7 @@ func TestFirstAccountIsOne(t *testing.T) {
 	assert.Empty(t, start)
 }
 
-// A link is used once, whoever else has it at this moment; and names stay different.
+// A link works only once, even for concurrent callers, and names stay unique.
 func TestLinksAreUsedOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := newAccounts(t)
@@ -138,8 +138,8 @@ func TestLinksAreUsedOnce(t *testing.T) {
 	assert.EqualValues(t, 1, named.Load())
 }
 
-// An owner who has not followed the link yet is none who could take over; nor does a proxy's word, or the first
-// link, make an account that nobody is told of.
+// An owner who has not followed their link yet does not count as another owner. Neither a proxy's header nor the
+// first link makes an account without notice.
 func TestTheLastOwnerStays(t *testing.T) {
 	t.Parallel()
 	s, _ := newAccounts(t)
@@ -182,7 +182,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 		"shell | Ann: everything | ", "shell |  | Jane: a link", "account Max |  | Max: nothing"}, noted)
 }
 
-// A password that is changed ends all sessions but that of the browser that changed it, and the link to another.
+// A new password ends all sessions except that of the browser that set it, and invalidates the other link.
 func TestPasswordEndsSessions(t *testing.T) {
 	t.Parallel()
 	s, _ := newAccounts(t)
@@ -198,13 +198,13 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.ErrorContains(t, err, "not your password")
 	_, err = s.SetPassword(ctx, a, good, "short", "this")
 	require.ErrorContains(t, err, "fewer than 10")
-	// Somebody who knows the old one is no quicker than a link that ends it.
+	// A caller with the old password is not faster than a link that replaces it.
 	link, err := s.NewLink(ctx, a.ID)
 	require.NoError(t, err)
 	late, reset := *s, sync.Once{}
 	late.hash = func(password, salt []byte) []byte {
 		reset.Do(func() {
-			_, err := s.ForDevice().Follow(ctx, link, "", "nine trombones", "the owner's") // in the other place
+			_, err := s.ForDevice().Follow(ctx, link, "", "nine trombones", "the owner's") // meanwhile, in the other place
 			assert.NoError(t, err)
 		})
 		return s.hash(password, salt)
@@ -235,7 +235,7 @@ func TestPasswordEndsSessions(t *testing.T) {
 	assert.False(t, a.MayLook("demo") || a.MayChange("demo") || a.IsOwner(), "nobody")
 }
 
-// How long a password takes, which docs/security.md tells.
+// BenchmarkPassword measures the time of hashing a password, which docs/security.md mentions.
 func BenchmarkPassword(b *testing.B) {
 	for b.Loop() {
 		hashOfPassword([]byte(good), make([]byte, saltBytes))

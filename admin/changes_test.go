@@ -12,8 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// TestChangesAreNoted does each thing once, and reads what stands there then: nothing that was
-// refused, no key, no token and no visitor.
+// TestChangesAreNoted makes each change once, and reads the notes: they contain no refused change, no key, no token
+// and no visitor.
 func TestChangesAreNoted(t *testing.T) {
 	c := newCommands(t)
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestChangesAreNoted(t *testing.T) {
 	_, err = a.RemoveWebhook(ctx, "shop", id)
 	require.NoError(t, err)
 	offset := []admin.Offset{{URI: "shop.example/a", Hot: 3, PV: 2, UV: 1}}
-	for _, try := range []bool{true, false, false} { // the last changes nothing
+	for _, try := range []bool{true, false, false} { // the last one changes nothing
 		_, err = a.SetOffsets(ctx, "shop", offset, try)
 		require.NoError(t, err)
 	}
@@ -92,11 +92,12 @@ func TestChangesAreNoted(t *testing.T) {
 	require.Len(t, of, 2)
 	assert.Equal(t, "deleted", of[0].IsNow, "also once the app is gone")
 
-	// Who may change an app is not told what was changed of one that had its name before, whichever is older.
+	// An account that may change an app does not see changes of an earlier app with the same name, whichever is
+	// older.
 	require.NoError(t, a.AddApp(ctx, "demo", app.Settings{Sites: []string{"b.example"}}))
 	for _, then := range []string{`UPDATE apps SET created_at = '2019-01-01' WHERE name = 'demo'`, // it was loaded
 		`UPDATE apps SET created_at = (SELECT max(at) FROM changes) WHERE name = 'demo'`,
-		`DELETE FROM changes WHERE what = 'app' AND is_now = 'deleted'`, // the other one had moved away before
+		`DELETE FROM changes WHERE what = 'app' AND is_now = 'deleted'`, // the earlier one had moved away
 	} {
 		_, err = c.Tables().Exec(ctx, then)
 		require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestChangesAreNoted(t *testing.T) {
 	}
 }
 
-// A new app had no settings before: its first row lists those that it begins with, and claims no change of them.
+// A new app had no settings before: its first row lists its initial settings, and no change of them.
 func TestAddedAppIsOneChange(t *testing.T) {
 	c := newCommands(t)
 	a := admin.NewAdmin(c.DB, make(app.Secret, app.SecretBytes))

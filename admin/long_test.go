@@ -19,7 +19,7 @@ type begun struct{ goOn, ended chan struct{} }
 
 type run func(ctx context.Context, app string, f func(context.Context, *admin.Admin) error) error
 
-// begin returns when the work has its slot.
+// begin returns after the work has its slot.
 func begin(t *testing.T, in run, app string) begun {
 	t.Helper()
 	b := begun{make(chan struct{}), make(chan struct{})}
@@ -44,7 +44,7 @@ func isRefused(t *testing.T, in run, app string) bool {
 	return !has && errors.Is(err, context.DeadlineExceeded)
 }
 
-// Two long tasks run at once in a process, one per app, and one that erases per database.
+// In a process, two long tasks can run at once, one per app, and one erasing task per database.
 func TestSlots(t *testing.T) {
 	here := newCommands(t)
 	open := app.AccessOpen
@@ -65,7 +65,7 @@ func TestSlots(t *testing.T) {
 	(<-next).end()
 	there.end()
 
-	// Work of several steps takes one slot, and connections for long work.
+	// Work in several steps takes one slot, and uses connections for long work.
 	shop := begin(t, a.RunLong, "shop")
 	require.NoError(t, a.RunErasing(t.Context(), "demo", func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.EraseVisitor(ctx, "demo", "192.0.2.1")
@@ -74,7 +74,7 @@ func TestSlots(t *testing.T) {
 	shop.end()
 }
 
-// When the process stops, long work ends, and none begins.
+// When the process stops, long work is cancelled, and no new one starts.
 func TestSlotsEnd(t *testing.T) {
 	until, stop := context.WithCancel(t.Context())
 	a := newCommands(t).Admin.Sharing(admin.NewSlots(until))

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// newCommands are those of an operator, on a database of their own that has the apps demo, which is
-// open, and shop, which counts shop.example. What needs visits beside is tested in counter.
+// newCommands returns an operator's commands on a new database with the apps demo, which is open, and shop, which
+// counts shop.example. Commands that run alongside visits are tested in counter.
 func newCommands(t *testing.T) *desk.Desk {
 	t.Helper()
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Where an offset is wrong none is set, and all faults are listed.
+// If any offset is wrong none is set, and all faults are listed.
 func TestOffsetsAreChecked(t *testing.T) {
 	c := newCommands(t)
 	ctx := t.Context()
@@ -36,7 +36,7 @@ func TestOffsetsAreChecked(t *testing.T) {
 		wrong.offset.Line = i + 2
 		list = append(list, wrong.offset)
 	}
-	// All faults at once, and nothing of the rest.
+	// All faults are reported at once, and no offset is set.
 	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2,
 		Line: 51})
 	_, err := c.Admin.SetOffsets(ctx, "shop", list, false)
@@ -48,7 +48,7 @@ func TestOffsetsAreChecked(t *testing.T) {
 	_, err = c.Admin.SetOffsets(ctx, "nobody", nil, false)
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 
-	// The same again changes nothing; a trial neither, though it tells what would be.
+	// The same offsets again change nothing, and neither does a trial, which reports the changes.
 	well := []admin.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
 	for _, set := range []struct {
 		try  bool
@@ -72,8 +72,8 @@ func TestOffsetsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "and 150 more")
 }
 
-// Who deletes an app, with its offsets, keys and links, waits for who changes offsets before they
-// raise the epoch of apps, and so holds nothing that the other one takes next.
+// Deleting an app, with its offsets, keys and links, waits for a change of offsets before it raises the epoch of
+// apps, so that it holds no lock that the other transaction takes next.
 func TestDeletedAppWaitsForOffsets(t *testing.T) {
 	c := newCommands(t)
 	_, err := c.Admin.SetOffsets(t.Context(), "shop", []admin.Offset{{URI: "shop.example/a", Hot: 3, PV: 2, UV: 1}}, false)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	_ "time/tzdata" // the old names, which a system may lack
+	_ "time/tzdata" // old names of zones, which a system may lack
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -68,10 +68,10 @@ func TestTagSettings(t *testing.T) {
 	}
 	require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: many[:21]}))
 	require.NoError(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{RespectDNT: new(bool)}))
-	require.Len(t, tags(), 28, "what is not given stays")
+	require.Len(t, tags(), 28, "settings that are not given stay")
 }
 
-// A list of hosts is read again and again, as it grows, and leaves alone what else is ignored.
+// A growing list of hosts can be imported repeatedly, and does not affect other ignored visitors.
 func TestIgnoreFile(t *testing.T) {
 	c := newCommands(t)
 	set := func(s app.Settings) error { return c.Admin.SetApp(t.Context(), "demo", s) }
@@ -104,7 +104,7 @@ func TestIgnoreFile(t *testing.T) {
 	is("{}")
 }
 
-// A zone by the name that browsers have for it is kept by its name of today; who has the old one keeps it.
+// A zone with an old name from a browser is stored under its present name. An app with an old name keeps it.
 func TestZonesOfBrowsers(t *testing.T) {
 	c := newCommands(t)
 	set := func(zone string) string {

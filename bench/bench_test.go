@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong is told with the error that makes a command fail, but not all of much.
+// The error lists the wrong results, but only the first of many.
 func TestUntrue(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Untrue(nil))

@@ -23,12 +23,12 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// read returns the texts of the project's files with an ending, by their paths.
+// read returns the texts of the project's files with this suffix, by path.
 func read(t *testing.T, ending string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
 	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." { // what is fetched, too
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." { // downloads, too
 			return fs.SkipDir
 		}
 		if err != nil || !strings.HasSuffix(path, ending) {
@@ -41,7 +41,7 @@ func read(t *testing.T, ending string) map[string]string {
 	return texts
 }
 
-// Every test that a document names is there.
+// Every test named in a document exists.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{}
@@ -52,17 +52,17 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 	for path, text := range read(t, ".md") {
 		for _, found := range named.FindAllStringSubmatch(text, -1) {
-			assert.True(t, tests[found[1]], "%s names %s, and there is no such test", path, found[1])
+			assert.True(t, tests[found[1]], "%s names %s, which is not a test", path, found[1])
 		}
 	}
 }
 
-// What a README in another language has people run is what the one in English has: it names the commit that it
-// follows, and comes after that where a block differs. What it tells of busuanzi stands in embed.md.
+// The commands in a README in another language are those of the English one. The translation names the commit that it
+// follows, which must be the last change of a differing block. Its section on busuanzi is in embed.md.
 func TestReadmesFollowTheOneInEnglish(t *testing.T) {
 	t.Parallel()
 	texts := read(t, ".md")
-	blocksOf := func(path string) []string { // without what readers of a page read, which is in their language
+	blocksOf := func(path string) []string { // without the texts for a page's readers, which are in their language
 		blocks := fenced.FindAllString(texts[path], -1)
 		for i, block := range blocks {
 			if strings.HasPrefix(block, "```html") {
@@ -80,7 +80,7 @@ func TestReadmesFollowTheOneInEnglish(t *testing.T) {
 	}
 }
 
-// Every link from one document leads to a file that is there, and to a heading of it.
+// Every link between documents leads to an existing file, and to an existing heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	documents := read(t, ".md")
@@ -88,7 +88,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		for _, found := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			file, anchor := found[1], found[2]
 			if strings.Contains(file, ":") || strings.HasPrefix(file, "/") {
-				continue // elsewhere
+				continue // an external link
 			}
 			to := path
 			if file != "" {
@@ -103,7 +103,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors are those that GitHub makes of the headings of a document.
+// anchors returns the anchors that GitHub generates for the headings of a document.
 func anchors(text string) (list []string) {
 	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		kept := strings.Map(func(r rune) rune {
@@ -117,7 +117,7 @@ func anchors(text string) (list []string) {
 	return list
 }
 
-// The text for readers says the same in each of its languages.
+// The text for readers has the same content in each of its languages.
 func TestPrivacyIsToldInEachLanguage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("privacy.md")
@@ -132,7 +132,7 @@ func TestPrivacyIsToldInEachLanguage(t *testing.T) {
 	}
 }
 
-// The proxy of the compose file signs nobody in, and so passes on no header that would.
+// The proxy of the compose file does not sign users in, so it drops the headers that would.
 func TestProxyDropsWhoHasSignedIn(t *testing.T) {
 	t.Parallel()
 	compose, err := os.ReadFile("../docker-compose.yml")
@@ -143,7 +143,7 @@ func TestProxyDropsWhoHasSignedIn(t *testing.T) {
 		strings.Fields(proxy))
 }
 
-// What a tree is called by scripts/version, with tags and without.
+// The name of a tree by scripts/version, with and without tags.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../scripts/version")

@@ -15,7 +15,7 @@ import (
 
 var drawnColor = regexp.MustCompile(`^(#[0-9a-f]{3}|#[0-9a-f]{6}|none|url\(#gloss\))$`)
 
-// Whatever is asked for, a badge is an SVG of elements that run and load nothing.
+// Whatever the parameters, a badge is an SVG of elements that neither run nor load anything.
 func FuzzBadge(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"visits", "green", "flat"}, {`</title><script>alert(1)</script>`, `red" onload="alert(1)`, "plain"},

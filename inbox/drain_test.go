@@ -14,15 +14,15 @@ import (
 	"footfall/record"
 )
 
-// Visits that come have room before those that wait, but only so much of it.
+// New visits have precedence over waiting ones, but only to a limit.
 func TestDrainingMakesRoom(t *testing.T) {
 	t.Parallel()
 	few, many := make([]record.Visit, gatheredMany-1), make([]record.Visit, gatheredMany)
 	for _, c := range []struct {
 		name   string
-		come   []record.Visit // again and again
+		come   []record.Visit // repeatedly
 		until  time.Duration
-		waited time.Duration // the oldest visit
+		waited time.Duration // of the oldest visit
 		room   time.Duration
 	}{
 		{"nobody comes", nil, 0, 0, 0},
@@ -87,8 +87,8 @@ func TestDrainingMakesRoom(t *testing.T) {
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// What is gone is not looked at again, but a row whose session hung for long before it committed is
-// found within a minute; and an app that is passed by keeps nobody from going on.
+// Counted rows are not looked at again, but a row whose session hung for long before its commit is found within a
+// minute. An app that is skipped does not block progress.
 func TestViewPassesWhatIsGone(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

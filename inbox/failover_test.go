@@ -16,14 +16,14 @@ import (
 	"footfall/visit"
 )
 
-// A visit is in the inbox of the primary alone, as where its commit was cancelled while the standby was
-// away. It has been read, and is being counted, as the primary dies. On the new one another visit gets
-// its number: that one counts, once, and the lost one does not take its place.
+// A visit is only in the inbox of the primary, as if its commit had been cancelled while the standby was away. It has
+// been read, and is being counted, when the primary dies. On the new primary another visit gets its number: that
+// visit counts, once, and the lost one does not replace it.
 func TestInboxIsReadAnewAfterAFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
 	pair.Exec(`INSERT INTO footfall.apps (name) VALUES ('demo')`)
-	pair.Exec(`SELECT setval('footfall.inbox_number_seq', 1000)`) // the next number is one that the standby does not hear of
+	pair.Exec(`SELECT setval('footfall.inbox_number_seq', 1000)`) // the standby does not receive the next number
 	put := func(ip string) (number int64) {
 		conn := dbtest.Connect(t, dbtest.With(t, pair.Primary(), "search_path", "footfall"))
 		_, err := conn.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', ARRAY[today('UTC')],
@@ -47,7 +47,7 @@ func TestInboxIsReadAnewAfterAFailover(t *testing.T) {
 	r, err := record.Open(t.Context(), d, record.Options{MaxWait: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
-	_, err = r.Record(record.Visit{ // it has committed on both, and so has all before
+	_, err = r.Record(record.Visit{ // it has committed on both servers, as has everything before
 		App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Target: visit.Target{Site: "a.example", Page: "a.example/"},
 		Visitor: netip.MustParseAddr("192.0.2.9"), Day: visit.DayOf(d.Now(), time.UTC),
 	})

@@ -12,12 +12,12 @@ import (
 	"footfall/visit"
 )
 
-// looks are a look at visits of another app, and at those of app 7, which is locked where it has some.
+// looks returns a look at visits of another app, and at those of app 7, which is locked if it has some.
 func looks(visits, locked int64) []db.InboxLookRow {
 	return []db.InboxLookRow{{AppID: 5, Visits: visits}, {AppID: 7, Visits: locked, IsLocked: locked > 0}}
 }
 
-// What a writer does not take keeps nobody waiting, and costs no memory.
+// A visit that a writer refuses neither waits nor costs memory.
 func TestWhoIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	d, err := db.Open(t.Context(), "postgres://127.0.0.1:1/nowhere", db.Options{}) // it connects to nothing

@@ -21,7 +21,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Calls take turns, and who waits too long for one is refused.
+// Calls take turns, and a call that waits too long for its turn is refused.
 func TestCallsTakeTurns(t *testing.T) {
 	t.Parallel()
 	d := NewDesk()
@@ -67,8 +67,8 @@ func TestCallsTakeTurns(t *testing.T) {
 	assert.Empty(t, d.bodies.all)
 }
 
-// However large a body becomes when it is unpacked, and whatever it says of its length, a call
-// takes no more memory than its bounds. It is not parallel, since it measures what all take.
+// However large a body is after decompression, and whatever its Content-Length, a call takes no more memory than its
+// limits. Not parallel, because it measures all allocations.
 func TestMemoryOfACall(t *testing.T) {
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
@@ -98,8 +98,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// The chunks of a call are of about one size, however many are left, and at most a quarter larger
-// than the best one.
+// The chunks of a call have similar sizes, however many visits are left, and are at most a quarter larger than the
+// best size.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ left, best, want int }{
@@ -143,7 +143,7 @@ func TestReadItems(t *testing.T) {
 	}
 }
 
-// What is wrong with one visit is told beside it, and the others are read.
+// An error in one visit is reported with it, and the others are read.
 func TestWrongItems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -185,7 +185,7 @@ func TestWrongItems(t *testing.T) {
 	}
 }
 
-// A body that cannot be read is told where.
+// The error for an unreadable body has the position.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -239,7 +239,7 @@ func TestUnreadable(t *testing.T) {
 	require.Len(t, all.list, MostItems)
 }
 
-// What is read is JSON, and what encoding/json reads of it is the same.
+// Accepted bodies are JSON, and encoding/json reads the same from them.
 func FuzzReadItems(f *testing.F) {
 	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`,
 		"[{}\n]", `[{"uri":"`, `[{"tags":{"plan":"pro","\u0061":""}}]`} {

@@ -17,9 +17,8 @@ import (
 	"footfall/migrations"
 )
 
-// Databases stand on what was released: it is as it was, and what is new comes behind it, functions
-// and views under a higher number. While CHANGELOG names nothing that is unreleased, all of it is in
-// the file `released`.
+// Existing databases depend on the released steps: these do not change, new ones follow them, and changed functions
+// and views have a higher number. While CHANGELOG has no unreleased part, the file `released` covers everything.
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	line := func(name string, patterns ...string) string {
@@ -29,7 +28,7 @@ func TestReleased(t *testing.T) {
 			require.NoError(t, err)
 			for _, path := range paths {
 				text := read(t, path)
-				fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // as the database has it of functions
+				fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // as the database hashes functions
 			}
 		}
 		return fmt.Sprintf("%x  %s", sum.Sum(nil), name)

@@ -21,7 +21,7 @@ func TestPauseEndsWithItsContext(t *testing.T) {
 	assert.False(t, pause.Again(ended, 1000))
 }
 
-// The same is logged once in a while, with how often it was not; something else at once.
+// A repeated message is logged once in a while, with the number of omitted ones. Another message is logged at once.
 func TestSameIsSaidSeldom(t *testing.T) {
 	t.Parallel()
 	s := pause.Seldom[string]{Every: time.Second}

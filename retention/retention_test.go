@@ -21,14 +21,14 @@ import (
 	"footfall/visit"
 )
 
-// retention is a desk on which apps count that keep their visits for different times.
+// retention is a desk with apps that keep their visits for different times.
 type retention struct {
 	*desk.Desk
-	day atomic.Int32           // days after the first
+	day atomic.Int32           // days after the first one
 	log map[string]*desk.Model // of each app
 }
 
-// keeps is for how many days apps keep visits, and visitors.
+// keeps is the number of days that apps keep visits, and visitors.
 var keeps = map[string][2]int{"brief": {3, 5}, "long": {6, 0}, "forever": {0, 0}}
 
 func (r *retention) now() time.Time {
@@ -72,7 +72,7 @@ func (r *retention) visit(t *testing.T, app string, visitor int, path string) vi
 	return answer
 }
 
-// countDay lets some visitors come to each app: number n each n-th day.
+// countDay counts some visitors of each app: number n visits on each n-th day.
 func (r *retention) countDay(t *testing.T) {
 	t.Helper()
 	for app := range keeps {
@@ -84,7 +84,7 @@ func (r *retention) countDay(t *testing.T) {
 	}
 }
 
-// uniques holds report.uniques of every target and every range against the visits that were made.
+// uniques compares report.uniques of every target and every range with the visits.
 func (r *retention) uniques(t *testing.T) {
 	t.Helper()
 	for app, model := range r.log {
@@ -105,7 +105,7 @@ func (r *retention) uniques(t *testing.T) {
 	}
 }
 
-// dump is all that retention may change.
+// dump returns all rows that retention may change.
 func (r *retention) dump(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days",
@@ -113,12 +113,12 @@ func (r *retention) dump(t *testing.T) (lines []string) {
 		lines = append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t
 			ORDER BY 1`, table))...)
 	}
-	// Upkeep makes those of days to come meanwhile.
+	// In the meantime upkeep makes partitions of future days.
 	return append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT relname FROM pg_class
 		WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_2019' AND 'visits_%d' ORDER BY 1`, r.today()))...)
 }
 
-// visitDays are the days of which an app has rows.
+// visitDays returns the days for which an app has rows.
 func (r *retention) visitDays(t *testing.T, app string) []string {
 	t.Helper()
 	return desk.Column[string](t, r.Desk, fmt.Sprintf(
@@ -126,7 +126,7 @@ func (r *retention) visitDays(t *testing.T, app string) []string {
 			ORDER BY 1`, app))
 }
 
-// retainer tries busy days again at once.
+// retainer returns a retainer that retries busy days at once.
 func (r *retention) retainer(d *db.DB) *Retainer {
 	return NewRetainer(d, Options{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
@@ -144,7 +144,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 		require.Equal(t, before, r.dump(t), "a dry run changes nothing")
 		done, err := retainer.Run(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, plan, done, "and tells what happens, day %d", day)
+		require.Equal(t, plan, done, "and lists the later deletions, day %d", day)
 		for app, keep := range keeps {
 			first := time.Date(2019, 6, 1, 0, 0, 0, 0, time.UTC)
 			if from := r.now().AddDate(0, 0, -keep[0]); keep[0] > 0 && from.After(first) {
@@ -162,7 +162,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	}
 	r.uniques(t)
 
-	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
+	// A day is dropped when no app keeps it: the app that kept all days keeps fewer, and the next day is deleted.
 	three, never := 3, 0
 	admin := r.Admin
 	require.NoError(t, admin.SetApp(t.Context(), "forever", app.Settings{RetainDays: &three}))
@@ -180,7 +180,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	assert.Equal(t, []string{"20190607", "20190608", "20190609", "20190610"}, r.visitDays(t, "forever"))
 	r.uniques(t)
 
-	// An app that keeps its visits for longer from now on has what is left.
+	// An app that keeps its visits longer from now on keeps the remaining ones.
 	require.NoError(t, admin.SetApp(t.Context(), "brief", app.Settings{RetainDays: &never, ForgetDays: &never}))
 	r.day.Store(20)
 	_, err = retainer.Run(t.Context())
@@ -190,12 +190,12 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 }
 
-// deaths are where in its steps retention is killed: at the second of the events where there are as
-// many, when the transaction of the first has committed. DROP needs a superuser.
+// deaths are the events at which retention is killed: at the second one if there are two, after the transaction of
+// the first has committed. DROP needs a superuser.
 var deaths = []death{
 	{"INSERT ON sketches", 2}, {"INSERT ON tops", 2}, {"INSERT OR UPDATE ON visits_kept", 2}, {"DROP", 2}, {"DELETE ON visits", 2},
 	{"DELETE ON open_returns", 1}, {"INSERT ON erased_visitors", 1},
-	{"UPDATE ON epochs", 2}, // the note that all is done
+	{"UPDATE ON epochs", 2}, // the note that everything is done
 }
 
 type death struct {
@@ -203,8 +203,8 @@ type death struct {
 	nth   int
 }
 
-// Ended after any of its steps, or killed within one, it comes to the same when it is done again,
-// and no number is wrong in between.
+// Retention that was stopped after any of its steps, or killed within one, has the same result after another run, and
+// no number is wrong in between.
 func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	t.Parallel()
 	const steps = 6
@@ -212,7 +212,7 @@ func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	t.Run("cut short", func(t *testing.T) {
 		for i := range dumps {
 			if testing.Short() && i > 0 && i <= steps {
-				continue // the others cut it short within its steps
+				continue // the others stop it within its steps
 			}
 			name, cut := fmt.Sprintf("after %d of its steps", i), func(t *testing.T, r *retention) { r.takeSteps(t, i) }
 			if i > steps {
@@ -236,7 +236,7 @@ func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	}
 }
 
-// takeSteps takes the first steps of retention.
+// takeSteps runs the first steps of retention.
 func (r *retention) takeSteps(t *testing.T, n int) {
 	t.Helper()
 	run := run{Retainer: r.retainer(r.DB)}
@@ -247,7 +247,7 @@ func (r *retention) takeSteps(t *testing.T, n int) {
 	}
 }
 
-// die runs retention until the backend that works for it ends itself.
+// die runs retention until its backend terminates itself.
 func (r *retention) die(t *testing.T, at death) {
 	t.Helper()
 	ends, trigger := "trigger", "TRIGGER death AFTER "+at.event+" FOR EACH STATEMENT"
@@ -271,8 +271,8 @@ func (r *retention) die(t *testing.T, at death) {
 	require.Equal(t, db.FaultUnknown, db.FaultOf(err), "%v", err)
 }
 
-// eightDays is a database on whose eighth day retention has something of everything to do. It is
-// counted once for all tests.
+// eightDays returns a database on whose eighth day every step of retention has work to do. It is counted once for all
+// tests.
 func eightDays(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{}
@@ -286,7 +286,7 @@ func eightDays(t *testing.T) *retention {
 		made.Desk = &desk.Desk{Counter: c}
 		for day := range int32(8) {
 			made.day.Store(day)
-			for visitor := 1; visitor <= 5; visitor++ { // in an order that is always the same
+			for visitor := 1; visitor <= 5; visitor++ { // in a fixed order
 				if visitor < 5 && int(day)%visitor == 0 || visitor == 5 && day < 2 {
 					for _, app := range []string{"brief", "forever", "long"} {
 						made.visit(t, app, visitor, fmt.Sprintf("/%d", visitor%2))
@@ -306,7 +306,7 @@ func eightDays(t *testing.T) *retention {
 
 var eightDaysLog map[string]*desk.Model
 
-// cutShort runs retention again after it was cut short, and returns what is there then.
+// cutShort stops retention with cut, runs it again, and returns the rows.
 func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
 	t.Helper()
 	r := eightDays(t)
@@ -353,7 +353,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 		assert.Equal(t, int32(1), did.Load(), "instances that did it on day %d", round)
 		r.day.Add(1)
 	}
-	// While retention runs somewhere, it does not run anywhere else, and says so.
+	// Retention runs in one place at a time, and a second run reports this.
 	other, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext('footfall.retain'))`)
@@ -368,8 +368,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// The day that an instance's clock tells counts, and not before ten past noon in UTC: then it is
-// over everywhere.
+// A day is due by the instance's clock, from ten past noon UTC on: then the day has ended everywhere.
 func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]int32{
@@ -382,8 +381,8 @@ func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	}
 }
 
-// A run that is under way when a day ends goes by the day on which it began. By the next one it
-// would forget visitors whose visits it has kept.
+// A run uses the day on which it started, even if that day ends. With the next day it would forget visitors whose
+// visits it has kept.
 func TestRunGoesByOneDay(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -412,7 +411,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	r.visit(t, "long", 1, "/a")
 	r.day.Store(4)
 	r.visit(t, "brief", 2, "/a")
-	r.visit(t, "brief", 3, "/b") // keeps the visitor at the site, and so at /a, where they have not been for long
+	r.visit(t, "brief", 3, "/b") // keeps the visitor at the site, and so at /a, where their last visit is long ago
 	r.day.Store(6)
 	done, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
@@ -433,7 +432,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	assert.Equal(t, [2]int64{1, 1}, [2]int64{one.Page.UV, one.Page.Rank}, "the other app has not forgotten the visitor")
 }
 
-// Retention works in a service that has no right to delete rows.
+// Retention works in a service without the right to delete rows.
 func TestRetentionAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -459,9 +458,8 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	r.uniques(t)
 }
 
-// Somebody reads visits for hours, which uses all of its days: retention tries to drop one of those
-// that may go, and leaves the others to the next run. Visitors are forgotten meanwhile; to find
-// them, they are read once a day.
+// A query reads visits for hours, which uses all days: retention tries to drop one of the days to delete, and leaves
+// the others to the next run. Visitors are forgotten in the meantime. They are searched for once a day.
 func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -483,11 +481,11 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	done, err := retainer.IfDue(t.Context())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	assert.Greater(t, waited, 5*time.Second, "it outlasts a report")
-	assert.Less(t, waited, 10*time.Second, "one day is tried, and not all of them")
+	assert.Less(t, waited, 10*time.Second, "only one day is tried")
 	assert.Empty(t, done.Dropped)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190608, 6}}, done.Forgotten)
 
-	// Whoever else could be forgotten now shows that nobody was looked for.
+	// A new visitor that could be forgotten shows that no search took place.
 	_, err = reading.Exec(t.Context(), `INSERT INTO visitors SELECT id, 4, 20190601, 20190601, '192.0.2.9' FROM pages WHERE uri = 'a.example'`)
 	require.NoError(t, err)
 	require.NoError(t, reading.Commit(t.Context()))
@@ -501,7 +499,7 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	assert.Equal(t, []VisitorsForgotten{{"brief", 20190609, 1}}, done.Forgotten)
 }
 
-// late counts a visit of so many days after the first.
+// late counts a visit on this day after the first one.
 func (r *retention) late(t *testing.T, app string, day int) {
 	t.Helper()
 	at := time.Date(2019, 6, 1+day, 12, 0, 0, 0, time.UTC)
@@ -509,8 +507,8 @@ func (r *retention) late(t *testing.T, app string, day int) {
 	require.NoError(t, err)
 }
 
-// Somebody counts for a day that is to be dropped, of which no app kept anything: the rows of other
-// apps are deleted from it, and the run goes on with the next day.
+// A visit is counted for a day that is to be dropped, and for which no app kept anything: the rows of other apps are
+// deleted from it, and the run continues with the next day.
 func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -519,7 +517,7 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		r.visit(t, "brief", int(day), "/a")
 	}
 	r.day.Store(12)
-	_, err := r.Tables().Exec(t.Context(), `DROP TABLE visits_20190531`) // so that the first that is dropped has rows
+	_, err := r.Tables().Exec(t.Context(), `DROP TABLE visits_20190531`) // so that the first dropped day has rows
 	require.NoError(t, err)
 	reading, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
@@ -538,8 +536,8 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND p.site_id IS NULL JOIN apps AS a ON a.id = p.app_id`))
 }
 
-// A day that was to be dropped, and was in use, is kept by the time of the next run: that deletes the
-// rows of the other apps.
+// A day that was to be dropped, and was in use, is kept by the time of the next run, which deletes the rows of the
+// other apps.
 func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -559,7 +557,7 @@ func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 	assert.Equal(t, []VisitsDeleted{{20190601, "brief", 2}}, done.Visits)
 }
 
-// Packing comes to its end while late visits bring more.
+// Packing finishes even while late visits add more.
 func TestReturnsArePackedBesideLateVisits(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -568,7 +566,7 @@ func TestReturnsArePackedBesideLateVisits(t *testing.T) {
 		r.visit(t, "forever", 1, "/a")
 	}
 	r.day.Store(12)
-	// What is packed comes again at once, as from a batch that has waited for the locks.
+	// Packed rows reappear at once, as from a batch that was waiting for the locks.
 	_, err := r.Tables().Exec(t.Context(), `
 		CREATE FUNCTION come_again() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO footfall.open_returns VALUES (NEW.page_id, NEW.day_id, 20190601, 1) ON CONFLICT DO NOTHING; RETURN NULL; END';

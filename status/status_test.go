@@ -30,7 +30,7 @@ func read(t *testing.T, d *db.DB) *Status {
 	return s
 }
 
-// assertWarns looks for a warning that has these words, and for no other one.
+// assertWarns checks that there is one warning with each of these words, and no other one.
 func assertWarns(t *testing.T, s *Status, words ...string) {
 	t.Helper()
 	if assert.Len(t, s.Warnings, len(words), s.Warnings) {
@@ -45,7 +45,7 @@ const (
 	notClosed  = ", the first 20260102): the daily task has not run since"
 )
 
-// The status has what is counted and kept, and warns of what needs somebody.
+// The status lists what is counted and kept, and warns about problems.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -90,7 +90,7 @@ func TestRead(t *testing.T) {
 	assertWarns(t, read(t, d), nobodyRuns)
 }
 
-// What the service itself may read is enough.
+// The service's own rights are sufficient.
 func TestReadAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -114,7 +114,7 @@ func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
 	assert.NotContains(t, s.Warnings[1], "hook.example")
 }
 
-// Apps that list the same site are named, with the one that counts pages that name no app.
+// Apps that list the same site are named, with the one that counts pages without an app.
 func TestReadSitesThatSeveralAppsList(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -126,7 +126,7 @@ func TestReadSitesThatSeveralAppsList(t *testing.T) {
 	assert.Equal(t, []string{"the apps z and m both list a.example" + fmt.Sprintf(which, "z"),
 		"the apps z and n both list *.wild.example" + fmt.Sprintf(which, "z"),
 		"the apps n and o both list *.x.other.example" + fmt.Sprintf(which, "n")}, s.Shared)
-	assertWarns(t, s, nobodyRuns) // it may be meant
+	assertWarns(t, s, nobodyRuns) // this may be intended
 }
 
 func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
@@ -166,7 +166,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	assertWarns(t, read(t, d), nobodyRuns) // visits of an earlier day wait for the next daily task
 }
 
-// A step that was left out is told on the same day, whatever partitions there are.
+// A step of the daily task that was skipped is reported on the same day, whatever partitions exist.
 func TestReadWhatTheDailyTaskLeftOut(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -220,9 +220,8 @@ func TestReadSnapshotThatIsHeld(t *testing.T) {
 		"it is not five minutes old")
 }
 
-// Nothing is counted where the server waits for a standby that is away, does not answer, or is not
-// the one that it waits for, and where it waits for none, though it should. A server that was demoted
-// waits for nobody.
+// Nothing is counted while the server waits for a standby that is away, does not respond, or has another name, or
+// while the server waits for none although it should. A demoted server waits for none.
 func TestWarningOfTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)

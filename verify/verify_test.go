@@ -23,11 +23,10 @@ import (
 	"footfall/visit"
 )
 
-// proven is a database in which visits of three days were counted, and what was done to it.
+// proven is a database with counted visits of three days and other changes.
 type proven struct{ *desk.Desk }
 
-// newProven counts with visitors who return, or not, an erased one, a deleted page, closed days,
-// and an app without visits.
+// newProven counts new and returning visitors, an erased one, a deleted page, closed days, and an app without visits.
 func newProven(t *testing.T) *proven {
 	t.Helper()
 	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
@@ -54,7 +53,7 @@ func newProven(t *testing.T) *proven {
 				func(q *db.Queries) error { _, err := retention.New(q.Tx()).DayClose(t.Context(), day); return err }))
 		}
 	}))
-	// What others have counted before, and on a day that was counted here, is no part of what is proved.
+	// Imported history, even on a day that was counted here, is not part of the proof.
 	p.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'umami', '{a}' FROM apps WHERE name = 'demo'`)
 	p.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
 		SELECT i.app_id, i.id, d, 'a.example' FROM history_imports AS i, unnest(ARRAY[20260626, 20260628]) AS d`)
@@ -78,7 +77,7 @@ func newProven(t *testing.T) *proven {
 const (
 	person = "fd00::1"
 	alias  = "fd00::2" // of the person
-	moved  = "fd00::3" // leads to alias, and led to somebody else
+	moved  = "fd00::3" // leads to alias, and used to lead to another id
 )
 
 // provenDays are the visits of the 27th to the 29th, as pairs of visitor and page.
@@ -88,7 +87,7 @@ var provenDays = []string{
 	"1a/home 1a/about 3a/home 6a/home 6a/home 5b/x 7b/x",
 }
 
-// provenModel is what must be counted of them.
+// provenModel returns the model of these visits.
 func provenModel() *desk.Model {
 	model := &desk.Model{}
 	for i, visits := range provenDays {
@@ -100,13 +99,13 @@ func provenModel() *desk.Model {
 	return model
 }
 
-// on is a database on the last of the days.
+// on returns a database on the last of the days.
 func on(t *testing.T, url string) *proven {
 	t.Helper()
 	return &proven{desk.On(t, url, desk.Options{Began: time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)})}
 }
 
-// eachDamage runs a test on each damage, which is mended before the next.
+// eachDamage runs a test on each damage, which is repaired before the next.
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
@@ -127,7 +126,7 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	assert.Empty(t, violations(p.verify(t, verify.Options{})), "all was mended")
 }
 
-// visitOf is a visit like 1a/home: visitor 1, on page /home of site a. Each is sent by the site east or west.
+// visitOf returns a visit such as 1a/home: visitor 1, on page /home of site a. Each comes from the site east or west.
 func visitOf(v string) counter.Request {
 	from := []string{"east", "west"}[v[0]%2]
 	return counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:]),
@@ -144,10 +143,10 @@ func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 	return proof
 }
 
-// inPieces is so short that each snapshot is of as few rows as can be: one target.
+// inPieces is so short that each snapshot covers the minimum of rows: one target.
 const inPieces = time.Nanosecond
 
-// violations lists what a proof found, a line each: the promise and the offender.
+// violations lists the results of a proof, a line each: the promise and the offender.
 func violations(proof *verify.Proof) (lines []string) {
 	for _, u := range proof.Promises {
 		for _, o := range u.Offenders {
@@ -207,7 +206,7 @@ const (
 	ofEmpty  = "(people of app 2)"
 )
 
-// Each kind of damage is found, under the promise that it breaks, with the target named.
+// Each kind of damage is found, for the promise that it breaks, with the target.
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -523,16 +522,16 @@ func TestVerifyFindsDamage(t *testing.T) {
 	})
 }
 
-// countedLines records 200 lines of logs of app 1, of a day on which nobody visited it.
+// countedLines records 200 log lines of app 1, on a day without visits to it.
 const countedLines = `SELECT count_lines(1, '', ARRAY[24 * 7], ARRAY[0], ARRAY[timestamptz '1970-01-08'],
 	ARRAY[(SELECT string_agg(int8send(n), '' ORDER BY n) FROM generate_series(1, 200) AS n)]); `
 
-// countedLine records one line of a log of app 1, of a day on which it was visited.
+// countedLine records one log line of app 1, on a day with visits.
 const countedLine = `SELECT count_lines(1, '', ARRAY[24 * (date '2026-06-28' - date '1970-01-01')], ARRAY[0],
 	ARRAY[timestamptz '2026-06-28'],
 	ARRAY[int8send(1)])`
 
-// All is found in single targets, too.
+// Damage is also found in single targets.
 func TestVerifyFindsDamageInPieces(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -584,8 +583,8 @@ func TestVerifyAddsWhatWaits(t *testing.T) {
 	}, violations(p.verify(t, verify.Options{})))
 }
 
-// A late visit moves a new visitor to an earlier day, and not the newcomer. Such days, and those in between, are
-// not compared with rows; the others still are.
+// A late visit moves a new visitor to an earlier day, but not the newcomer. Such days, and those in between, are not
+// compared with rows. The others still are.
 func TestVerifyWithLateVisits(t *testing.T) {
 	t.Parallel()
 	p, years := newProven(t), 3650
@@ -614,7 +613,7 @@ func TestVerifyWithLateVisits(t *testing.T) {
 	}, violations(p.verify(t, verify.Options{})))
 }
 
-// No snapshot stays: what is counted meanwhile is seen by the next one.
+// No snapshot is held for long: visits counted in the meantime are in the next one.
 func TestVerifyTakesManySnapshots(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -628,8 +627,7 @@ func TestVerifyTakesManySnapshots(t *testing.T) {
 	assert.EqualValues(t, 8, proof.Targets)
 }
 
-// Days whose rows are deleted rest on the daily numbers, and later days are still checked against
-// their rows.
+// Days without rows are trusted by their daily numbers, and later days are still checked against their rows.
 func TestVerifyWithoutOldRows(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -662,7 +660,7 @@ func TestVerifyOfOneApp(t *testing.T) {
 	assert.Zero(t, p.verify(t, verify.Options{App: "empty"}).Violations)
 	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
 	noted := func() []int64 { return desk.Column[int64](t, p.Desk, `SELECT value FROM epochs WHERE name = 'proved'`) }
-	assert.Empty(t, noted(), "of one app alone, or where something is wrong, nothing is proved")
+	assert.Empty(t, noted(), "a run over one app, or with violations, is not noted as a proof")
 	p.Exec(t, `UPDATE counters SET uv = uv + 1 WHERE page_id = `+homeA)
 	assert.Zero(t, p.verify(t, verify.Options{}).Violations)
 	assert.Len(t, noted(), 1)
@@ -672,7 +670,7 @@ func TestVerifyOfOneApp(t *testing.T) {
 	assert.EqualValues(t, 7, proof.Targets)
 }
 
-// A sample is of whole sites, the same for a seed, so that every promise holds on it.
+// A sample consists of whole sites, the same for a seed, so that every promise holds on it.
 func TestVerifySample(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -683,7 +681,7 @@ func TestVerifySample(t *testing.T) {
 		assert.Equal(t, proof.Targets, p.verify(t, verify.Options{Sample: 50, Seed: seed}).Targets)
 		sizes[proof.Targets] = true
 	}
-	assert.Equal(t, map[int64]bool{0: true, 3: true, 4: true, 7: true}, sizes, "neither site, one of them, both")
+	assert.Equal(t, map[int64]bool{0: true, 3: true, 4: true, 7: true}, sizes, "neither site, one site, both")
 	p.Exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+pageX)
 	found := 0
 	for seed := range int64(12) {
@@ -695,7 +693,7 @@ func TestVerifySample(t *testing.T) {
 	assert.Positive(t, found)
 }
 
-// Only so many offenders are named, the first ones; all are counted.
+// The number of named offenders is limited to the first ones. All are counted.
 func TestVerifyLimit(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -710,8 +708,8 @@ func TestVerifyLimit(t *testing.T) {
 	}
 }
 
-// What is compared is of one moment, whatever is counted and erased meanwhile, pages and days too;
-// and no visit fails beside that.
+// Each comparison is of one moment, whatever is counted and erased at the same time, including pages and days. No
+// visit fails because of it.
 func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -736,8 +734,8 @@ func TestVerifyWhileCounting(t *testing.T) {
 	assert.Empty(t, violations(p.verify(t, verify.Options{})))
 }
 
-// An app whose deletion is under way, or was killed, has lost some of its rows: it is left out, and
-// the other apps are not.
+// An app whose deletion is in progress, or was killed, has lost some of its rows. It is left out, unlike the other
+// apps.
 func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -780,7 +778,7 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
 }
 
-// So is one whose deletion begins meanwhile.
+// So is an app whose deletion starts during the run.
 func TestVerifyWhileAnAppIsDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -795,7 +793,7 @@ func TestVerifyWhileAnAppIsDeleted(t *testing.T) {
 	assert.EqualValues(t, 2, proof.Targets)
 }
 
-// It tells of every promise once, when all is known of it, and comes to its end.
+// Every promise is reported once, when its result is complete, and the run ends.
 func TestVerifyProgress(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)

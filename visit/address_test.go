@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// visitorOf is the visitor that an address counts as.
+// visitorOf returns the visitor that an address counts as.
 func visitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
 	read, err := ParseAddress(address)
 	if err != nil {
@@ -16,7 +16,7 @@ func visitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
 	return NetworkOf(read, ipv6Prefix)
 }
 
-// A row without a visitor is refused; then problem is a part of the error.
+// If a row has no visitor the address is refused, and problem is a part of the error.
 func TestVisitorOf(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -77,7 +77,7 @@ func TestVisitorOf(t *testing.T) {
 	}
 }
 
-// A wrong prefix is the app's fault, not the sender's.
+// A wrong prefix is an error of the app's settings, not of the caller.
 func TestNetworkOfRefusesPrefixesOutsideTheRange(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []int{-1, 0, 31, 129} {

@@ -3,7 +3,7 @@ package visit
 import (
 	"testing"
 	"time"
-	_ "time/tzdata" // zones for machines that have none
+	_ "time/tzdata" // zones for machines without any
 
 	"github.com/stretchr/testify/assert"
 )

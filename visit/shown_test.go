@@ -50,7 +50,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// What is shown can be typed: it is the same target.
+// The shown form can be typed: it is the same target.
 func FuzzShown(f *testing.F) {
 	for _, uri := range []string{
 		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "(events)/sign.up",
@@ -71,13 +71,13 @@ func FuzzShown(f *testing.F) {
 				t.Errorf("%q is shown as %q, which is read as %q, %v", stored, shown, again, err)
 			}
 			if strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }) {
-				t.Errorf("%q is shown as %q, which has what cannot be printed", stored, shown)
+				t.Errorf("%q is shown as %q, which has unprintable characters", stored, shown)
 			}
 		}
 	})
 }
 
-// What people read on a page finds it.
+// The text shown on a page finds the page.
 func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 	t.Parallel()
 	for typed, stored := range map[string]string{"blog": "blog", "/日本": "/%E6%97%A5%E6%9C%AC", "Ä b": "%C3%84%20b", "a%2Fb": "a%2Fb",
@@ -91,7 +91,7 @@ func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 	}
 }
 
-// A page or site is found by each way of writing it, on a terminal and over REST.
+// A page or site is found by each of its spellings, on the command line and over REST.
 func TestParseTarget(t *testing.T) {
 	t.Parallel()
 	for typed, target := range map[string]string{
@@ -170,7 +170,7 @@ func TestIsListable(t *testing.T) {
 	}
 }
 
-// What counting stores is checked with each target of the tests of Normalize.
+// CheckStored accepts each target of the tests of Normalize.
 func TestCheckStored(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"(other)", "(events)", "(events)/signup", "(events)/404/a%20b", "a.example/(other)", "a.example/(deleted)",

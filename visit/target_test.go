@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// The tables are the specification: one line a rule. A row that has no site is refused; then page
-// is a part of the error.
+// The tables are the specification: one line per rule. If a row has no site the URI is refused, and page is a part of
+// the error.
 
 func TestNormalize(t *testing.T) {
 	t.Parallel()
@@ -319,7 +319,7 @@ func checkNormalize(t *testing.T, uri string, keep []string, site, page string) 
 	checkTargetPromises(t, uri, keep, got)
 }
 
-// checkTargetPromises checks what holds for every target.
+// checkTargetPromises checks the properties of every target.
 func checkTargetPromises(t *testing.T, uri string, keep []string, target Target) {
 	t.Helper()
 	if !strings.HasPrefix(target.Page, target.Site+"/") || target.Site == "" {
@@ -344,7 +344,7 @@ func checkTargetPromises(t *testing.T, uri string, keep []string, target Target)
 	}
 	for _, scheme := range []string{"http://", "https://"} {
 		if scheme == "http://" && strings.HasSuffix(target.Site, ":80") || scheme == "https://" && strings.HasSuffix(target.Site, ":443") {
-			continue // it came by the other scheme: see Normalize
+			continue // the URI has the other scheme: see Normalize
 		}
 		if again, err := Normalize(scheme+target.Page, keep); err != nil || again != target {
 			t.Errorf("%q gave %q, and that gave %q, %v", uri, target, again, err)
@@ -391,7 +391,7 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-// FuzzPlainHost holds the short way of a host against the standard's.
+// FuzzPlainHost compares the fast path for hosts with the standard's.
 func FuzzPlainHost(f *testing.F) {
 	for _, seed := range []string{"hhui.top", "a.b-c.d_e", "a--b", "xn--a", "a.1", "a.0x1", "a.x0", "a.", ".a", "1.a", "-a-.b-", "a..b",
 		"b.e1"} {
@@ -431,8 +431,8 @@ func BenchmarkNormalize(b *testing.B) {
 	}
 }
 
-// costlyHost is one label of as many different characters as are converted: Punycode takes the
-// square.
+// costlyHost returns a host with one label of the largest number of different characters that is converted: the cost
+// of Punycode is quadratic.
 func costlyHost() string {
 	host := make([]rune, maxConvertedDomain)
 	for i := range host {

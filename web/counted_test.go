@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // zones for machines that have none
+	_ "time/tzdata" // zones for machines without any
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +15,7 @@ import (
 	"footfall/web/words"
 )
 
-// What is shown of a range, in two zones and over the nights in which their clocks are changed.
+// The texts about a range, in two zones and across the nights in which their clocks change.
 func TestWhatIsToldOfARange(t *testing.T) {
 	t.Parallel()
 	const none = "0 0"
@@ -127,7 +127,7 @@ func TestWhatIsToldOfARange(t *testing.T) {
 	}
 }
 
-// Bars are compared one by one: a week or month that is not over with as many whole days.
+// Bars are compared one by one: an unfinished week or month with the same number of whole days.
 func TestBarsAreComparedWithWholeDays(t *testing.T) {
 	t.Parallel()
 	c := countedFrom(20260901, 20261122)
@@ -154,7 +154,7 @@ func TestSparksBeginWithTheFirstDay(t *testing.T) {
 	assert.Empty(t, countedFrom(0, 20261122).spark(words.English(), last, "visitors"))
 }
 
-// What nobody did is not told twice.
+// Hours without visits are mentioned only once.
 func TestHoursSummary(t *testing.T) {
 	t.Parallel()
 	page := &targetPage{Tiles: make([]tile, 1)}

@@ -15,7 +15,7 @@ import (
 	"footfall/web/words"
 )
 
-// a Sunday
+// blog is an app on a Sunday.
 var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC, tags: map[string][]string{"from": fromTags, "with": {"device", "browser"}}}
 
 func viewOf(t *testing.T, site, query string) view {
@@ -70,7 +70,7 @@ func TestRangesAndTheirNeighbours(t *testing.T) {
 
 func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
 
-// A link leads to the view of which it was made.
+// A link leads back to the view that it was made for.
 func TestLinksKeepTheView(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{
@@ -162,7 +162,7 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 }
 
-// A week of which a part is shown, and a day that is not over, are not the fewest.
+// An incomplete week, and an unfinished day, are not the fewest.
 func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
 	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1},
@@ -177,7 +177,7 @@ func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	assert.Equal(t, month[:2], wholeOnes(month, "month", counted{today: 20261122}))
 }
 
-// What is counted can be opened, unless it is a sum of others.
+// Counted pages have a link, unless they are a sum of others.
 func TestPagesAreLinkedTo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ site, query, want string }{

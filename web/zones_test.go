@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Every time zone that is offered is one, those among them that browsers name.
+// Every time zone in the list is valid, including the names used by browsers.
 func TestZones(t *testing.T) {
 	t.Parallel()
 	all := strings.Fields(zones)

@@ -31,12 +31,12 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// world is an app blog that counts, and is changed.
+// world is an app blog that counts, and that tests change.
 type world struct {
 	*desk.Desk
 	t        *testing.T
 	visitors int
-	logged   dbtest.Log // by what sends
+	logged   dbtest.Log // by the sender
 }
 
 func newWorld(t *testing.T) *world {
@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, Desk: desk.Open(t, desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Access: &open}}})}
 }
 
-// come counts so many new visitors, and the first of them once more.
+// come counts n new visitors, and the first of them a second time.
 func (w *world) come(n int) {
 	w.t.Helper()
 	for i := range n + 1 {
@@ -56,7 +56,7 @@ func (w *world) come(n int) {
 	w.visitors += n
 }
 
-// add adds a webhook of the site, which tests call on their own machine.
+// add adds a webhook of the site, on the test's own machine.
 func (w *world) add(url string) (id int32, key []byte) {
 	w.t.Helper()
 	id, target, key, err := w.Admin.AddWebhook(w.t.Context(), "blog", "a.example", "", url, true)
@@ -78,7 +78,7 @@ func (w *world) send(within time.Duration) (end func()) {
 	return end
 }
 
-// receiver takes calls, or does with them what a test wants.
+// receiver accepts calls, or handles them with a function of the test.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -106,7 +106,7 @@ func newReceiver(t *testing.T, answer func(nth int, out http.ResponseWriter, r *
 	return r
 }
 
-// ids are those of all calls that came.
+// ids returns the ids of all received calls.
 func (r *receiver) ids(t *testing.T) (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,14 +118,14 @@ func (r *receiver) ids(t *testing.T) (ids []string) {
 	return ids
 }
 
-// awaits waits for these calls, and takes no others.
+// awaits waits for these calls, and fails on others.
 func (r *receiver) awaits(t *testing.T, ids ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(r.ids(t)) >= len(ids) }, dbtest.Patience, dbtest.Tick)
 	require.Equal(t, ids, r.ids(t))
 }
 
-// awaitAllTaken waits until all that waited is taken.
+// awaitAllTaken waits until all waiting calls have been accepted.
 func (w *world) awaitAllTaken() {
 	w.t.Helper()
 	conn := w.Conn(w.t)
@@ -134,8 +134,8 @@ func (w *world) awaitAllTaken() {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// Each round number that is given while a webhook is there arrives once, though two instances run,
-// signed by the key of the webhook.
+// Each round number that is reached while a webhook exists arrives once, although two instances run, signed with the
+// key of the webhook.
 func TestRoundNumbersArrive(t *testing.T) {
 	w := newWorld(t)
 	site, page := newReceiver(t, nil), newReceiver(t, nil)
@@ -144,7 +144,7 @@ func TestRoundNumbersArrive(t *testing.T) {
 	pageID, target, _, err := w.Admin.AddWebhook(t.Context(), "blog", "", "http://A.example/x?from=mail", page.URL, true)
 	require.NoError(t, err)
 	require.Equal(t, "a.example/x", target)
-	w.Exec(t, `UPDATE webhooks SET salt = NULL WHERE id = $1`, pageID) // as 0.1.0 has added it
+	w.Exec(t, `UPDATE webhooks SET salt = NULL WHERE id = $1`, pageID) // as added by 0.1.0
 	_, _, _, err = w.Admin.AddWebhook(t.Context(), "blog", "", "a.example/never", page.URL, true)
 	require.NoError(t, err)
 	w.send(0)
@@ -193,8 +193,8 @@ func checkAsDocumented(t *testing.T, key string, c call) {
 	}
 }
 
-// A call is made again, with the same id and body, until its receiver says that it has taken it. No
-// redirect is followed, no answer read to its end, and little of what is no answer is logged.
+// A call is repeated, with the same id and body, until its receiver accepts it. Redirects are not followed, responses
+// are not read to their end, and little of an invalid response is logged.
 func TestCallsAreMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	endless := func(out http.ResponseWriter) {
@@ -216,7 +216,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\n%s%s\r\n\r\n", strings.Repeat("y", 9000), r.URL)
 			conn.Close()
 		case 4:
-			<-r.Context().Done() // its caller has gone
+			<-r.Context().Done() // the caller has disconnected
 		case 5:
 			out.Header().Set("X-Long", strings.Repeat("x", 1<<20))
 		case 6:
@@ -228,7 +228,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	w.send(2 * time.Second)
 	one := fmt.Sprintf("%d/1", id)
 	require.Eventually(t, func() bool {
-		w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // so that a second passes between two
+		w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // so that there is a second between two tries
 		return len(failing.ids(t)) >= 6
 	}, dbtest.Patience, 10*dbtest.Tick)
 	failing.awaits(t, one, one, one, one, one, one)
@@ -247,7 +247,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	assert.NotContains(t, w.logged.String(), "token")
 }
 
-// A receiver that hangs keeps no other waiting.
+// A receiver that hangs does not delay others.
 func TestReceiversDoNotWaitForEachOther(t *testing.T) {
 	w := newWorld(t)
 	dead := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -263,13 +263,13 @@ func TestReceiversDoNotWaitForEachOther(t *testing.T) {
 	assert.Len(t, dead.ids(t), 1)
 }
 
-// Of two that find the same round numbers at the same moment one notes them; it waits for no other,
-// since both begin with the oldest webhook, wherever its row is.
+// If two instances find the same round numbers at once, one notes them. There is no deadlock, because both start with
+// the oldest webhook, wherever its row is.
 func TestOneOfTwoNotesANumber(t *testing.T) {
 	w := newWorld(t)
 	id, _ := w.add("http://127.0.0.1/")
 	w.add("http://127.0.0.1/")
-	w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // its row is now the last
+	w.Exec(w.t, `UPDATE webhooks SET since = now() WHERE id = $1`, id) // its row is now the last one
 	w.come(2)
 	first, second := w.Conn(t), w.Conn(t)
 	tx, err := first.Begin(t.Context())
@@ -292,7 +292,7 @@ func TestOneOfTwoNotesANumber(t *testing.T) {
 	assert.Equal(t, []int{2, 2}, dbtest.Column[int](t, watching, `SELECT cardinality(waiting) FROM webhooks`))
 }
 
-// Between two tries passes as long again as has passed already, from a second up to an hour.
+// The pause between two tries equals the time since the first one, from a second up to an hour.
 func TestCallsRest(t *testing.T) {
 	w := newWorld(t)
 	r := newReceiver(t, func(_ int, out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusBadGateway) })
@@ -300,7 +300,7 @@ func TestCallsRest(t *testing.T) {
 	w.come(1)
 	w.send(0)
 	conn := w.Conn(t)
-	// A call that is noted while the row is changed here reckons from a moment before: a minute is allowed.
+	// A call noted while the row is changed here uses an earlier time: a minute is allowed.
 	for _, is := range []struct{ waited, untilNext, atMost string }{{"0 s", "1 s", "30 min"}, {"20 min", "39 min", "50 min"},
 		{"3 days", "3 days 59 min", "1 h"}} {
 		w.Exec(w.t, `UPDATE webhooks SET since = now() - $1::interval, try_at = '2000-01-01'`, is.waited)
@@ -311,7 +311,7 @@ func TestCallsRest(t *testing.T) {
 	}
 }
 
-// What is under way as an instance ends is sent by the next one, with the same id.
+// A call in progress when an instance stops is sent by the next one, with the same id.
 func TestCallsOutliveInstances(t *testing.T) {
 	w := newWorld(t)
 	under := make(chan struct{}, 1)
@@ -331,9 +331,9 @@ func TestCallsOutliveInstances(t *testing.T) {
 	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id))
 }
 
-// Numbers are those that visitors are shown: an offset counts, and what it passes was nobody's. What
-// was given before it changes is told all the same, and where two visitors were shown the same number
-// their calls have different ids.
+// Numbers are the ones shown to visitors: an offset counts, and the numbers that it skips belong to no visitor.
+// Numbers reached before a change are still sent, and if two visitors were shown the same number their calls have
+// different ids.
 func TestOffsetsPassNumbers(t *testing.T) {
 	w := newWorld(t)
 	up := make(chan struct{})
@@ -351,15 +351,15 @@ func TestOffsetsPassNumbers(t *testing.T) {
 	id, _ := w.add(r.URL)
 	at := func(visitor int) string { return fmt.Sprintf("%d/%d", id, visitor) }
 	w.come(2)
-	set(1)    // the fourth visitor was told 4, though it is 5 now; nobody has looked at them yet
-	w.come(5) // the last was told 10
+	set(1)    // the fourth visitor was shown 4, although it is 5 now, and no instance has looked yet
+	w.come(5) // the last one was shown 10
 	set(990)  // and is 999 now
 	w.send(0)
 	w.come(1)
 	close(up)
 	r.awaits(t, at(9), at(10))
 	set(5)
-	w.come(5) // the last was told 20
+	w.come(5) // the last one was shown 20
 	r.awaits(t, at(9), at(10), at(15))
 	_, err := w.Admin.RemoveOffset(t.Context(), "blog", "a.example")
 	require.NoError(t, err)
@@ -371,7 +371,7 @@ func TestOffsetsPassNumbers(t *testing.T) {
 	}
 }
 
-// The day of a visitor who was erased is nobody's.
+// The call about an erased visitor has no day.
 func TestErasedVisitorHasNoDay(t *testing.T) {
 	w := newWorld(t)
 	r := newReceiver(t, nil)
@@ -383,7 +383,7 @@ func TestErasedVisitorHasNoDay(t *testing.T) {
 	assert.Contains(t, r.calls[0].body, `"first_day":null`)
 }
 
-// A page or an app that is deleted takes its webhooks along, and no others.
+// Deleting a page or an app deletes its webhooks, and no others.
 func TestWebhooksGoWithTheirTargets(t *testing.T) {
 	w := newWorld(t)
 	w.come(3)
@@ -402,7 +402,7 @@ func TestWebhooksGoWithTheirTargets(t *testing.T) {
 	assert.Empty(t, left())
 }
 
-// A webhook reaches no private address unless it may, whatever name leads there.
+// A webhook reaches no private address unless permitted, whatever name leads there.
 func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	w := newWorld(t)
 	r := newReceiver(t, nil)
@@ -421,7 +421,7 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	answers := desk.Column[[]string](t, w.Desk, `SELECT answers FROM webhooks`)[0]
 	require.Len(t, answers, 2)
 	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: taken \(200\)$`, answers[0], "the last first")
-	assert.Regexp(t, `UTC: its host is not reached, or no public one$`, answers[1], "where a name leads is in the log alone")
+	assert.Regexp(t, `UTC: its host is not reached, or no public one$`, answers[1], "the address of a name is only in the log")
 }
 
 func TestCheckURL(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// completed has the defaults of what is not given.
+// completed sets the options that are not given to their defaults.
 func completed(t *testing.T, o Options) Options {
 	t.Helper()
 	require.NoError(t, kong.ApplyDefaults(&o))
@@ -67,8 +67,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is said to have been asked is what was: one client, so that there is one order
-// of things.
+// The reported number of look-ups is the real one. One client makes the order certain.
 func TestRunCounts(t *testing.T) {
 	t.Parallel()
 	report, err := Run(t.Context(), completed(t, Options{
@@ -85,14 +84,13 @@ func TestRunCounts(t *testing.T) {
 	first := float64(len(firsts)) / float64(len(burst))
 	for _, r := range report.Rows {
 		assert.Equal(t, Errors{}, r.Errors, "%s with one client", r.Contender)
-		// Of the page and of the site, each has two keys where there is one visit a transaction:
-		// the visitor's and the day's.
+		// The page and the site each have two keys if each transaction has one visit: the visitor's and the day's.
 		asked := map[string]float64{"naive": 4, "naive+filter": 4 * (1 - first), "baseline": 4 * (1 - first), "batched": 2}[r.Contender]
 		assert.InDelta(t, asked, r.Asked, 1e-9, r.Contender)
 	}
 }
 
-// Midnight must not fall into a run: the truth knows one day.
+// No run may contain midnight: the expected numbers are for one day.
 func TestServiceCountsAtNoon(t *testing.T) {
 	t.Parallel()
 	one := contenderNamed(t, "batched")
@@ -110,10 +108,10 @@ func TestServiceCountsAtNoon(t *testing.T) {
 	assert.Equal(t, []int32{visit.DayOf(noon(), time.UTC)}, days)
 }
 
-// losing is a contender that answers a visit without counting it.
+// losing is a contender that answers one visit without counting it.
 type losing struct {
 	counting
-	left *int // visits until then; there is one client
+	left *int // visits until then, for the only client
 }
 
 func (l losing) Visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
@@ -123,7 +121,7 @@ func (l losing) Visit(ctx context.Context, r counter.Request) (visit.Answer, err
 	return l.counting.Visit(ctx, r)
 }
 
-// A lost visit makes the comparison fail, but only when all has been measured.
+// A lost visit makes the comparison fail, but only after all measurements.
 func TestRunFindsALostVisit(t *testing.T) {
 	t.Parallel()
 	honest := contenderNamed(t, "baseline")
@@ -145,7 +143,7 @@ func TestRunFindsALostVisit(t *testing.T) {
 	assert.Equal(t, Errors{}, report.Runs[1].Errors)
 }
 
-// An error of a visit ends it all: what was not counted must not count as fast.
+// An error in a visit stops the run: a visit that was not counted must not seem fast.
 func TestRunFailsWithAVisit(t *testing.T) {
 	t.Parallel()
 	broken := contenderNamed(t, "baseline")
@@ -218,12 +216,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// sentVisits are three visitors, of whom the first comes again.
+// sentVisits returns visits of three visitors, the first of whom returns.
 func sentVisits() []load.Arrival {
 	return []load.Arrival{{Page: 0, Visitor: 0}, {Page: 1, Visitor: 1}, {Page: 0, Visitor: 0}, {Page: 1, Visitor: 2}}
 }
 
-// faultless is what the tables hold when these are counted.
+// faultless returns the tables after these visits.
 func faultless() standing {
 	s := newStanding()
 	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2},
@@ -272,8 +270,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// sample is a comparison that nobody measured, with the longest figures that a table must have room
-// for.
+// sample is a made-up comparison, with the longest numbers that a table must have room for.
 func sample(http bool) *Report {
 	r := &Report{
 		Machine: "2 CPUs, go1.26.8, PostgreSQL 15.18, fsync on, synchronous_commit on, begun 2019-06-29T12:00:00Z",
@@ -312,7 +309,7 @@ func printed(r *Report) string {
 	return b.String()
 }
 
-// Medians are those of the rounds, and each is compared with those who were there.
+// Medians are over the rounds, and each contender is compared with the others of its round.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	row := sample(true).Rows[3]
@@ -348,7 +345,7 @@ func TestPrintShowsEveryFigure(t *testing.T) {
 	}
 }
 
-// A contender that breaks its promise must not look like one that made none.
+// A contender that breaks its promise must not look like one without a promise.
 func TestErrorsAreMarked(t *testing.T) {
 	t.Parallel()
 	r := sample(false)
@@ -368,7 +365,7 @@ func TestErrorsAreMarked(t *testing.T) {
 	assert.ErrorIs(t, r.untrue(), bench.ErrUntrue)
 }
 
-// What was stopped early, or measured with one contender, is shown as far as it goes.
+// A comparison that was stopped early, or has one contender, is shown as far as possible.
 func TestLittleToShow(t *testing.T) {
 	t.Parallel()
 	bare, empty := sample(false), sample(true)

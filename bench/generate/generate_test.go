@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// a small set: few enough for a test, many enough that visitors come again to a page, and on a day.
+// smallSet returns a set that is small enough for a test, and large enough for visitors to return to pages, also on
+// one day.
 func smallSet() Set {
 	return Set{
 		App: "small", Visits: 6000, Days: 20, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC),
@@ -36,7 +37,7 @@ func generated(t *testing.T, address string, set Set) *pgx.Conn {
 	return dbtest.Connect(t, address)
 }
 
-// What is generated keeps every promise that the tables make, by queries of the test's own.
+// Generated data keeps every promise of the tables, checked with queries of the test.
 func TestGenerateKeepsThePromises(t *testing.T) {
 	t.Parallel()
 	conn := generated(t, dbtest.New(t), smallSet())
@@ -99,8 +100,8 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 	assert.Positive(t, sums.Six)
 }
 
-// Beside a service that has closed some of the days already, and closes others meanwhile, every
-// promise holds when it is done.
+// Next to a service that has already closed some of the days, and closes others in the meantime, every promise holds
+// in the end.
 func TestGenerateOnClosedDays(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -127,8 +128,8 @@ func TestGenerateOnClosedDays(t *testing.T) {
 	assert.Len(t, dbtest.Column[int32](t, dbtest.Connect(t, address), `SELECT day_id FROM closed_days WHERE day_id <= 20260629`), 20)
 }
 
-// The same seed makes the same visits, another one others; a name is taken once, and nothing but
-// sizes decides what can be made.
+// The same seed generates the same visits, and another seed others. A name can be used once, and only sizes limit the
+// possible sets.
 func TestGenerateRepeats(t *testing.T) {
 	t.Parallel()
 	const all = `SELECT format('%s %s %s %s', uri, ip, rank, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, rank`
@@ -143,7 +144,7 @@ func TestGenerateRepeats(t *testing.T) {
 	assert.NotEqual(t, one, dbtest.Column[string](t, generated(t, dbtest.New(t), set), all))
 }
 
-// Whoever interrupts it is told that the app is not whole.
+// An interrupted run reports that the app is incomplete.
 func TestGenerateInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +169,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A log has a line for each visit, in order, and three others for two of them.
+// A log has a line for each visit, in order, and three more for two of the visits.
 func TestWriteLog(t *testing.T) {
 	t.Parallel()
 	set := Set{Visits: 1000, Visitors: 100, Pages: 50, Sites: 3, Days: 4}

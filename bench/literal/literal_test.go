@@ -36,8 +36,8 @@ func asks(path, ip string) counter.Request {
 
 func address(n int) string { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}).String() }
 
-// Every way must count right where nothing is concurrent; else the comparison would be with
-// something that does less.
+// Every way must count correctly without concurrency. Otherwise the comparison would be with a program that does
+// less.
 func TestVisitsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	steps := []struct {
@@ -96,8 +96,8 @@ func wrong(t *testing.T, s *Store) (ranks, days int64) {
 	return losses.Ranks, losses.Days
 }
 
-// Sent one after the other, the same visits get the same answers with the filter and without, and
-// fewer keys are looked up.
+// Without concurrency, the same visits get the same answers with and without the filter, and the filter saves
+// look-ups.
 func TestFilterChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	plain, filtered := open(t, Naive), open(t, NaiveFilter)
@@ -119,7 +119,7 @@ func TestFilterChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// A visit that was taken back must not be known to the filter: its visitor has no row.
+// The filter must not contain a visit that was rolled back: its visitor has no row.
 func TestFilterLearnsAfterCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, NaiveFilter)
@@ -134,20 +134,19 @@ func TestFilterLearnsAfterCommit(t *testing.T) {
 	}
 }
 
-// The baseline must be exact however many visit at once: then a ratio to it compares like with
-// like.
+// The baseline must be exact under concurrency, so that ratios to it compare equal work.
 func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	const clients, visits, visitors, pages = 50, 3000, 40, 3
 	s := open(t, Baseline)
 	answers := make([]visit.Answer, visits)
 	var next atomic.Int64
-	var all sync.WaitGroup // they end when every visit has been taken
+	var all sync.WaitGroup // the goroutines return when every visit has been taken
 	for range clients {
 		all.Go(func() {
 			for n := int(next.Add(1)) - 1; n < visits; n = int(next.Add(1)) - 1 {
 				var err error
-				// Neighbours in the sequence, who come at once, are the same visitor.
+				// Neighbours in the sequence are concurrent visits of one visitor.
 				if answers[n], err = s.Visit(t.Context(), asks(fmt.Sprintf("/%d", n%pages), address(n/25%visitors))); err != nil {
 					t.Error(err)
 				}
@@ -163,7 +162,7 @@ func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 	for n, a := range answers {
 		for uri, counts := range map[string]visit.Counts{"hhui.top": a.Site, fmt.Sprintf("hhui.top/%d", n%pages): a.Page} {
 			if hot := (key{uri, int(counts.Hot)}); hots[hot] || counts.Hot < 1 {
-				t.Errorf("visit %d: hot %d of %s was given twice, or is none", n, counts.Hot, uri)
+				t.Errorf("visit %d: hot %d of %s was given twice, or is out of range", n, counts.Hot, uri)
 			} else {
 				hots[hot] = true
 			}

@@ -17,12 +17,11 @@ import (
 func workloadNamed(t *testing.T, name string) Workload {
 	t.Helper()
 	at := slices.IndexFunc(Workloads, func(w Workload) bool { return w.Name == name })
-	require.NotEqual(t, -1, at, "there is no workload %s", name)
+	require.NotEqual(t, -1, at, "workload %s does not exist", name)
 	return Workloads[at]
 }
 
-// What a workload is for is how many of its visits are new; it must be so for those who take the
-// beginning alone, too.
+// A workload is defined by its share of first visits, which must also hold for its beginning only.
 func TestWorkloadsShareOfFirstVisits(t *testing.T) {
 	t.Parallel()
 	shares := map[string]struct{ least, most float64 }{
@@ -49,7 +48,7 @@ func TestWorkloadsRepeat(t *testing.T) {
 	}
 }
 
-// The repeats of the burst lie near each other, on one page.
+// The repeats of the burst are close together, on one page.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	begin := map[int32]int{}
@@ -90,7 +89,7 @@ func TestTruth(t *testing.T) {
 	assert.InDelta(t, 0.8, firstShare(sequence), 1e-9)
 }
 
-// Two visitors with one address would make one of them no newcomer.
+// Two visitors with one address would turn a newcomer into a returning visitor.
 func TestAddressesAreDistinct(t *testing.T) {
 	t.Parallel()
 	require.NotEqual(t, math.MaxInt32, math.MaxInt, "the product of number and multiplier needs 64 bits")
@@ -105,7 +104,7 @@ func TestAddressesAreDistinct(t *testing.T) {
 	}
 }
 
-// firstShare is the share of the visits that are the first of a visitor to a page.
+// firstShare returns the share of visits that are a visitor's first visit to a page.
 func firstShare(sequence []Arrival) float64 {
 	firsts := map[Arrival]bool{}
 	for _, a := range sequence {
@@ -127,7 +126,7 @@ func TestMeasureOf(t *testing.T) {
 	assert.Equal(t, Measure{}, MeasureOf(nil, 0))
 }
 
-// What comes behind a slow answer has waited from when it was due.
+// A request after a slow response has been waiting since it was due.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	const slow = 50 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// Only what was generated is added to.
+// Only generated data is added to.
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := &asking{address: dbtest.New(t), report: &Report{}}

@@ -41,7 +41,7 @@ func TestMakeKeys(t *testing.T) {
 	}
 }
 
-// Not parallel, here and below: memory is measured as what the whole process has more afterwards.
+// Not parallel, here and below: memory is measured as the growth of the whole process.
 func TestRunSmall(t *testing.T) {
 	var steps []string
 	report, err := Run(context.Background(), 100_000, func(format string, of ...any) { steps = append(steps, fmt.Sprintf(format, of...)) })

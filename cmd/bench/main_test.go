@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// Every flag that cannot be followed is told at once, before anything is measured.
+// Every invalid flag is reported at once, before any measurement.
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
@@ -44,7 +44,7 @@ func TestBenchRefuses(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			if strings.Contains(args, "--http") || strings.HasPrefix(args, "reports") {
-				args = strings.Replace(args, " ", " --footfall="+os.Args[0]+" ", 1) // where none is named
+				args = strings.Replace(args, " ", " --footfall="+os.Args[0]+" ", 1) // if none is given
 			}
 			var out, errs strings.Builder
 			code := run(t.Context(), strings.Fields(args), &out, &errs)
@@ -57,7 +57,7 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// The comparison is what bench does by itself.
+// The comparison is the default command of bench.
 func TestBenchCompares(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
@@ -70,8 +70,7 @@ func TestBenchCompares(t *testing.T) {
 	assert.Regexp(t, `(?m)^ *batched\+both +[0-9]`, out.String())
 }
 
-// What is not true is shown, and makes the command fail all the same. There are no figures to show
-// of what failed halfway.
+// Wrong results are shown, and still make the command fail. A run that failed halfway has no figures to show.
 func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	t.Parallel()
 	halfway := errors.New("the server went away")

@@ -30,7 +30,7 @@ func TestClusterMadeHalfIsMadeAnew(t *testing.T) {
 	_, err := os.Stat(clusterIn(cfg.Dir))
 	require.ErrorIs(t, err, fs.ErrNotExist, "nothing half-made has the cluster's name")
 
-	require.NoError(t, os.MkdirAll(filepath.Dir(half), 0o700)) // whatever else a crash leaves there
+	require.NoError(t, os.MkdirAll(filepath.Dir(half), 0o700)) // and any other files that a crash leaves there
 	require.NoError(t, os.WriteFile(half, []byte("15\n"), 0o600))
 	assert.Equal(t, 1, query[int](t, start(t, cfg).URL(), "SELECT 1"))
 }
@@ -48,7 +48,7 @@ func TestLongDataDirectory(t *testing.T) {
 	_, err = os.Stat(server.socket)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 
-	// Somebody else's folder under that name is not trusted.
+	// A folder under this name that belongs to another user is not trusted.
 	require.NoError(t, os.Mkdir(server.socket, 0o777))
 	t.Cleanup(func() { _ = os.Remove(server.socket) })
 	require.NoError(t, os.Chmod(server.socket, 0o777))
@@ -80,7 +80,7 @@ func TestOtherVersionsDataIsLeftAlone(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// fakePostgres is a folder of binaries that can say their version and nothing else.
+// fakePostgres returns a folder of programs that only print their version.
 func fakePostgres(t *testing.T, major int) string {
 	t.Helper()
 	dir := openDir(t)
@@ -115,7 +115,7 @@ func TestFindPrefersWhatFitsTheData(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, binaries{older, 97}, found)
 
-	t.Setenv("PATH", fakePostgres(t, 14)) // nothing usable: the error names what was refused and what to type
+	t.Setenv("PATH", fakePostgres(t, 14)) // no usable version: the error names the refused one and the command to type
 	installedIn = nil
 	_, err = Find("")
 	require.ErrorContains(t, err, "no PostgreSQL server found; install it: ")
@@ -126,7 +126,7 @@ func TestListeningAsksForAPassword(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(usedDir(t))
 	server := start(t, cfg)
-	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) // nobody else's
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) // unused
 	execute(t, server.URL(), "ALTER ROLE footfall PASSWORD 'secret'")
 	execute(t, server.URL(), "ALTER SYSTEM SET listen_addresses = '"+address+"'")
 	require.NoError(t, server.Stop(t.Context()))
@@ -152,7 +152,7 @@ func TestReusedProcessNumberIsNoServer(t *testing.T) {
 	pidFile := filepath.Join(clusterIn(cfg.Dir), "postmaster.pid")
 	text, err := os.ReadFile(pidFile)
 	require.NoError(t, err)
-	if os.Geteuid() == 0 { // a cluster of root's, and a socket in the folder of the server's user
+	if os.Geteuid() == 0 { // a cluster that belongs to root, and a socket in the folder of the server's user
 		dir := openDir(t)
 		require.NoError(t, os.Mkdir(clusterIn(dir), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(clusterIn(dir), "postmaster.pid"), text, 0o644))
@@ -199,7 +199,7 @@ func TestNormalUser(t *testing.T) {
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())
 
-	// Root keeps running it as the user whose data it is.
+	// Root still runs it as the owner of the data.
 	start(t, testConfig(dir))
 	info, err := os.Stat(filepath.Join(clusterIn(dir), "postmaster.pid"))
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestStartAfterPostgresWasKilled(t *testing.T) {
 	check := keep(t, server.URL())
 	conn := connect(t, server.URL())
 	backend := int(conn.PgConn().PID())
-	require.NoError(t, syscall.Kill(backend, syscall.SIGSTOP)) // a backend that does not notice for a while
+	require.NoError(t, syscall.Kill(backend, syscall.SIGSTOP)) // a backend that does not react for a while
 	require.NoError(t, server.process.Kill())
 	<-server.Done()
 	require.ErrorContains(t, server.Err(), "signal: killed")
@@ -135,7 +135,7 @@ func TestStartWaitsForOneThatStops(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(usedDir(t))
 	old := start(t, cfg)
-	require.NoError(t, old.process.Signal(syscall.SIGSTOP)) // makes its stop last
+	require.NoError(t, old.process.Signal(syscall.SIGSTOP)) // delays its stop
 	stopped := make(chan error)
 	go func() { stopped <- old.Stop(context.Background()) }()
 	serve := filepath.Join(cfg.Dir, "lock", "serve")
@@ -187,7 +187,7 @@ func TestShortCommands(t *testing.T) {
 		t.Fatal("the server was stopped under a command that had attached to it")
 	}
 	assert.Equal(t, 1, query[int](t, attached, "SELECT 1"))
-	// A server that begins to serve waits for both.
+	// A starting server waits for both.
 	serving := make(chan *Server)
 	go func() {
 		server, err := Start(t.Context(), cfg)
@@ -227,7 +227,7 @@ func TestCutOffStopLosesNothing(t *testing.T) {
 	check(start(t, cfg).URL())
 }
 
-// What the operating system refuses in a data directory is told with what to do about it.
+// If the operating system refuses an operation on a data directory, the error has a remedy.
 func TestFaultsOfTheFolderNameARemedy(t *testing.T) {
 	t.Parallel()
 	refused := func(why error) error {
@@ -256,7 +256,7 @@ func TestFaultsOfTheFolderNameARemedy(t *testing.T) {
 	}
 }
 
-// Where nothing may be made, nothing is; what another start has begun to make does not count.
+// With MustExist nothing is created, and a cluster that another start has only begun to create does not count.
 func TestUseMakesNothingUnasked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(openDir(t), "mistyped")
@@ -269,15 +269,15 @@ func TestUseMakesNothingUnasked(t *testing.T) {
 	assert.NoDirExists(t, clusterIn(dir))
 }
 
-// The data goes from the PostgreSQL that is found on this machine to the one that the tests run on,
-// which is of another major version where FOOTFALL_TEST_POSTGRES_BIN names one.
+// Data is upgraded from the PostgreSQL found on this machine to the one of the tests, which has another major version
+// if FOOTFALL_TEST_POSTGRES_BIN names one.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	from, to := testConfig(usedDir(t)), testConfig(filepath.Join(openDir(t), "new"))
 	major, err := clusterMajor(clusterIn(from.Dir))
 	require.NoError(t, err)
 	if found, err := findBinaries("", 0, nil); err == nil && found.major < major {
-		from = testConfig(openDir(t)) // usedDir is of the tests' version
+		from = testConfig(openDir(t)) // usedDir has the tests' version
 		from.BinDir = found.dir
 	}
 	to.BinDir, err = Find(to.BinDir)
@@ -333,7 +333,7 @@ func TestFindNewer(t *testing.T) {
 	require.ErrorContains(t, err, "no PostgreSQL newer than 99")
 }
 
-// script makes a program.
+// script writes an executable script.
 func script(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -341,7 +341,7 @@ func script(t *testing.T, dir, name, text string) {
 	require.NoError(t, os.Rename(path+".unfinished", path))
 }
 
-// Whichever of two programs fails, the other one ends, and what it said is told.
+// If one of two programs fails, the other one is stopped, and the error has the output of the failed one.
 func TestProgramsThatFail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -23,8 +23,7 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// helperDir makes the test binary a Footfall in miniature: it serves from that directory until its
-// input ends.
+// helperDir makes the test binary act as a small Footfall: it serves from this directory until its input is closed.
 const helperDir = "FOOTFALL_EMBEDDED_TEST_DIR"
 
 func TestMain(m *testing.M) {
@@ -38,14 +37,14 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// usedOnce is a data directory whose cluster is complete and stopped, and is copied: making one
-// takes most of a test's time.
+// usedOnce is a data directory with a complete, stopped cluster, which is copied, because creating one takes most of
+// a test's time.
 var usedOnce struct {
 	sync.Once
 	dir string
 }
 
-// usedDir is a data directory that has a cluster already, for tests that are not about its making.
+// usedDir returns a data directory with a cluster, for tests that are not about creating it.
 func usedDir(t *testing.T) string {
 	t.Helper()
 	usedOnce.Do(func() {
@@ -59,7 +58,7 @@ func usedDir(t *testing.T) string {
 	return dir
 }
 
-// keep stores something, and the function it returns checks that it is still there.
+// keep stores a value, and the returned function checks that it is still there.
 func keep(t *testing.T, url string) (check func(url string)) {
 	t.Helper()
 	execute(t, url, "DROP TABLE IF EXISTS kept")
@@ -91,14 +90,14 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	t.Helper()
 	binary, err := os.Executable()
 	require.NoError(t, err)
-	if as != nil { // that user cannot enter the folder of the test's binary
+	if as != nil { // this user cannot enter the folder of the test's binary
 		ours := binary
 		binary = filepath.Join(openDir(t), "helper")
-		// Not written by this process: a child that another test forks at this moment would inherit
-		// the file, open for writing, and nobody can execute such a file.
+		// It is not written by this process: a child forked by another test at this moment would inherit the file,
+		// open for writing, and such a file cannot be executed.
 		require.NoError(t, exec.Command("install", "-m", "755", ours, binary).Run())
 	}
-	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators have it
+	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators configure it
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), helperDir+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}
@@ -111,7 +110,7 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	return cmd, in, bufio.NewReader(out)
 }
 
-// readURL is the first line of a helper that has started.
+// readURL reads the first line of a helper that has started.
 func readURL(t *testing.T, output *bufio.Reader) string {
 	t.Helper()
 	line, err := output.ReadString('\n')
@@ -129,7 +128,7 @@ func testConfig(dir string) Config {
 	}
 }
 
-// openDir is a temporary folder that other users may enter.
+// openDir returns a temporary folder that other users may enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := tempdir.Make()

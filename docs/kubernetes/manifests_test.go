@@ -1,5 +1,5 @@
-// Package kubernetes has manifests, and this test of them, in a module of its own: what it takes to read
-// them as Kubernetes does is nothing that the service needs.
+// Package kubernetes contains manifests, and this test of them. It is a separate module, because the service does not
+// need Kubernetes' packages.
 package kubernetes
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests is what the files have, by kind; of kinds with several also by name.
+// manifests contains the objects of the files by kind, and also by name for kinds with several objects.
 type manifests struct {
 	deployment apps.Deployment
 	service    core.Service
@@ -34,8 +34,7 @@ type manifests struct {
 	secret     core.Secret
 }
 
-// read decodes both files into Kubernetes' own types; what these do not know, or what is written twice,
-// is an error.
+// read decodes both files into Kubernetes' own types. An unknown or repeated field is an error.
 func read(t *testing.T) *manifests {
 	t.Helper()
 	m := &manifests{}
@@ -85,7 +84,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// What one object calls another by, the other has.
+// Every name by which one object refers to another exists.
 func TestObjectsFindEachOther(t *testing.T) {
 	m := read(t)
 	pods, copies := m.deployment.Spec.Template, m.backup.Spec.JobTemplate.Spec.Template
@@ -135,18 +134,18 @@ func TestObjectsFindEachOther(t *testing.T) {
 		t.Errorf("the Ingress leads to %v", backend)
 	}
 	if claimed := copies.Spec.Volumes[0].PersistentVolumeClaim.ClaimName; claimed != m.claim.Name {
-		t.Errorf("there is no claim %s", claimed)
+		t.Errorf("claim %s does not exist", claimed)
 	}
 }
 
-// What pods take of the secret it has.
+// Every key that pods read from the secret exists.
 func TestSecretHasWhatIsRead(t *testing.T) {
 	m := read(t)
 	pods, copies := m.deployment.Spec.Template.Spec, m.backup.Spec.JobTemplate.Spec.Template.Spec
 	has := func(name, key string) {
 		t.Helper()
 		if name != m.secret.Name || m.secret.StringData[key] == "" {
-			t.Errorf("there is no %s in a secret %s", key, name)
+			t.Errorf("%s is missing in secret %s", key, name)
 		}
 	}
 	for _, env := range slices.Concat(pods.Containers[0].Env, copies.Containers[0].Env) {
@@ -157,7 +156,7 @@ func TestSecretHasWhatIsRead(t *testing.T) {
 	volume := pods.Volumes[0].Secret
 	has(volume.SecretName, volume.Items[0].Key)
 	if mount := pods.Containers[0].VolumeMounts[0]; mount.Name != pods.Volumes[0].Name {
-		t.Errorf("there is no volume %s", mount.Name)
+		t.Errorf("volume %s does not exist", mount.Name)
 	}
 }
 
@@ -175,7 +174,7 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// The names of settings are those of the program, and images those of the other files here.
+// The names of settings are the program's, and images are those of the other files here.
 func TestManifestsFitTheProject(t *testing.T) {
 	m := read(t)
 	var program strings.Builder
@@ -185,7 +184,7 @@ func TestManifestsFitTheProject(t *testing.T) {
 	pod := m.deployment.Spec.Template.Spec
 	for _, env := range pod.Containers[0].Env {
 		if strings.HasPrefix(env.Name, "FOOTFALL_") && !strings.Contains(program.String(), `env:"`+env.Name+`"`) {
-			t.Errorf("there is no setting %s", env.Name)
+			t.Errorf("setting %s does not exist", env.Name)
 		}
 	}
 	user := regexp.MustCompile(`(?m)^USER (\d+):(\d+)$`).FindSubmatch(must(os.ReadFile("../../Dockerfile"))(t))

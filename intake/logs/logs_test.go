@@ -43,7 +43,7 @@ const (
 		`"Mozilla/5.0 (X11; Linux x86_64)" rt=0.017`
 )
 
-// read is a line as a test writes it.
+// read is the expected content of a line.
 type read struct {
 	format                                       Format
 	host, client, method, target, agent, referer string
@@ -51,7 +51,7 @@ type read struct {
 	tellsAgent                                   bool
 }
 
-// dockerLine is a line as Docker's json-file keeps it.
+// dockerLine returns a line in the format of Docker's json-file driver.
 func dockerLine(line string) string {
 	log, _ := json.Marshal(line + "\n")
 	return `{"log":` + string(log) + `,"stream":"stdout","time":"2026-10-10T11:59:59.25Z"}`
@@ -111,7 +111,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Lines of which something else says what their parts are.
+// Lines whose fields are described by a header or a format.
 func TestParseByHeaderOrFormat(t *testing.T) {
 	const browser, before = "Mozilla/5.0 (X11; Linux x86_64)", "https://other.example/"
 	second := time.Date(2026, 10, 10, 11, 55, 36, 0, time.UTC)
@@ -160,7 +160,7 @@ func TestParseByHeaderOrFormat(t *testing.T) {
 		assert.True(t, c.at.Equal(l.Time), "%s: %s", c.text, l.Time)
 		line := []byte(c.text)
 		assert.Zero(t, testing.AllocsPerRun(10, func() { _ = p.Parse(line, &l) }), "reading takes no memory: %s", c.text)
-		for end := range len(c.text) { // a beginning of it is an error or the same, and nothing panics
+		for end := range len(c.text) { // a prefix is an error or the same, without a panic
 			if p.Parse([]byte(c.text[:end]), &l) == nil {
 				require.Contains(t, c.want.client, string(l.Client), c.text[:end])
 			}
@@ -194,7 +194,7 @@ func before(line, part string) string {
 	return head
 }
 
-// What is wrong with a line is told in words.
+// The error for a wrong line describes the problem.
 func TestLinesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	p := NewParser("")
@@ -240,7 +240,7 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Times are those of the standard library, of every day of four centuries.
+// Times equal those of the standard library, on every day of four centuries.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("", -(9*3600 + 30*60))
@@ -270,7 +270,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Reading lines takes no memory.
+// Parsing lines allocates nothing.
 func TestParseAllocatesNothing(t *testing.T) {
 	p, l := NewParser(""), Line{}
 	for _, text := range []string{commonLine, combinedLine, nginxLine, caddyLine, traefikLine, "nonsense",
@@ -280,7 +280,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Whatever a line has, what is read lies within it, or has been unescaped from it.
+// Whatever a line contains, the parsed fields are parts of it, or unescaped from it.
 func FuzzParseCommon(f *testing.F) {
 	for _, text := range []string{commonLine, combinedLine, "blog.example:443 " + combinedLine,
 		`1.2.3.4 - - [10/Oct/2026:11:55:36 +0000] "\x16\"" 400 0 "\\" "\u00e9"`} {
@@ -308,7 +308,7 @@ func FuzzParseCommon(f *testing.F) {
 	})
 }
 
-// Whatever format is given, and whatever the lines are, nothing panics, and the line is left as it is.
+// Whatever the format and the lines, the parser does not panic, and leaves the line unchanged.
 func FuzzParseAs(f *testing.F) {
 	for _, one := range [][3]string{{"", w3cHeader, w3cLine}, {"", cloudFrontHeader, cloudFrontLine}, {"", "", albLine},
 		{"haproxy@Europe/Berlin", "", haproxyLine}, {ownFormat, "", ownLine}, {"$msec ${a}$uri$status", "#Fields:", "1 /2"}} {
@@ -328,8 +328,7 @@ func FuzzParseAs(f *testing.F) {
 	})
 }
 
-// What is read of a line of JSON is what encoding/json reads of it, and every line that that reads
-// can be read.
+// The fields of a JSON line equal those read by encoding/json, and every line that it can read can be parsed.
 func FuzzParseJSON(f *testing.F) {
 	for _, text := range []string{nginxLine, caddyLine, traefikLine, `{"uri":"\u0061\ud83d\ude00","a":[[],{}],"status":200}`} {
 		f.Add([]byte(text))
@@ -348,7 +347,7 @@ func FuzzParseJSON(f *testing.F) {
 		}
 		require.NotErrorIs(t, err, errJSON)
 		if err != nil || l.Format != Nginx || len(want) != strings.Count(string(text), `":`) || strings.Contains(string(text), "�") {
-			return // names that are given twice, or in other objects
+			return // repeated names, or names in other objects
 		}
 		if agent, is := want["http_user_agent"].(string); is && want["user_agent"] == nil && want["agent"] == nil &&
 			want["request_User-Agent"] == nil {

@@ -44,7 +44,7 @@ func newImports(t *testing.T) *imports {
 	return &imports{Desk: d, t: t}
 }
 
-// file is one of a name; a zip where its content is of several.
+// file is a named file. It becomes a zip if its content consists of several files.
 type file struct{ name, text string }
 
 func (i *imports) read(to admin.History, files ...file) (admin.HistoryDone, error) {
@@ -66,7 +66,7 @@ func (i *imports) well(source string, files ...file) admin.HistoryDone {
 	return done
 }
 
-// rows are all that history has, a line each.
+// rows returns all rows of history, one per line.
 func (i *imports) rows() string {
 	i.t.Helper()
 	return strings.Join(i.Column(`
@@ -109,7 +109,8 @@ func inUTF16(text string) string {
 
 const plain = "day,page,page_views,visits,visitors,new\n2024-05-03,/a,9,5,4,1\n2024-05-03,/b,3,,,\n2024-05-04,/a,1,1,1,0\n"
 
-// What the exports of others tell of each day; "-" is not known. The files are ours, in their forms.
+// The numbers of each day in the exports of other services. "-" means unknown. The files are made up, in the original
+// formats.
 func TestFormats(t *testing.T) {
 	i := newImports(t)
 	goat := "2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,Location,FirstVisit,Date\n" +
@@ -188,7 +189,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What is wrong is told in a sentence with its place, and nothing is imported.
+// Errors are reported with their place, and nothing is imported.
 func TestBadFiles(t *testing.T) {
 	i := newImports(t)
 	head := "day,page,page_views,visits,visitors,new\n"
@@ -251,7 +252,7 @@ func TestBadFiles(t *testing.T) {
 	require.ErrorContains(t, err, "b.csv: it is the same as a.csv: name it once")
 	require.Empty(t, i.rows())
 
-	// All faults are told, the others left out where that is wanted.
+	// All faults are reported, or wrong days skipped on request.
 	text := plain + strings.Repeat("x,/a,1,,,\n", 200)
 	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", text})
 	require.ErrorContains(t, err, "line 5, ")
@@ -264,7 +265,7 @@ func TestBadFiles(t *testing.T) {
 		i.h.Said(&done, words.English().Say))
 }
 
-// A day is of one import; whoever tells it again replaces it, and another source is refused.
+// A day belongs to one import. The same source can replace it, and another source is refused.
 func TestDaysAreOfOneSource(t *testing.T) {
 	i := newImports(t)
 	i.well("csv", file{"a.csv", plain})
@@ -278,7 +279,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 	require.ErrorContains(t, err, "blog.example has 1 day from another counter, on 2024-05-04, already: a day is of one source.")
 	assert.Equal(t, before, i.rows())
 
-	// A day that has a page less, and one that has another number, are replaced whole.
+	// A day that lacks a page, or has another number, is replaced completely.
 	done := i.well("csv", file{"b.csv", "day,page,page_views\n2024-05-03,/a,9\n2024-05-05,/a,2\n"})
 	assert.Equal(t, [3]int64{1, 1, 0}, [3]int64{done.Added, done.Replaced, done.Same})
 	assert.Equal(t, "20240503 blog.example 9 - - -\n20240503 blog.example/a 9 - - -\n20240504 blog.example 1 - - -\n"+
@@ -287,7 +288,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 	assert.Equal(t, int64(1), done.Replaced)
 	list, err := i.Admin.HistoryImports(t.Context(), "blog")
 	require.NoError(t, err)
-	require.Len(t, list, 2, "one of which no day is left is gone")
+	require.Len(t, list, 2, "an import without days is deleted")
 	assert.Equal(t, [2]int64{1, 2}, [2]int64{list[0].Days, list[1].Days})
 
 	removed, err := i.Admin.RemoveHistory(t.Context(), "blog", list[0].ID, list[1].ID)
@@ -298,7 +299,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 	require.ErrorContains(t, err, "app blog has no import of history 1")
 }
 
-// Offsets are of the days that were not counted here: visitors of another day are not among them.
+// Offsets cover the days that were not counted here, so visitors of other days are not included.
 func TestOffsetsOfDaysThatAreShown(t *testing.T) {
 	i := newImports(t)
 	i.Exec(t, `INSERT INTO pages (app_id, uri) SELECT id, 'blog.example' FROM apps WHERE name = 'blog'`)
@@ -312,13 +313,13 @@ func TestOffsetsOfDaysThatAreShown(t *testing.T) {
 		i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY 1`))
 }
 
-// totals are the offsets of the app blog, a line each.
+// totals returns the offsets of the app blog, one per line.
 func (i *imports) totals() string {
 	i.t.Helper()
 	return strings.Join(i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets WHERE hot > 0 ORDER BY 1`), "\n")
 }
 
-// Totals of several imports add up. Each keeps its own part, and so do numbers that were set by hand.
+// Totals of several imports add up. Each import keeps its own part, and so do numbers set by hand.
 func TestImportsAddUp(t *testing.T) {
 	i := newImports(t)
 	bring := func(source string, try bool, files ...file) admin.HistoryDone {
@@ -333,7 +334,7 @@ func TestImportsAddUp(t *testing.T) {
 	bring("goatcounter", false, goat)
 	require.Equal(t, goats, i.totals())
 
-	// What would change is shown, and is what changes.
+	// A trial shows the same changes as the import makes.
 	const both = "blog.example 18 3 2\nblog.example/a 12 6 2\nblog.example/b 1 1 1\nblog.example/c 5 0 0"
 	for _, try := range []bool{true, false} {
 		done := bring("csv", try, other)
@@ -352,20 +353,20 @@ func TestImportsAddUp(t *testing.T) {
 		require.Equal(t, both, i.totals())
 	}
 
-	// By hand, beside the imports.
+	// By hand, in addition to the imports.
 	_, first, err := i.Admin.PutOffsets(t.Context(), "blog", []admin.Offset{{URI: "blog.example/a", Hot: 100, PV: 50, UV: 20}}, false)
 	require.NoError(t, err)
 	require.Equal(t, [2]int64{12, 112}, [2]int64{first[0].WasHot, first[0].Hot})
 	require.Contains(t, i.totals(), "blog.example/a 112 56 22\n")
 	_, err = i.Admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}}, false)
 	require.NoError(t, err)
-	require.Contains(t, i.totals(), "blog.example/a 19 13 9\n", "it takes the place of what was set by hand before")
+	require.Contains(t, i.totals(), "blog.example/a 19 13 9\n", "it replaces the numbers set by hand before")
 	list, err := i.Admin.Offsets(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Equal(t, admin.Offset{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}, list[1].ByHand())
 
-	// A later export that has the days of before, too: who came on these is not new on later ones. A day that has
-	// changed takes the place of its own part.
+	// A later export that also contains earlier days: their visitors are not new on later days. A changed day
+	// replaces its own part.
 	bring("goatcounter", false, file{"goat.csv", goat.text + "/a,s1,2024-03-03T10:00:00Z\n/a,s3,2024-03-03T10:00:00Z\n"})
 	require.Equal(t, "blog.example 20 5 3\nblog.example/a 21 15 10\nblog.example/b 1 1 1\nblog.example/c 5 0 0", i.totals())
 	_, err = i.read(admin.History{Source: "csv"}, file{"other.csv", strings.ReplaceAll(other.text, "/c,5", "/c,6")})
@@ -377,7 +378,7 @@ func TestImportsAddUp(t *testing.T) {
 	i.Exec(t, `INSERT INTO pages (app_id, uri) SELECT id, 'blog.example' FROM apps WHERE name = 'blog'`)
 	i.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, id, 20240402, 1, 1, 1 FROM pages`)
 
-	// What is taken back goes from the totals, and what was set by hand stays until that is removed.
+	// An import that is removed leaves the totals, and numbers set by hand stay until they are removed.
 	imports, err := i.Admin.HistoryImports(t.Context(), "blog")
 	require.NoError(t, err)
 	var goatcounters, others []int32
@@ -408,8 +409,8 @@ func TestImportsAddUp(t *testing.T) {
 	require.Empty(t, i.Column(`SELECT uri FROM offsets`))
 }
 
-// 0.2.0 set the sums of an import as offsets, in place of those of others. The same files again do not add them
-// twice, and bring back what was lost.
+// 0.2.0 set the sums of an import as offsets, in place of other imports. Importing the same files again does not add
+// them twice, and restores the lost numbers.
 func TestOffsetsOfTheVersionBefore(t *testing.T) {
 	i := newImports(t)
 	goat := file{"goat.csv", "2Path,Session,Date\n/a,s1,2024-03-01T10:00:00Z\n/a,s2,2024-03-01T10:00:00Z\n"}
@@ -432,7 +433,7 @@ func TestOffsetsOfTheVersionBefore(t *testing.T) {
 	require.Equal(t, "blog.example 12 2 2\nblog.example/a 12 6 2", i.totals())
 }
 
-// What comes in several portions, and is put away in several, is what it is in one.
+// A file that is read and stored in several portions leads to the same rows as in one.
 func TestPortions(t *testing.T) {
 	i := newImports(t)
 	var goat, text strings.Builder
@@ -451,10 +452,10 @@ func TestPortions(t *testing.T) {
 	i.well("csv", file{"b.csv", text.String()})
 	const put = `FROM history AS h JOIN history_days AS d ON d.id = h.day AND d.day_id = 20240504`
 	assert.Equal(t, []int64{25_001, 25_000}, []int64{i.One(t, `SELECT count(*) `+put), i.One(t, `SELECT sum(page_views)::bigint `+put)})
-	assert.Greater(t, i.One(t, `SELECT pg_relation_size('history')`), int64(32<<20), "it is no more than one portion")
+	assert.Greater(t, i.One(t, `SELECT pg_relation_size('history')`), int64(32<<20), "it fits in one portion")
 }
 
-// Of two imports at a time one waits; one that is cut off leaves nothing.
+// Of two concurrent imports one waits. An interrupted one leaves nothing.
 func TestImportsAtOnce(t *testing.T) {
 	i := newImports(t)
 	other := "date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n"
@@ -491,8 +492,8 @@ func TestImportsAtOnce(t *testing.T) {
 	assert.Equal(t, before, i.rows())
 }
 
-// Visits are counted while history is imported, also to new pages; a page and an app that are deleted take
-// their history along; and an import whose connection is cut leaves nothing.
+// While history is imported, visits count, also for new pages. Deleting a page or an app deletes its history. An
+// import whose connection is cut leaves nothing.
 func TestImportWhileCounting(t *testing.T) {
 	t.Parallel()
 	open := app.AccessOpen
@@ -502,7 +503,7 @@ func TestImportWhileCounting(t *testing.T) {
 	bring := func(name string, offsets bool, within func()) error {
 		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: name, Source: "csv", Files: []string{"a"}, Offsets: offsets},
 			func(to *admin.HistoryTo) (err error) {
-				for n := 0; n < 6002 && err == nil; n++ { // some have been sent
+				for n := 0; n < 6002 && err == nil; n++ { // some are being sent
 					told := admin.Told{Page: fmt.Sprintf("a.example/%d", n), Day: 20240502, PageViews: 9, Visits: admin.Unknown, Visitors: 4,
 						New: admin.Unknown}
 					if n < 2 {
@@ -518,7 +519,7 @@ func TestImportWhileCounting(t *testing.T) {
 	require.NoError(t, bring("demo", true, func() {
 		i.Count(t, "192.0.2.2", "http://a.example/new")
 		i.Count(t, "192.0.2.2", "http://a.example/old")
-		another := i.Admin.Sharing(admin.NewSlots(t.Context())) // a command in a process of its own
+		another := i.Admin.Sharing(admin.NewSlots(t.Context())) // a command in another process
 		require.NoError(t, another.DeletePage(t.Context(), "demo", "a.example/old"))
 	}))
 	require.NoError(t, bring("other", false, func() {
@@ -533,7 +534,7 @@ func TestImportWhileCounting(t *testing.T) {
 	assert.Equal(t, int64(2*6004), i.One(t, `SELECT count(*) FROM history`))
 	i.Check(t)
 
-	for _, page := range []string{"a.example/old", "a.example/before"} { // the second was never counted here
+	for _, page := range []string{"a.example/old", "a.example/before"} { // the second one was never counted here
 		require.NoError(t, i.Admin.DeletePage(t.Context(), "demo", page))
 	}
 	assert.Equal(t, int64(2), i.One(t, `SELECT count(*) FROM history WHERE uri IN ('a.example/old', 'a.example/before')`), "of the other app")
@@ -542,8 +543,8 @@ func TestImportWhileCounting(t *testing.T) {
 	i.Check(t)
 }
 
-// Where the app is on its way elsewhere, or is deleted, once its files are read, nothing is put away; from then on
-// it stays as it is until that is done, while new pages are counted, unless offsets are set.
+// If the app is moving, or deleted, when its files have been read, nothing is stored. From then on the app stays
+// unchanged until the import has finished. In the meantime new pages are counted, unless offsets are set.
 func TestImportBesideAMove(t *testing.T) {
 	i := newImports(t)
 	bring := func(offsets bool, within string) error {
@@ -595,8 +596,8 @@ func TestImportBesideAMove(t *testing.T) {
 	require.NoError(t, i.Admin.SetApp(t.Context(), "blog", utc))
 }
 
-// FuzzHistory reads whatever comes as a file of any source: it ends, with an error or without, and what is
-// understood keeps the rules of the tables.
+// FuzzHistory reads arbitrary input as a file of any source: reading ends, with or without an error, and the accepted
+// numbers keep the rules of the tables.
 func FuzzHistory(f *testing.F) {
 	for _, text := range []string{plain, inUTF16(plain), gzipped(plain), zipped(file{"website_event.csv",
 		"url_path,created_at\n/a,2024-05-03 10:00:00\n"}),

@@ -52,7 +52,7 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// lean is an export of LeanCloud's class Counter, of themes that use url or target.
+// lean is an export of LeanCloud's class Counter, from themes that use url or target.
 const lean = `#filetype:JSON-streaming {"type":"Class","class":"Counter"}
 {"objectId":"5f0c8a1b2d3e4f5061728394","url":"/hello/","title":"Hello","time":120,"ACL":{},"createdAt":"2020-01-02T03:04:05.000Z"}
 
@@ -65,7 +65,7 @@ const lean = `#filetype:JSON-streaming {"type":"Class","class":"Counter"}
 {"target":"site-pv","time":100}
 `
 
-// offsets are all that there are, a line each.
+// offsets returns all offsets, one per line.
 func (i *imports) offsets() string {
 	i.t.Helper()
 	return strings.Join(i.Column(`SELECT concat_ws(' ', uri, hot, pv, uv) FROM offsets ORDER BY uri COLLATE "C"`), "\n")

@@ -20,8 +20,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// A real broker, started as the compose file of docs/queue says, is counted: by a group that
-// changes while messages come, from batches packed in each way, and when its topic is made anew.
+// A real broker, started as in the compose file of docs/queue, is counted: by a group that changes while messages
+// arrive, from batches with each compression, and after its topic was created again.
 func TestRealBroker(t *testing.T) {
 	w := newTables(t)
 	w.queue, w.hosts = kafkaQueue, startBroker(t)
@@ -63,8 +63,8 @@ func TestRealBroker(t *testing.T) {
 	}
 }
 
-// startBroker starts the broker of docs/queue/docker-compose.yml at another port, and returns where
-// it is. It skips the test where no container engine has its image.
+// startBroker starts the broker of docs/queue/docker-compose.yml at another port, and returns its address. It skips
+// the test if no container engine has its image.
 func startBroker(t *testing.T) (host string) {
 	t.Helper()
 	compose, err := os.ReadFile("../../docs/queue/docker-compose.yml")
@@ -80,7 +80,7 @@ func startBroker(t *testing.T) (host string) {
 			t.Skipf("no container engine has %s, which `docker pull` gets: %v", image, err)
 		}
 	}
-	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // which is one more image; the container ends with the test
+	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // it would need one more image, and the container is removed with the test
 	engine, err := testcontainers.NewDockerProvider()
 	needs(err)
 	defer engine.Close()

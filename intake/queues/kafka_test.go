@@ -25,8 +25,8 @@ import (
 	"footfall/desk"
 )
 
-// Retention has removed what comes next: it is told, and what is there counts. Before anybody has
-// read a partition nothing of it is missing.
+// Retention has removed the next messages: this is reported, and the remaining ones count. Before a partition was
+// read for the first time nothing of it is missing.
 func TestMessagesThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
-// A topic is deleted, and made anew under its name: its offsets begin at 0 again.
+// A topic is deleted, and created again under its name: its offsets start at 0 again.
 func TestTopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,8 +76,7 @@ type begunAt int64
 func (b begunAt) Begin(context.Context, string, string, int64) (int64, error) { return int64(b), nil }
 func (begunAt) Leave(string)                                                  {}
 
-// Partitions are given out anew at the moment in which that happens: nobody takes the offsets of
-// the one for those of the other.
+// Partitions are reassigned at the moment in which that happens: the offsets of one topic are not used for the other.
 func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -95,11 +94,11 @@ func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
 	for range 2 {
 		require.ErrorIs(t, rebalance(), ErrAnew)
-		w.send(0, visits(2, 170)...) // then it has more than were counted of the other
+		w.send(0, visits(2, 170)...) // then it has more messages than were counted of the other
 	}
 }
 
-// The same where brokers know no ids of topics, to a consumer that waits for more than there was.
+// The same with brokers that have no ids of topics, and a consumer that waits for more messages than there were.
 func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.MaxVersions(kversion.V2_7_0()))
@@ -125,8 +124,8 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	c.endsWith("but was counted up to 200")
 }
 
-// Brokers tell neither an id of their cluster nor of the topic, as Azure Event Hubs may: two such
-// clusters are told apart by names, and nothing is read without one.
+// Brokers have neither an id of their cluster nor of the topic, as with Azure Event Hubs: two such clusters are
+// distinguished by names, and nothing is read without a name.
 func TestClusterWithoutAnID(t *testing.T) {
 	t.Parallel()
 	options := []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0()), kfake.ClusterID("")}
@@ -154,7 +153,7 @@ func TestClusterWithoutAnID(t *testing.T) {
 	w.consumeAll()
 }
 
-// A cluster of Redpanda tells no id of its own while it is started first: it is waited for.
+// A cluster of Redpanda has no id during its first start: the consumer waits for one.
 func TestClusterThatIsBeingStarted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.ClusterID(noClusterYet))
@@ -165,7 +164,7 @@ func TestClusterThatIsBeingStarted(t *testing.T) {
 	assert.Empty(t, desk.Column[string](w.t, w.Desk, "SELECT part FROM footfall.positions"))
 }
 
-// A consumer that reads is not let in any more, and later again: it waits, and goes on.
+// A running consumer loses its access, and gets it back later: it waits, and continues.
 func TestTopicIsClosedToWhoReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "secret"))
@@ -181,7 +180,7 @@ func TestTopicIsClosedToWhoReads(t *testing.T) {
 	w.finish(c)
 }
 
-// Partitions are added while a group reads: they are read from their beginning.
+// Partitions added while a group reads are read from their beginning.
 func TestPartitionIsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,9 +197,9 @@ func TestPartitionIsAdded(t *testing.T) {
 	w.finish(c)
 }
 
-// Producers give up what they have sent in a transaction, and commit other transactions, beside
-// messages without a value, which are refused. The ends of transactions are passed: nothing is
-// behind when all is counted, and nothing is missed when they are gone.
+// Producers abort transactions and commit others, in between messages without a value, which are refused. The markers
+// of transactions are skipped: nothing is behind when everything is counted, and nothing is missing after the markers
+// are gone.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -237,8 +236,8 @@ func TestTransactions(t *testing.T) {
 	assert.NotContains(t, w.consumeAll().log.String(), "no longer had")
 }
 
-// What is read ahead is bounded, however much waits and in however many partitions, of which a
-// server would send much of each at once.
+// Reading ahead is bounded, however many messages wait, in however many partitions, each of which a server would send
+// much of at once.
 func TestReadingAheadIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,8 +262,7 @@ func TestReadingAheadIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
 }
 
-// Batches are unpacked, however they are packed. One that unpacks to more than memory should hold
-// is passed by, and told.
+// Batches are decompressed, whatever the compression. One that would need too much memory is skipped and reported.
 func TestPackedBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -285,8 +283,7 @@ func TestPackedBatches(t *testing.T) {
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
-// A partition has fewer messages than were counted. Whether what comes next was counted nobody can
-// tell.
+// A partition has fewer messages than were counted. It is not known whether the next ones were counted.
 func TestTruncatedPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -299,7 +296,7 @@ func TestTruncatedPartition(t *testing.T) {
 	w.counts()
 }
 
-// What is wrong with an address is told at once, all of it, and never with the password.
+// All errors in an address are reported at once, and never with the password.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
@@ -340,7 +337,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Who is not let in is told so, and does not wait; neither does one who asks for what is not there.
+// A consumer that is refused reports this without waiting, as does one whose topic or partition does not exist.
 func TestRefusedByTheBroker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", "secret"))

@@ -32,8 +32,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// world is a database whose app blog counts blog.example, and a queue of visits: the topic of a
-// broker, with three partitions, unless a test has another one.
+// world is a database whose app blog counts blog.example, and a queue of visits: the topic of a broker, with three
+// partitions, unless a test has another queue.
 type world struct {
 	*desk.Desk
 	t      *testing.T
@@ -41,12 +41,12 @@ type world struct {
 	conns  *connections
 	queue  string // its address, with HOST for the servers
 	hosts  string // the servers
-	// ends returns what the queue's name ends with, and where each part ends that has messages.
+	// ends returns the last part of the queue's name, and the end of each part with messages.
 	ends func() (name string, ends map[string]int64)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	sent    *desk.Model
-	refused int // messages that are to be
+	refused int // the expected number of refused messages
 }
 
 const (
@@ -75,7 +75,7 @@ func newWorld(t *testing.T, options ...kfake.Opt) *world {
 	return w
 }
 
-// newTables is a world without a queue.
+// newTables returns a world without a queue.
 func newTables(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, conns: &connections{}, sent: &desk.Model{}}
@@ -84,7 +84,7 @@ func newTables(t *testing.T) *world {
 	return w
 }
 
-// connections are those of clients to the broker.
+// connections are the clients' connections to the broker.
 type connections struct {
 	mu   sync.Mutex // guards open
 	open []net.Conn
@@ -95,7 +95,7 @@ func (c *connections) listen(network, address string) (net.Listener, error) {
 	return &listener{l, c}, err
 }
 
-// cut ends all of them.
+// cut closes all of them.
 func (c *connections) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *world) send(partition int32, messages ...message) {
 	w.sendAs(nil, partition, messages...)
 }
 
-// sendToAll sends so many visits to each partition.
+// sendToAll sends n visits to each partition.
 func (w *world) sendToAll(seed uint64, n int) {
 	w.t.Helper()
 	for p := range int32(partitions) {
@@ -134,7 +134,7 @@ func (w *world) sendToAll(seed uint64, n int) {
 	}
 }
 
-// sendAs sends them as a client with some options.
+// sendAs sends messages with a client with these options.
 func (w *world) sendAs(options []kgo.Opt, partition int32, messages ...message) {
 	w.t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(w.hosts, ",")...),
@@ -149,7 +149,7 @@ func (w *world) sendAs(options []kgo.Opt, partition int32, messages ...message) 
 	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
 
-// message is what is sent, and what is to become of it.
+// message is a message and its expected outcome.
 type message struct {
 	text, page, visitor string
 	at                  time.Time
@@ -169,7 +169,7 @@ func (w *world) note(m message) {
 	w.sent.Counted(desk.Seen{Visitor: m.visitor, Page: "blog.example" + m.page, Day: visit.DayOf(m.at, time.UTC)})
 }
 
-// visits makes messages, of which one in ten cannot be counted, and another one is a bot's.
+// visits returns messages, one in ten of which cannot be counted, and another one is a bot's.
 func visits(seed uint64, n int) []message {
 	random := rand.New(rand.NewPCG(seed, 15)) //nolint:gosec // a test
 	now := time.Now()
@@ -189,7 +189,7 @@ func visits(seed uint64, n int) []message {
 	return messages
 }
 
-// connect opens a queue of the servers.
+// connect opens a queue on the servers.
 func (w *world) connect(queue, partitions string) Connect {
 	w.t.Helper()
 	a, faults := ParseAddress(strings.Replace(queue, "HOST", w.hosts, 1), partitions, "", "blog")
@@ -197,7 +197,7 @@ func (w *world) connect(queue, partitions string) Connect {
 	return a.Connect
 }
 
-// consumer is one that runs.
+// consumer is a running consumer.
 type consumer struct {
 	t     *testing.T
 	end   context.CancelFunc
@@ -206,10 +206,10 @@ type consumer struct {
 	shown *prometheus.Registry
 }
 
-// behind are the parts of which a consumer shows how far it is behind, and how far that is.
+// behind returns the number of messages that a consumer is behind, by part.
 func (c *consumer) behind() map[string]float64 { return c.metric("footfall_queue_behind") }
 
-// metric is what a consumer shows under a name, by its only label; by "" where that has none.
+// metric returns the values of a consumer's metric, by its only label, or by "" if it has none.
 func (c *consumer) metric(name string) map[string]float64 {
 	c.t.Helper()
 	all, err := c.shown.Gather()
@@ -240,7 +240,7 @@ func (w *world) consumePartitions(partitions string) *consumer {
 
 func (w *world) consumeBy(connect Connect) *consumer { return w.consumeOn(w.URL, connect) }
 
-// consumeOn starts a consumer on a way to the database.
+// consumeOn starts a consumer with this URL of the database.
 func (w *world) consumeOn(url string, connect Connect) *consumer {
 	w.t.Helper()
 	counting := desk.On(w.t, url, desk.Options{Real: true, DB: db.Options{Writers: record.Connections()}})
@@ -254,7 +254,7 @@ func (w *world) consumeOn(url string, connect Connect) *consumer {
 	return c
 }
 
-// stop ends a consumer, as SIGTERM does.
+// stop stops a consumer, like SIGTERM.
 func (c *consumer) stop() {
 	c.t.Helper()
 	c.end()
@@ -275,13 +275,13 @@ func (c *consumer) endsWith(words string) {
 	}
 }
 
-// says waits until a consumer has logged some words.
+// says waits until a consumer has logged these words.
 func (c *consumer) says(words string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), words) }, dbtest.Patience, dbtest.Tick)
 }
 
-// isCounted waits until the queue has been counted up to its end.
+// isCounted waits until the queue is counted to its end.
 func (w *world) isCounted() {
 	w.t.Helper()
 	conn := w.Conn(w.t)
@@ -304,7 +304,7 @@ func (w *world) isCounted() {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// counts holds the tables against what was sent: each message counted once, or refused once.
+// counts compares the tables with the sent messages: each is counted once, or refused once.
 func (w *world) counts() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -317,8 +317,8 @@ func (w *world) counts() {
 	require.Zero(w.t, proof.Violations)
 }
 
-// finish waits until the queue has been counted up to its end, ends its consumers, and holds the
-// tables against what was sent.
+// finish waits until the queue is counted to its end, stops its consumers, and compares the tables with the sent
+// messages.
 func (w *world) finish(consumers ...*consumer) {
 	w.t.Helper()
 	w.isCounted()
@@ -328,7 +328,7 @@ func (w *world) finish(consumers ...*consumer) {
 	w.counts()
 }
 
-// consumeAll counts what is in the queue by a consumer that ends then.
+// consumeAll counts the queue with a consumer, and stops it.
 func (w *world) consumeAll() *consumer {
 	w.t.Helper()
 	c := w.consume()
@@ -351,8 +351,7 @@ func TestQueueIsCounted(t *testing.T) {
 	w.consumeAll()
 }
 
-// Messages say where visitors come from; the hour is that of the message's own time where it says
-// none.
+// Messages have the sources of visitors. If they have no time, the hour is that of the message.
 func TestMessagesBringTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -370,7 +369,7 @@ func TestMessagesBringTags(t *testing.T) {
 		JOIN footfall.pages AS p ON p.id = page_id WHERE uri = 'blog.example' ORDER BY 1`))
 }
 
-// What the broker says was committed is asked by nobody.
+// Offsets committed at the broker are not used.
 func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -384,7 +383,7 @@ func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
 	w.consumeAll()
 }
 
-// Two read the same partitions at once.
+// Two consumers read the same partitions at once.
 func TestTwoConsumersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -394,7 +393,7 @@ func TestTwoConsumersAtOnce(t *testing.T) {
 	w.finish(a, b)
 }
 
-// Consumers come into the group and leave it while messages come.
+// Consumers join and leave the group while messages arrive.
 func TestRebalances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -411,7 +410,7 @@ func TestRebalances(t *testing.T) {
 	w.finish(running...)
 }
 
-// Who is behind is shown by whoever reads a partition, and by nobody who has read it before.
+// A consumer shows how far it is behind in the partitions that it reads, and not in those that it has given up.
 func TestOnlyWhatIsReadIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -432,14 +431,14 @@ func TestOnlyWhatIsReadIsShown(t *testing.T) {
 	assert.Empty(t, first.behind())
 }
 
-// held counts what a consumer holds of a queue, in bytes, as it is counted no further.
+// held measures the bytes of a queue that a consumer holds while counting is blocked.
 type held struct {
 	Source
-	fetched func() int64 // by the client, and not read yet
+	fetched func() int64 // by the client, and not yet read
 	goOn    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	unread []Message  // and not passed
+	mu     sync.Mutex // guards the following fields
+	unread []Message  // and not passed on
 	reads  int
 	read   int64
 	most   int64
@@ -473,20 +472,20 @@ func (h *held) Passed(part string, next int64) {
 	h.unread = slices.DeleteFunc(h.unread, func(m Message) bool { return m.Part == part && m.Position < next })
 }
 
-// readAhead waits until nothing more is read, since nothing is counted: one chunk is being counted,
-// one waits, and one is read.
+// readAhead reports whether reading has stopped because nothing is counted: one chunk is being counted, one waits,
+// and one has been read.
 func (h *held) readAhead() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.reads == 3
 }
 
-// large is a message that is refused.
+// large returns a message that is refused.
 func large(at time.Time) message { return message{text: strings.Repeat("x", largeMessage), at: at} }
 
 const largeMessage = 900 << 10
 
-// late is a source whose messages come late.
+// late is a source with delayed messages.
 type late struct {
 	Source
 	has, goOn chan struct{}
@@ -502,7 +501,7 @@ func (l *late) Read(ctx context.Context, most int) ([]Message, error) {
 	return messages, err
 }
 
-// A consumer stands still with messages in its hands, another one counts them, and then it goes on.
+// A consumer is paused with messages that it has read, another one counts them, and then the first continues.
 func TestConsumerThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -522,13 +521,13 @@ func TestConsumerThatComesBackLate(t *testing.T) {
 	w.finish(first)
 }
 
-// A consumer whose broker goes away connects again, and counts each message once.
+// A consumer whose broker goes away reconnects, and counts each message once.
 func TestBrokerGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(9, 10)...)
 	c := w.consume()
-	w.isCounted() // so the consumer has connections that can be cut
+	w.isCounted() // so that the consumer has connections to cut
 	for round := range uint64(5) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
 		w.conns.cut()
@@ -536,8 +535,8 @@ func TestBrokerGoesAway(t *testing.T) {
 	w.finish(c)
 }
 
-// A consumer whose database goes away says so, shows for how long it waits, and counts each message
-// once. What it tries again was not refused.
+// A consumer whose database goes away logs this, shows how long it has been waiting, and counts each message once.
+// Retried messages are not refused ones.
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

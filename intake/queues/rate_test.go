@@ -24,9 +24,9 @@ import (
 	"footfall/record"
 )
 
-// How many visits a second are counted from a topic of four partitions, and how many of the same
-// visits are counted one by one, as 256 callers at once send them. Without HTTP, the broker in this
-// process, and each into tables of its own.
+// BenchmarkQueue measures the number of visits per second counted from a topic of four partitions, and of the same
+// visits counted one by one, as sent by 256 concurrent callers. Without HTTP, with the broker in this process, and
+// each with its own tables.
 func BenchmarkQueue(b *testing.B) {
 	visits := madeUp(b, generate.Set{Visits: 200_000, Visitors: 20_000, Pages: 5_000, Days: 12})
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(4, "visits"))
@@ -61,7 +61,7 @@ func BenchmarkQueue(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // of both together
 }
 
-// madeUp are visits of a made-up log, by people.
+// madeUp returns visits of a made-up log, without bots.
 func madeUp(b *testing.B, set generate.Set) (visits []counter.Request) {
 	var text bytes.Buffer
 	require.NoError(b, generate.WriteLog(&text, set))
@@ -77,7 +77,7 @@ func madeUp(b *testing.B, set generate.Set) (visits []counter.Request) {
 	return visits
 }
 
-// rated opens a counter on a database of its own, as serve does.
+// rated opens a counter on a new database, like serve.
 func rated(b *testing.B) *counter.Counter {
 	tables, err := db.Open(b.Context(), dbtest.New(b), db.Options{Writers: record.Connections()})
 	require.NoError(b, err)
@@ -90,7 +90,7 @@ func rated(b *testing.B) *counter.Counter {
 	return c
 }
 
-// counted tells when a source has been counted to its end.
+// counted notices when a source has been counted to its end.
 type counted struct {
 	Source
 	passed map[string]int64

@@ -13,7 +13,7 @@ import (
 	"footfall/desk"
 )
 
-// Messages that cannot be counted stop nobody, and what is kept of them tells nobody who came.
+// Messages that cannot be counted do not block others, and the stored part of them does not identify visitors.
 func TestMessagesThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -46,7 +46,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		messages = append(messages, message{text: text, at: now}, good)
 	}
 	messages = append(messages, message{text: good.text, at: now.AddDate(0, 0, -90)},
-		message{text: good.text, at: time.UnixMilli(-1)}) // as old producers have it
+		message{text: good.text, at: time.UnixMilli(-1)}) // as from old producers
 	w.send(0, messages...)
 	c := w.consumeAll()
 	kept := strings.Join(desk.Column[string](w.t, w.Desk,
@@ -66,13 +66,13 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	}
 }
 
-// The clock of a producer is wrong, which gives its messages their times, or the visits theirs: they
-// count at the present time, which the metrics and the log say.
+// A producer's clock is wrong, which sets the times of its messages, or of the visits: they count at the present
+// time, and metrics and log report this.
 func TestClockOfAProducerIsAhead(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	// sent are a message in time and three that lie ahead, by their own time or by that of the
-	// visit, which is the one that counts; and one that is refused for another reason.
+	// sent returns a message in time and three in the future, by their own time or by that of the visit, which takes
+	// precedence, and one that is refused for another reason.
 	sent := func(ip string) (messages []message) {
 		for i, m := range []struct {
 			at    time.Time
@@ -99,13 +99,13 @@ func TestClockOfAProducerIsAhead(t *testing.T) {
 	assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
 	days := desk.Column[string](w.t, w.Desk, `SELECT DISTINCT day_id::text FROM footfall.visits`)
 	require.NotEmpty(t, days)
-	for _, day := range days { // two, if midnight comes meanwhile
+	for _, day := range days { // two, if midnight passes in the meantime
 		assert.GreaterOrEqual(t, day, began.UTC().Format("20060102"))
 		assert.LessOrEqual(t, day, time.Now().UTC().Format("20060102"))
 	}
 }
 
-// A producer that sends nothing but garbage fills no table, and what is old goes.
+// A producer that sends only garbage fills no table, and old messages are deleted.
 func TestRefusedMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 	assert.EqualValues(t, 10, forgotten)
 }
 
-// What is temporary is waited out: a visitor is being erased, or the app is being closed to others.
+// A temporary obstacle is waited for: a visitor is being erased, or the app is being moved.
 func TestHeldAppIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,8 +143,8 @@ func TestHeldAppIsWaitedFor(t *testing.T) {
 	w.finish(c)
 }
 
-// Whoever is erased leaves nothing among refused messages, and no app does that is deleted. Its
-// consumer ends.
+// An erased visitor, and a deleted app, leave nothing among the refused messages. The consumer of a deleted app
+// exits.
 func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +172,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	w.consume().endsWith("blog")
 }
 
-// A batch lets go of refused messages of two parts, while a visitor is erased with all of them:
-// neither waits for the other for ever.
+// A batch deletes refused messages of two parts, while a visitor is erased with all of them, without a deadlock.
 func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -37,7 +37,7 @@ var answers = map[string]string{
 	"2a00:1:1:2::7": "FR", "2a00:1:1:3::7": "",
 }
 
-// write puts a file there at once, as package managers do.
+// write replaces a file atomically, like package managers.
 func write(t testing.TB, name string, content []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name+".new", content, 0o600))
@@ -73,8 +73,8 @@ func TestLines(t *testing.T) {
 	requireAnswers(t, both)
 }
 
-// Of networks smaller than a visitor's, the first stands for all in it; those below all that are
-// given are left out; behind the last range there is none.
+// In networks smaller than a visitor's, the first one decides for all. Smaller ranges below it are left out. After
+// the last range no address has a country.
 func TestSmallNetworks(t *testing.T) {
 	t.Parallel()
 	c, err := Open(files(t, "16777216,16777471,AU\n",
@@ -90,7 +90,7 @@ func TestSmallNetworks(t *testing.T) {
 	require.True(t, slices.IsSorted(c.table.Load().from))
 }
 
-// Nobody outside sees these addresses, whatever a file says.
+// Private addresses have no country, whatever the file contains.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	c, err := Open(files(t, "0,4294967295,AU\n", "::,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff,JP\n"), slog.New(slog.DiscardHandler))
@@ -145,7 +145,7 @@ func geo(code string) mmdbtype.DataType {
 	return mmdbtype.Map{"country": mmdbtype.Map{"iso_code": mmdbtype.String(code), "names": mmdbtype.Map{"en": mmdbtype.String("somewhere")}}}
 }
 
-// database is one with the ranges of lines4 and lines6, made by its vendor's program.
+// database returns a database with the ranges of lines4 and lines6, made with its vendor's program.
 func database(t testing.TB, version, bits int, record func(code string) mmdbtype.DataType) []byte {
 	t.Helper()
 	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "Test-Country", Description: map[string]string{"en": "of a test"},
@@ -188,7 +188,7 @@ func TestDatabases(t *testing.T) {
 	require.Empty(t, c.Of(netip.MustParseAddr("2001:200::1")))
 }
 
-// A file that changes is read again; one that is broken, or gone, leaves what was read before.
+// A changed file is read again. A broken or missing one does not affect the data read before.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	var log dbtest.Log
@@ -229,7 +229,7 @@ func requireOf(t *testing.T, c *Countries, address, want string) {
 	require.Equal(t, want, c.Of(netip.MustParseAddr(address)))
 }
 
-// Made-up ranges, looked for at random, against a look at each of them.
+// Look-ups in random ranges equal a search through all ranges.
 func TestAtRandom(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
@@ -270,7 +270,7 @@ func TestAtRandom(t *testing.T) {
 	}
 }
 
-// Whatever a file has, reading it ends with a table or an error.
+// Whatever a file contains, reading it returns a table or an error.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(lines4))
 	f.Add([]byte(lines6))
@@ -289,7 +289,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// debian is where tor-geoipdb has its files.
+// debian is the path of tor-geoipdb's files.
 const debian = "/usr/share/tor/geoip"
 
 func TestDebiansFile(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a change of the rules is judged by: add the agent that was named wrongly.
+// Changes of the rules are judged by this list: add each agent that was named wrongly.
 var agents = []struct {
 	want  Agent
 	agent string
@@ -67,7 +67,7 @@ var agents = []struct {
 	{Agent{"Internet Explorer", "Windows", desktop}, `Mozilla/5.0 (Windows NT 6.1; WOW64; Trident/7.0; rv:11.0) like Gecko`},
 	{Agent{"Internet Explorer", "Windows", desktop},
 		`Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0; SLCC2; Tablet PC 2.0; .NET CLR 2.0.50727)`},
-	// pages that are shown inside apps
+	// pages shown inside apps
 	{Agent{"Facebook", "Android", phone}, `Mozilla/5.0 (Linux; Android 14; SM-S918B Build/UP1A.231005.007; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/123.0.6312.118 Mobile Safari/537.36 [FB_IAB/FB4A;FBAV/459.0.0.52.109;]`},
 	{Agent{"Facebook", "iOS", phone}, `Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/21E236 [FBAN/FBIOS;FBAV/458.0.0.37.109;FBDV/iPhone14,5]`},
 	{Agent{"Instagram", "iOS", phone}, `Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/21E219 Instagram 324.0.3.27.81 (iPhone12,1; iOS 17_4; en_US; en; scale=2.00; 828x1792; 580612966)`},

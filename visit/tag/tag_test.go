@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// value returns the value of a name; "": none.
+// value returns the value of a name. "": none.
 func (s Set) value(name string) string {
 	for _, brought := range s {
 		if brought.Name == name {
@@ -123,7 +123,7 @@ func (s Set) value(name string) string {
 	return ""
 }
 
-// Each service is known by its own name, and no name leads to two.
+// Each service is recognized by its own name, and no name leads to two services.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
@@ -161,7 +161,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// The list has every language that has a code of two letters.
+// The list has every language with a code of two letters.
 func TestLanguagesOfTwoLetters(t *testing.T) {
 	t.Parallel()
 	for first := 'a'; first <= 'z'; first++ {
@@ -190,8 +190,7 @@ func TestCountries(t *testing.T) {
 	}
 }
 
-// On a day on which the clock is put back an hour comes twice, and on one on which it is put forward
-// one does not.
+// When the clock is put back an hour occurs twice, and when it is put forward one is missing.
 func TestHours(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -227,7 +226,7 @@ func TestNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Whatever comes, each value is one that may be kept, is read as itself, and has a bound.
+// Whatever the input, each value can be stored, is read as itself, and has a bounded length.
 func FuzzRead(f *testing.F) {
 	f.Add(page+"?utm_source=a%20b&utm_campaign=%C3%84", "https://t.co/", "de-AT", "de", agents[0].agent)
 	f.Add(page+"?ref=android-app://x.y&utm_campaign=\u0130\u0130", "android-app://com.google.android.gm", "*", "XX", "\xff")
@@ -263,7 +262,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// What is written is read again.
+// A written set can be read again.
 func TestTextOfASet(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Set{nil, {{Name: Source, Value: "a=b, c \U0001F600"}}, {{Name: Campaign, Value: Other}, {Name: Hour, Value: "00"},
@@ -272,7 +271,7 @@ func TestTextOfASet(t *testing.T) {
 	}
 }
 
-// Names that ua-parser-js has for what is one here; others are Other.
+// theirNames maps names in ua-parser-js to ours. All others are Other.
 var theirNames = map[string]map[string]string{
 	"browser": {
 		"Chrome": "Chrome", "Chromium": "Chrome", "Chrome Headless": "Chrome", "Chrome WebView": "WebView", "Safari": "Safari",
@@ -301,13 +300,13 @@ var theirNames = map[string]map[string]string{
 	"device": {"mobile": phone, "tablet": tablet, "undefined": desktop},
 }
 
-// Most agents in the tests of ua-parser-js are of browsers that hardly anybody has: each has one or
-// two. What is named right of these is a floor for what is of visitors.
+// Most agents in the tests of ua-parser-js are of rare browsers, with one or two agents each. The share named
+// correctly is a lower bound for the share of visitors.
 func TestLabelledAgents(t *testing.T) {
 	t.Parallel()
 	found, err := exec.Command("../../scripts/fetch-npm", "ua-parser-js").Output()
 	if err != nil && testing.Short() {
-		t.Skipf("there are no labelled agents here: %v", err)
+		t.Skipf("no labelled agents found: %v", err)
 	}
 	require.NoError(t, err, "scripts/fetch-npm ua-parser-js")
 	for _, test := range []struct {
