@@ -48,6 +48,10 @@ type Options struct {
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
 	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
 
+	// Brief: a command counts next to the service, which keeps the tables in order. Upkeep starts after its
+	// first interval, and the filter reads the tables once visits are counted.
+	Brief bool
+
 	// Calm: upkeep begins after its first interval, and not at once. For tests, most of which have
 	// ended by then.
 	Calm bool
@@ -144,10 +148,11 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	if err := r.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
-	// The filter begins to read the tables now, rather than with the first visit.
-	if _, err := r.caches.get(ctx); err != nil {
-		r.caches.close()
-		return nil, fmt.Errorf("open recorder: %w", err)
+	if !o.Brief { // the filter starts to read the tables now, rather than with the first visit
+		if _, err := r.caches.get(ctx); err != nil {
+			r.caches.close()
+			return nil, fmt.Errorf("open recorder: %w", err)
+		}
 	}
 	r.chunks = newChunks(d, r.caches, r.pulse, o, r.metrics)
 	for range laneCount() + 1 {

@@ -61,7 +61,7 @@ func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
 		db: d, here: h, titles: t, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock,
-		idsStay: o.RememberIDs, calm: o.Calm, cancel: cancel, ctx: ctx,
+		idsStay: o.RememberIDs, calm: o.Calm || o.Brief, cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }

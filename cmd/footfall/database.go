@@ -158,7 +158,7 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 		if err != nil {
 			return err
 		}
-		o.Filter, o.FilterMemory, o.Memory = true, besideFilter, besideMemory
+		o.Brief, o.Filter, o.FilterMemory, o.Memory = true, true, besideFilter, besideMemory
 		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Countries: countries, Options: o})
 		if err != nil {
 			return orInterrupted(ctx, err)

@@ -104,7 +104,10 @@ func newRun(c *counter.Counter, o Options, p *Progress) *run {
 }
 
 func (r *run) all(ctx context.Context) error {
-	if err := r.do(ctx, r.refresh, r.open, r.hold, r.findServers, r.findClosed, r.begin); err != nil {
+	if err := r.do(ctx, r.refresh, r.open, r.begin); err != nil || len(r.changed) == 0 {
+		return err
+	}
+	if err := r.do(ctx, r.hold, r.findServers, r.findClosed); err != nil {
 		return err
 	}
 	if err := r.count(ctx, r.changed); err != nil || r.DryRun {
