@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -353,53 +352,4 @@ func (c *Cells) OfLink(token string) (*Cell, error) {
 			strings.Join(away, ", "))
 	}
 	return c.home, nil
-}
-
-// Health is how a service can count, which counts in some cell, or says why it does not.
-type Health struct {
-	State       string   `json:"state"`
-	Away        []string `json:"away,omitempty"`        // the cells in which nothing can be counted now
-	NodesAway   []string `json:"nodes_away,omitempty"`  // the machines of the cluster that do not answer
-	Coordinator string   `json:"coordinator,omitempty"` // away: nobody signs in, and no days are made
-	DaysLeft    int      `json:"days_left"`             // after which counting ends somewhere, unless days are made
-}
-
-// Ready returns an error unless visits can be counted in some cell now.
-func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
-	h.State, h.DaysLeft = "ready", math.MaxInt
-	t := c.table.Load()
-	if t == nil || len(t.cells) == 0 {
-		err = c.home.Counter.Ready(ctx)
-		h.DaysLeft = c.home.Counter.DaysLeft()
-		return h, err
-	}
-	if nodes := c.nodesAway.Load(); nodes != nil {
-		h.NodesAway = *nodes
-	}
-	if c.home.Counter.Held() == nil {
-		h.Coordinator = "away"
-	}
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	for name, cell := range t.cells {
-		asked.Go(func() {
-			failed := error(visit.Errorf(visit.Unavailable, "", "the cell %s is away", name))
-			if cell != nil {
-				failed = cell.Counter.Ready(ctx)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if failed != nil {
-				h.Away, err = append(h.Away, name), failed
-			} else {
-				h.DaysLeft = min(h.DaysLeft, cell.Counter.DaysLeft())
-			}
-		})
-	}
-	asked.Wait()
-	slices.Sort(h.Away)
-	if len(h.Away) < len(t.cells) {
-		err = nil
-	}
-	return h, err
 }
