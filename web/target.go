@@ -76,33 +76,6 @@ type tile struct {
 	Full        string // the change in numbers, where it is not that of Number
 }
 
-type chart struct {
-	Summary string
-	Title   string
-	Drawing template.HTML
-	Views   bool // it shows page views
-	ByHour  bool // of one day, and no page views
-	NoHours bool // of one day, which others counted
-	Shows   []option
-	By      []option
-	Before  string // what the line is; "": there is none
-	Legend  []option
-	Bars    []barRow
-	Notes   []note
-	Source  source
-
-	Told      []string // who has counted until when
-	ToldViews string   // link to page views, where they tell of visitors nothing; "": they do
-}
-
-type barRow struct {
-	Label string
-	Link  string // to those days, or to those who came in that hour; "": nowhere
-	report.Period
-	Before string // the visitors of the days with which it is compared
-	Noted  string
-}
-
 type search struct {
 	Part   string // "": nothing is looked for
 	Action string
@@ -130,20 +103,6 @@ func (v view) outside() string {
 		return v.say("target.not-yet")
 	}
 	return v.say("target.began", "day", v.app.words().LongDay(v.since))
-}
-
-// chartLook is what the chart shows, in which each bar is compared that can be.
-func (v view) chartLook() report.Look {
-	look := v.look()
-	in, by, _ := v.charted()
-	look.Period = by
-	look.In, look.Before, look.Compared = in, 0, v.counted().of(in, v.daysBefore()).Compared
-	if look.Compared != none && v.site != "" {
-		look.Before = v.daysBefore()
-	} else {
-		look.Compared = none
-	}
-	return look
 }
 
 func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
@@ -206,90 +165,6 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		}
 	}
 	return page, nil
-}
-
-func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err error) {
-	_, by, may := v.charted()
-	c := &page.Chart
-	for _, period := range may {
-		c.By = append(c.By, option{v.say("chart.by-" + period), v.with(func(o *view) { o.period = period }).link(), period == by, ""})
-	}
-	if c.ByHour = by == hourly; c.ByHour {
-		err = d.hours(ctx, v, page)
-	} else {
-		err = d.days(ctx, v, c)
-	}
-	if err != nil {
-		return err
-	}
-	if c.ByHour && v.period == "" && c.Bars == nil { // of nobody the hour is known
-		*c = chart{}
-		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
-	}
-	l := v.app.words()
-	plot := draw.Plot{Number: l.Number}
-	for _, b := range c.Bars {
-		notes := notesOf(b.Period) // hours have none
-		c.Notes = append(c.Notes, notes...)
-		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
-		none := b.Pv == report.Unknown && b.Hot == report.Unknown
-		if none {
-			full = l.Say("history.bar-none", "days", b.Label)
-		} else if !c.ByHour && b.Hot >= 0 && !v.ofEvents() {
-			full += l.Say("chart.bar-views", "views", l.Say("counts.page-views", "count", b.Hot))
-		}
-		if b.Compared {
-			full += l.Say("chart.bar-before", "when", c.Before, "visitors", b.Before)
-		}
-		for _, n := range notes {
-			full += "; " + n.Text
-		}
-		bar := draw.PlotBar{
-			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: max(b.Visitors, 0), New: max(b.NewVisitors, 0),
-			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0, None: none,
-		}
-		if c.Views {
-			bar.Visitors, bar.New, bar.Compared, bar.Before = max(b.Hot, 0), max(b.Hot, 0), false, 0
-		}
-		plot.Bars = append(plot.Bars, bar)
-	}
-	c.told(v, plot.Bars)
-	c.Legend = c.legend(v, plot.Bars, by)
-	plot.Summary = strings.TrimSpace(c.Summary + v.say("sentences.gap") + strings.Join(c.Told, v.say("sentences.gap")))
-	c.Drawing = template.HTML(plot.HTML()) //nolint:gosec // draw escapes what it is given
-	return nil
-}
-
-// days reads the bars of a chart by days, weeks or months.
-func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
-	rows, err := d.reader.Chart(ctx, v.chartLook())
-	in, by, _ := v.charted()
-	l := v.app.words()
-	asked := slices.DeleteFunc(slices.Clone(rows.Rows), func(p report.Period) bool { return p.LastDay < v.stretch().In.From })
-	c.Summary, c.Title, c.Source = chartSummary(l, asked, by, v.counted()), "chart.visitors-by-"+by, v.source("chart", rows.SQL)
-	if c.Views = v.chart == charts[1] && !v.ofEvents(); c.Views {
-		c.Summary, c.Title = viewsSummary(l, asked, by), "chart.views-by-"+by
-	}
-	for i, label := range []string{"chart.visitors", "chart.views"} {
-		if len(v.where) > 0 || v.ofEvents() {
-			break
-		}
-		c.Shows = append(c.Shows, option{v.say(label), v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
-	}
-	if c.Title = v.say(c.Title); in != v.stretch().In {
-		c.Title = v.say("chart.and-before", "title", c.Title)
-	}
-	for _, b := range rows.Rows {
-		if b.Compared {
-			c.Before = v.earlier()
-		}
-		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b), Noted: strings.Join(b.Notes, "; ")}
-		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in && !v.uncounted(days) {
-			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
-		}
-		c.Bars = append(c.Bars, row)
-	}
-	return err
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
