@@ -22,7 +22,7 @@ import (
 	"footfall/visit"
 )
 
-// manage is what programs change: apps, and what an app has several of.
+// manage serves the administration API: apps, and their keys, links, hosts and so on.
 type manage struct{ *service }
 
 var (
@@ -56,16 +56,15 @@ func (m *manage) routes() []route {
 		route{"/api/accounts/:one/link", postOnly, m.byKey(m.accountLink)})
 }
 
-// changer is who changes an app, or all apps, by a key.
+// changer changes an app, or all apps, with the rights of a key.
 type changer struct {
 	*admin.Admin
 	app   string // "": all
-	ofAll bool   // they may change all
+	ofAll bool   // the key may change all apps
 	given admin.Given
 }
 
-// by has a request answered if it shows a key by which somebody may change what it is about, with what it
-// gives.
+// by calls handle if the request has a key that may change the app, and passes the request's fields to it.
 func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return m.byKey(func(c echo.Context, by changer) (err error) {
 		if slices.Contains([]string{http.MethodPost, http.MethodPatch}, c.Request().Method) {
@@ -77,7 +76,7 @@ func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerF
 	})
 }
 
-// byKey is by for what needs nothing to be given.
+// byKey is like by, for requests without fields.
 func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name := named(c, "app")
@@ -89,8 +88,8 @@ func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.Handl
 	}
 }
 
-// changer is who changes an app ("": all apps), by the key that a request shows: one of the scope
-// admin, of the app or of all.
+// changer returns the Admin for an app ("": all apps), with the rights of the request's key. The key needs the scope admin,
+// for this app or for all apps.
 func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
 	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
@@ -114,13 +113,13 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 	if failed != nil {
 		return nil, false, visit.Unanswered(failed)
 	}
-	if of == "" { // whoever guesses is slowed down
+	if of == "" { // slows down guessing of keys
 		return nil, false, cmp.Or(m.Cells.Home().Counter.TryKey(ask.Peer), err)
 	}
 	return cell.Admin.As("key " + of), true, nil
 }
 
-// apps answers /api/apps.
+// apps handles /api/apps.
 func (m *manage) apps(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	if c.Request().Method == http.MethodPost {
@@ -158,7 +157,7 @@ func (m *manage) apps(c echo.Context, by changer) error {
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return list, nil })
 }
 
-// app answers /api/apps/NAME.
+// app handles /api/apps/NAME.
 func (m *manage) app(c echo.Context, by changer) error {
 	name := by.app
 	ctx := c.Request().Context()
@@ -177,13 +176,13 @@ func (m *manage) app(c echo.Context, by changer) error {
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return is, nil })
 }
 
-// atLength lets a request take minutes, and what it does go on to its end where the caller has left.
+// atLength gives a request an hour for its response, and returns a context that continues after the caller has left.
 func atLength(c echo.Context) context.Context {
-	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(time.Hour)) // it can be
+	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(time.Hour)) // echo's response writer supports it
 	return context.WithoutCancel(c.Request().Context())
 }
 
-// appsOfAll are the apps of all cells, by name, but for those of cells that are away.
+// appsOfAll returns the apps of all cells, sorted by name, and the names of cells that are away.
 func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
 	here, away := s.Cells.All()
 	of := make([][]admin.AppRow, len(here))
@@ -202,7 +201,7 @@ func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	return app.Told(&row), err
 }
 
-// several answers for all things of a kind that an app has.
+// several handles the list of things of one kind, such as the keys of an app: GET lists them, POST adds one.
 func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
@@ -226,8 +225,8 @@ func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 	}
 }
 
-// forAllAlone are values of fields that those alone give who may change all apps: a key that changes
-// apps, and a webhook that leads into the network of the service.
+// forAllAlone lists values that only a caller with rights to all apps may set: a key that can change apps, and a webhook into
+// the service's own network.
 var forAllAlone = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
@@ -250,8 +249,8 @@ func (m *manage) remove(thing *admin.Thing) func(echo.Context, changer) error {
 	}
 }
 
-// lose takes something out of an app without asking, as programs mean what they send. What it is stands in
-// no address.
+// lose handles calls that remove data of an app. It does not ask for confirmation, since programs mean what they send. The
+// body names the data, so that it appears in no URL.
 func (m *manage) lose(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
@@ -270,8 +269,8 @@ func (m *manage) lose(
 	}
 }
 
-// tell answers with what there is now, unless it could not be made so. 202 says that it is, and that
-// some instance has not answered yet that it knows of it.
+// tell responds with the current state, or with the error. Status 202 means that the change is stored, but some instance has
+// not confirmed it yet.
 func (m *manage) tell(c echo.Context, status int, err error, told func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
@@ -294,7 +293,7 @@ func (m *manage) tell(c echo.Context, status int, err error, told func() (any, e
 	return respond(c, status, body)
 }
 
-// settingsOf reads settings by their names in JSON, or tells all that is wrong with them.
+// settingsOf reads settings by their JSON names, and returns all errors at once.
 func settingsOf(given admin.Given) (s app.Settings, err error) {
 	var parts []error
 	for _, setting := range app.Declared {
@@ -311,7 +310,7 @@ func settingsOf(given admin.Given) (s app.Settings, err error) {
 	return s, visit.Join(parts...)
 }
 
-// inColumns has errors of a call that changes settings name these as JSON does.
+// inColumns renames the fields in errors to the names that JSON uses.
 func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handle(c)
@@ -330,9 +329,9 @@ func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-const mostGiven = 1 << 20 // bytes: 10,000 hosts
+const mostGiven = 1 << 20 // bytes; enough for 10,000 hosts
 
-// readGiven reads an object of strings, numbers, true and false, and lists of strings.
+// readGiven reads a JSON object whose values are strings, numbers, booleans or lists of them.
 func readGiven(c echo.Context) (admin.Given, error) {
 	r := c.Request()
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {

@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// accounts answers /api/accounts.
+// accounts handles /api/accounts.
 func (m *manage) accounts(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	if c.Request().Method == http.MethodPost {
@@ -35,7 +35,7 @@ func (m *manage) accounts(c echo.Context, by changer) error {
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
 
-// account answers /api/accounts/ID.
+// account handles /api/accounts/ID.
 func (m *manage) account(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	ctx, id := c.Request().Context(), named(c, "one")
@@ -53,7 +53,7 @@ func (m *manage) account(c echo.Context, by changer) error {
 	return m.tell(c, http.StatusOK, accounts.Set(ctx, of.ID, rights), func() (any, error) { return object{"id": of.ID}, nil })
 }
 
-// accountLink answers /api/accounts/ID/link.
+// accountLink handles /api/accounts/ID/link.
 func (m *manage) accountLink(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	of, err := accounts.Find(c.Request().Context(), "#"+named(c, "one"))
@@ -68,8 +68,7 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-// rightsOf reads what an account may do. Of a list that is given, apps that it had and that are not
-// named any more are lost.
+// rightsOf reads an account's rights. A list replaces the earlier one: the account loses apps that the list no longer names.
 func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")

@@ -11,21 +11,21 @@ import (
 	"footfall/embed"
 )
 
-// errorHeader says why a badge shows no number.
+// errorHeader contains the reason if a badge shows no number.
 const errorHeader = "Footfall-Error"
 
-// badgePolicy lets a badge that is opened as a page do nothing.
+// badgePolicy disables scripts in a badge that is opened as a page.
 const badgePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// badge answers with an image, or with what shields.io makes one of. Whatever is wrong, it is an
-// image that says so: the proxies of code hosts keep the status of an error for long.
+// badge responds with an image, or with JSON from which shields.io makes one. Errors are shown in an image with a success
+// status, because the proxies of code hosts cache error responses for a long time.
 func (r *reports) badge(c echo.Context) error {
 	request := c.Request()
 	kind := path.Ext(c.Param("file"))
 	if kind != ".svg" && kind != ".json" {
 		return echo.ErrNotFound
 	}
-	query, _ := url.ParseQuery(request.URL.RawQuery) // what cannot be read is missing
+	query, _ := url.ParseQuery(request.URL.RawQuery) // ignores parameters that cannot be parsed
 	b, parseErr := embed.ReadBadge(query)
 	says := ofBrowser(request)
 	ask := counter.Request{
@@ -68,7 +68,7 @@ func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (
 	return &n, nil
 }
 
-// inASCII is a text as a header can have it.
+// inASCII replaces characters that a header cannot contain.
 func inASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -11,8 +11,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// bearer is the key that a request shows. Other schemes are for others: a proxy in front of the
-// service may ask for a password.
+// bearer returns the request's key. It ignores other schemes, which are meant for others, such as a proxy in front of the
+// service that asks for a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	value := h.Get(echo.HeaderAuthorization)
@@ -22,16 +22,15 @@ func bearer(h http.Header) string {
 	if key := strings.TrimSpace(value[len(scheme):]); key != "" {
 		return key
 	}
-	return value // a scheme without a key, as a script sends whose variable is not set: it is refused as a bad key
+	return value // a scheme without a key, as sent by a script whose variable is not set: rejected as a bad key
 }
 
-// hiddenOrigin is that of a page that hides its site. No site has it.
+// hiddenOrigin is the origin of a page that hides its site. It matches no site.
 const hiddenOrigin = "null"
 
-// origin is that of the page that asks; "" if no page does, or if the browser does not tell. A page
-// can ask without naming its origin, with an image, a frame or a request whose answer it does not
-// get. Then the browser tells where the page is, unless the page hides it, and over TLS whether the
-// page is of Footfall's own origin, whatever the page hides.
+// origin returns the origin of the requesting page, or "" if the request is not from a page or the browser does not send it.
+// Images, frames and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides
+// it. Over TLS it also sends whether the page is of Footfall's own origin, even if the page hides the rest.
 func origin(h http.Header) string {
 	if value := h.Get(echo.HeaderOrigin); value != "" {
 		return value
@@ -55,7 +54,7 @@ func originOf(address string) string {
 	return scheme + "://" + host
 }
 
-// ofBrowser is what a browser says with a visit.
+// ofBrowser returns the part of a visit that is in the browser's headers.
 func ofBrowser(r *http.Request) counter.Request {
 	h := r.Header
 	return counter.Request{
@@ -64,32 +63,32 @@ func ofBrowser(r *http.Request) counter.Request {
 	}
 }
 
-// optsOut reports whether a browser asks not to be tracked: by Do Not Track, or Global Privacy Control.
+// optsOut reports whether the browser asks not to be tracked, by Do Not Track or Global Privacy Control.
 func optsOut(h http.Header) bool { return h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1" }
 
-// hints are what a browser says of itself beside its User-Agent.
+// hints returns the client hints, which supplement the User-Agent.
 func hints(h http.Header) tag.Hints {
 	return tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")}
 }
 
-// scriptOf is the page for which a browser asks for a script; "": it does not say. isScript: it may be
-// one that is asked for.
+// scriptOf returns the page that loads a script, or "" if the browser does not send it. isScript is false if the request is
+// certainly not for a script.
 func scriptOf(h http.Header) (page string, isScript bool) {
 	dest := h.Get("Sec-Fetch-Dest")
 	return h.Get("Referer"), dest == "" || dest == "script"
 }
 
-// showsPages reports whether somebody asks who looks at pages, and no program.
+// showsPages reports whether the client is a browser that displays pages, rather than a program.
 func showsPages(r *http.Request) bool {
 	return slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
-// prefetches reports whether a request is for somebody who may ask later, or asks what there is.
+// prefetches reports whether a request is a prefetch for a possible later visit, or a HEAD.
 func prefetches(r *http.Request) bool {
 	if r.Method == http.MethodHead {
 		return true
 	}
-	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and those in use before it
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and older ones
 		value := strings.ToLower(r.Header.Get(name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
@@ -103,8 +102,8 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader + ", " + repeatedHeader}
 )
 
-// letRead lets the page that asks read the answer (CORS), if the app counts its site; where no app is
-// named, if any app does. The browser sends neither cookies nor passwords with such a request.
+// letRead lets the requesting page read the response (CORS) if the app counts its site, or if any app does when none is
+// named. The browser sends no cookies or passwords with such requests.
 func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
@@ -117,17 +116,17 @@ func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	return true
 }
 
-// preflight answers a browser that asks whether a page may send a request. The app may be named in
-// a body that is yet to come; the request itself is checked again.
+// preflight handles CORS preflights. The body, which may name the app, is only in the later request, so that request is
+// checked again.
 func (s *service) preflight(c echo.Context) error {
 	f, _ := readQuery(c.Request().URL.RawQuery)
 	return s.allow(c, f.app.value, pageMethods, echo.HeaderContentType)
 }
 
-// pageMethods are those with which a page may send a request.
+// pageMethods are the methods that pages may use.
 const pageMethods = "GET, POST"
 
-// allow lets a page send requests with methods and headers, if the app counts the page's site.
+// allow lets pages use methods and headers, if the app counts the page's site.
 func (s *service) allow(c echo.Context, app, methods, headers string) error {
 	h := c.Response().Header()
 	if s.letRead(c, app) {

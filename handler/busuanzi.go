@@ -17,10 +17,10 @@ import (
 	"footfall/visit"
 )
 
-// busuanzi answers pages that were made for busuanzi and its kin. These say neither an app nor who
-// comes, so the app is the one that lists the page's site, and the visitor is who asks. Apart from
-// that a visit is admitted and counted as /visit does it for a caller without a key, and errors are
-// those of /visit: these clients look at the status, or find no success.
+// busuanzi serves pages that were made for busuanzi and similar services. Their requests name neither an app nor a visitor:
+// the app is the one that lists the page's site, and the visitor is the client. Otherwise visits are admitted and counted
+// like those of /visit without a key. Errors are also those of /visit: these clients check the status, or the absence of a
+// success member.
 type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
@@ -35,8 +35,8 @@ func (b *busuanzi) routes() []route {
 	}
 }
 
-// numbers are those of a page by busuanzi's names, as JSON: what it calls pv is every visit. With
-// count the visit counts before.
+// numbers returns a page's numbers as JSON with busuanzi's names, after counting a visit if count is set. busuanzi's pv
+// includes every visit.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
 	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.With{})
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	}
 	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: referrer}}
 	ask := b.request(c, &f)
-	ask.Key = "" // what some of these clients send as Authorization is none of ours
+	ask.Key = "" // some clients send an Authorization header that is not for Footfall
 	ask.Numbers, ask.With = true, with
 	if count {
 		a, err = cell.Counter.Visit(ctx, ask)
@@ -84,8 +84,8 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	return a, err
 }
 
-// busuanziCC serves busuanzi.cc's one call, which counts. The body names the page, so the page must be of
-// the origin that sends it.
+// busuanziCC handles the one call of busuanzi.cc, which counts. The body names the page, so the page must have the origin of
+// the request.
 func (b *busuanzi) busuanziCC(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {
@@ -108,17 +108,17 @@ func (b *busuanzi) busuanziCC(c echo.Context) error {
 	return respond(c, http.StatusOK, fmt.Appendf(out, `"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`, a.Page.Hot, a.Page.UV))
 }
 
-// namedPage is the part of a body that names the page.
+// namedPage is the part of a request body that names the page.
 type namedPage struct{ URL, Referrer string }
 
-// readPage reads a JSON body of any content type. It returns no URL if it cannot read the body.
+// readPage reads a JSON body of any content type. The URL is empty if the body cannot be read.
 func readPage(c echo.Context) (page namedPage) {
 	sent, _ := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, oneVisit.most))
 	_ = json.Unmarshal(sent, &page)
 	return page
 }
 
-// original is the one call of busuanzi, which counts. Our own script names the page in url.
+// original handles the one call of busuanzi, which counts. Footfall's own script names the page in url.
 func (b *busuanzi) original(c echo.Context) error {
 	uri := c.QueryParam("url")
 	if uri == "" {
@@ -133,9 +133,8 @@ func (b *busuanzi) original(c echo.Context) error {
 
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
-// jsonp counts, and answers with a script that gives the numbers to the function of the page that a
-// parameter names. The page is the one that the browser says the script is for: no page can read or
-// count another so.
+// jsonp counts, and responds with a script that passes the numbers to the named callback function. The page is taken from the
+// browser's Referer, so that no page can read or count another.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
@@ -163,19 +162,19 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm writes a refusal in a client's own form: the member failed, and the reason in message. Errors
-// about a field, and others than refusals, are those of /visit.
+// inForm writes a rejection in the client's own format: the failed member, and the reason as message. Errors about a field,
+// and other errors, have the format of /visit.
 func inForm(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
 		return err
 	}
-	says, _ := json.Marshal(refused.Message()) // cannot fail for a text
+	says, _ := json.Marshal(refused.Message()) // cannot fail for a string
 	return respond(c, http.StatusForbidden, fmt.Appendf(nil, `{%s,"message":%s,"error":%[2]s}`, failed, says))
 }
 
-// soxft answers the client of github.com/soxft/busuanzi: POST counts, PUT does so without numbers,
-// GET shows.
+// soxft serves the client of github.com/soxft/busuanzi: POST counts, PUT counts without returning numbers, GET returns
+// numbers.
 func (b *busuanzi) soxft(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {
@@ -184,7 +183,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	numbers, err := b.numbers(c, r.Header.Get("x-bsz-referer"), r.Method == http.MethodPost || r.Method == http.MethodPut)
 	if c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != "" {
 		c.Response().Header().Add(echo.HeaderAccessControlExposeHeaders,
-			"Set-Bsz-Identity") // or browsers tell of a fault when the client looks for it
+			"Set-Bsz-Identity") // otherwise browsers log an error when the client reads this header
 	}
 	switch {
 	case err != nil:
@@ -195,7 +194,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	return respond(c, http.StatusOK, []byte(`{"success":true,"message":"ok","data":`+string(numbers)+`}`))
 }
 
-// vercount answers the second version of Vercount's call: POST counts, GET shows.
+// vercount serves the second version of Vercount's API: POST counts, GET returns numbers.
 func (b *busuanzi) vercount(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {

@@ -13,22 +13,22 @@ import (
 	"footfall/visit"
 )
 
-// Proxies are the trusted proxies: those in certain networks, which name the client in one header.
-// Nil, or one without networks, trusts no proxy.
+// Proxies are the networks of trusted proxies, and the header in which they name the client. A nil Proxies, or one without
+// networks, trusts no proxy.
 type Proxies struct {
-	networks []netip.Prefix // of unmapped addresses
+	networks []netip.Prefix // with unmapped addresses
 	header   string         // in canonical form
 }
 
 const (
 	defaultProxyHeader = "X-Forwarded-For"
-	widestIPv4         = 8 // bits of a network's prefix
+	widestIPv4         = 8 // minimum prefix lengths, in bits
 	widestIPv6         = 16
-	mostHops           = 64 // looked at in one request, so that a long header costs little
+	mostHops           = 64 // limit per request, so that a long header is cheap
 )
 
-// NewProxies reads the networks of trusted proxies, each a CIDR or one address, and the name of the
-// header in which they name the client; "" is X-Forwarded-For. It returns all faults at once.
+// NewProxies parses the networks of trusted proxies (CIDRs or single addresses) and the header that names the client; ""
+// means X-Forwarded-For. It returns all errors at once.
 func NewProxies(networks []string, header string) (*Proxies, []error) {
 	p := &Proxies{header: defaultProxyHeader}
 	var faults []error
@@ -78,8 +78,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	case network.Addr().Is4In6():
 		return netip.Prefix{}, errors.New("is a network of IPv4 addresses written as IPv6: write it like 10.0.0.0/8")
 	case network.Bits() < widest:
-		// In so wide a network clients themselves would be taken for proxies. Refusing 0.0.0.0/0
-		// alone would not do, since it can be written as two halves.
+		// In a wider network, clients themselves would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough, since it can be
+		// written as two halves.
 		return netip.Prefix{}, fmt.Errorf("is too wide, since anybody who reaches the service from there can name any address as their own: "+
 			"write the networks that only your proxies are in, each /%d or narrower", widest)
 	case network != meant:
@@ -89,8 +89,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// otherHeaders are set by any client or server and do not name the client, and so are those that
-// begin with one of otherPrefixes.
+// otherHeaders are set by any client or server and do not name the client. The same is true for headers with one of
+// otherPrefixes.
 var (
 	otherHeaders = []string{
 		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
@@ -116,8 +116,8 @@ func checkProxyHeader(header string) error {
 	return nil
 }
 
-// client returns the address that a request comes from, without a zone, and as IPv4 if it is mapped
-// into IPv6. That is the peer's, unless the peer is a trusted proxy, which then names the client.
+// client returns the client's address, without a zone, and as IPv4 if it is mapped into IPv6. This is the peer's address,
+// unless the peer is a trusted proxy, which then names the client.
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	peer, err := peerOf(r)
 	if err != nil {
@@ -129,8 +129,7 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	return p.named(r.Header[p.header], peer)
 }
 
-// CheckCountryHeader returns an error unless trusted proxies, in some networks, may name the country
-// of the client in a header; "": they do not.
+// CheckCountryHeader checks the header in which trusted proxies send the client's country; "" means none.
 func CheckCountryHeader(header string, networks []string) error {
 	switch {
 	case header == "":
@@ -143,8 +142,8 @@ func CheckCountryHeader(header string, networks []string) error {
 	return nil
 }
 
-// country returns what a trusted proxy says in a header of where the client is. Several
-// lines are no country: not all of them are the proxy's.
+// country returns the country that a trusted proxy sends in the header. Several lines are joined, which matches no country,
+// because not all of them are from the proxy.
 func (p *Proxies) country(r *http.Request, header string) string {
 	if header == "" || !p.sent(r) {
 		return ""
@@ -152,8 +151,7 @@ func (p *Proxies) country(r *http.Request, header string) string {
 	return strings.Join(r.Header.Values(header), ",")
 }
 
-// CheckSignInHeader returns an error unless trusted proxies, in some networks, may say in a header who
-// has signed in; "": they do not.
+// CheckSignInHeader checks the header in which trusted proxies send the signed-in user; "" means none.
 func CheckSignInHeader(header string, networks []string) error {
 	if header == "" {
 		return nil
@@ -168,13 +166,13 @@ func CheckSignInHeader(header string, networks []string) error {
 	return nil
 }
 
-// TrustNetworks reports whether more is trusted than single addresses.
+// TrustNetworks reports whether a trusted network has more than one address.
 func (p *Proxies) TrustNetworks() bool {
 	return slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return !network.IsSingleIP() })
 }
 
-// names returns whom a trusted proxy says in a header to be signed in; "" where it says nobody.
-// Several lines name nobody: not all of them are the proxy's.
+// names returns the signed-in user that a trusted proxy sends in the header, or "". It ignores several lines, because not all
+// of them are from the proxy.
 func (p *Proxies) names(r *http.Request, header string) string {
 	if header == "" || !p.sent(r) {
 		return ""
@@ -185,20 +183,20 @@ func (p *Proxies) names(r *http.Request, header string) string {
 	return ""
 }
 
-// sent reports whether a request comes from a trusted proxy.
+// sent reports whether the request is from a trusted proxy.
 func (p *Proxies) sent(r *http.Request) bool {
 	peer, err := peerOf(r)
 	return err == nil && p.trusts(peer)
 }
 
-// peerOf is the other end of the connection.
+// peerOf returns the address of the connection's other end.
 func peerOf(r *http.Request) (netip.Addr, error) {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	return connection.Addr().WithZone("").Unmap(), err
 }
 
-// overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy reports it. Of several proxies in a row, the
-// first word is that of the one that the client reached.
+// overTLS reports whether the client used TLS, according to the trusted proxy. With several proxies, the first word is from
+// the one that the client reached.
 func (p *Proxies) overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return p.sent(r) && strings.EqualFold(strings.TrimSpace(first), "https")
@@ -208,9 +206,9 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// named returns the client that a header's lines name: the last address that is not a trusted
-// proxy's, or else the first one. Each proxy appends the address that it was reached from, so
-// whatever stands before the client's address was written by the client, and is not even looked at.
+// named returns the client according to the header lines: the last address that is not a trusted proxy, or else the first
+// one. Each proxy appends the address of its peer, so the client itself wrote everything before its address. That part is
+// ignored.
 func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
@@ -235,14 +233,14 @@ func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	return found, nil
 }
 
-// refusal does not quote the header, which may hold anything.
+// refusal does not quote the header, which may contain anything.
 func (p *Proxies) refusal(problem string) error {
 	return visit.Errorf(visit.Invalid, "ip", "the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)
 }
 
 func trimBlanks(s string) string { return strings.Trim(s, " \t") }
 
-// cutLast cuts the last element off a line; more tells whether there was a comma before it.
+// cutLast cuts the last element off a line. more reports whether a comma precedes it.
 func cutLast(line string) (before, last string, more bool) {
 	if comma := strings.LastIndexByte(line, ','); comma >= 0 {
 		return line[:comma], line[comma+1:], true
@@ -250,8 +248,8 @@ func cutLast(line string) (before, last string, more bool) {
 	return "", line, false
 }
 
-// readHop reads an address, which some balancers write with its port, or in brackets. An address
-// with a zone is refused: it has a meaning only on the proxy's machine.
+// readHop parses an address. Some load balancers add a port or brackets. It rejects zones, which have a meaning only on the
+// proxy's machine.
 func readHop(written string) (netip.Addr, bool) {
 	var address netip.Addr
 	var err error

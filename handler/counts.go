@@ -10,10 +10,10 @@ import (
 	"footfall/visit"
 )
 
-// mostList is how many pages or ids one question may be about.
+// mostList is the maximum number of pages or ids in one request.
 const mostList = 1000
 
-// counts answers the numbers of a page; a POST, those of many.
+// counts returns a page's numbers, or with POST those of many pages.
 func (s *service) counts(c echo.Context) error {
 	if c.Request().Method == http.MethodPost {
 		return s.countsOfMany(c)

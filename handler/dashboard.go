@@ -23,16 +23,16 @@ import (
 
 type dashboard struct {
 	*reports
-	cell  *routing.Cell // whose pages it makes
+	cell  *routing.Cell // whose pages it shows
 	pages *web.Dashboard
 }
 
-// in is a dashboard that makes the pages of a cell.
+// in returns a dashboard for the pages of a cell.
 func (r *reports) in(cell *routing.Cell) *dashboard {
 	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
-// homeOfPages is what a request is told of where its pages begin, unless that is where all do.
+// homeOfPages is the context key for the link to the first page, if that is not the dashboard's root.
 const homeOfPages = "home"
 
 func (d *dashboard) routes() []route {
@@ -62,7 +62,7 @@ func (d *dashboard) routes() []route {
 	return table
 }
 
-// page answers the errors of a page as a page.
+// page shows errors as pages.
 func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := call(handle, c)
@@ -81,7 +81,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// known is a page that goes by who is signed in.
+// known passes the signed-in account, or nil, to handle.
 func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) error) echo.HandlerFunc {
 	return d.page(func(c echo.Context) error {
 		reader, err := d.signedIn(c)
@@ -92,13 +92,13 @@ func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) e
 	})
 }
 
-// notFoundPage answers browsers where nothing is with a page, and reports whether it has: programs
-// are answered as all errors are.
+// notFoundPage shows a page if a browser requests an unknown address, and reports whether it has. Programs get the usual
+// error instead.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
-	_, _ = s.signedIn(c) // it is nobody, where that cannot be told
+	_, _ = s.signedIn(c) // shown as signed out if this fails
 	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound),
 		visit.Errorf(visit.NotFound, "", "there is nothing at this address"), s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
@@ -108,14 +108,14 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	ctx := c.Request().Context()
 	here, away := d.Cells.All()
 	var apps []web.App
-	of := map[*routing.Cell][]string{} // names of apps
+	of := map[*routing.Cell][]string{} // app names
 	in := d
 	for _, cell := range here {
 		readings, err := cell.Counter.AuthorizeReadings(ctx, reader.MayLook)
 		if err != nil && cell.Name == "" {
 			return err
 		} else if err != nil {
-			away = append(away, cell.Name) // since a moment ago
+			away = append(away, cell.Name) // away since a moment ago
 		}
 		for _, r := range readings {
 			if d.Cells.Has(cell, r.App) {
@@ -160,7 +160,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request())))
 }
 
-// proof answers /proof: of several databases that have apps with the one whose proof is longest ago.
+// proof handles /proof. With several databases it shows the oldest of their last proofs.
 func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
 	if len(here)+len(away) > 1 {
@@ -179,7 +179,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	if err != nil {
 		return err
 	}
-	var first time.Time // it is not known
+	var first time.Time // zero: unknown
 	if len(away)+len(failed) == 0 && len(here) > 0 {
 		first = slices.MinFunc(proved, time.Time.Compare)
 	}
@@ -221,8 +221,8 @@ func (d *dashboard) embed(c echo.Context) error {
 	})
 }
 
-// mayLook returns an app at which the reader may look, and the dashboard that makes its pages. Those who
-// may not are asked to sign in, whether there is such an app or not: then it is nil.
+// mayLook returns an app that the reader may see, and the dashboard for its pages. Other readers get the sign-in page,
+// whether the app exists or not, and of is nil.
 func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *counter.Reading, app web.App, err error) {
 	r := c.Request()
 	reader, err := d.signedIn(c)
@@ -242,8 +242,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *cou
 	return d.in(cell), of, d.appOf(c, of, reader), nil
 }
 
-// refuse asks those to sign in who are not, and tells the others that they may not do what they ask
-// for.
+// refuse shows the sign-in page, or an error to readers who are signed in but lack the right.
 func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
 		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
@@ -254,11 +253,11 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 
 func siteNamed(c echo.Context) string { return named(c, "site") }
 
-// named is a part of the path.
+// named returns a parameter of the path.
 func named(c echo.Context, part string) string {
 	name, err := url.PathUnescape(c.Param(part))
 	if err != nil || c.Request().URL.RawPath == "" {
-		return c.Param(part) // which is not escaped any more
+		return c.Param(part) // already unescaped
 	}
 	return name
 }
@@ -282,7 +281,7 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 	})
 }
 
-// show makes a page when there is a place for it, and answers with it.
+// show waits for a report place, then makes and writes a page.
 func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
 	var p web.Page
 	err := d.within(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
@@ -295,8 +294,8 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// showFile answers with the rows of a panel to those who have come by a link, and leads others to the
-// report that has them.
+// showFile sends a panel's rows as a file to readers with a shared link, and redirects others to the report with the same
+// rows.
 func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
 	var kind report.Report
 	var look report.Look
@@ -317,7 +316,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	}
 }
 
-// origin is where people reach the service, as scheme://host, or as the operator says it.
+// origin returns the service's public origin, scheme://host, or the configured public URL.
 func (s *service) origin(r *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
@@ -347,7 +346,7 @@ func describePage(c echo.Context, cache string, p web.Page) {
 	h.Set(echo.HeaderContentType, p.Type)
 }
 
-// writePage writes a page; one that may be kept, as send does.
+// writePage writes a page. Unless cache is no-store, the browser may keep and revalidate it.
 func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	describePage(c, cache, p)
 	if cache != "no-store" {
@@ -356,12 +355,12 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	return write(c, status, p.Type, p.Body)
 }
 
-// shared shows what a link shows: an app, or a site, to whoever has the link. No other site learns
-// of it by a Referer, and it is told of nowhere: routes are named without it.
+// shared shows an app or a site to anyone with the shared link. No Referer reveals the link to other sites, and logs and
+// metrics use the route without the token.
 func (d *dashboard) shared(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
-	c.Set(homeOfPages, "") // of a link that shows nothing
+	c.Set(homeOfPages, "") // for a link that does not exist
 	r := c.Request()
 	cell, err := d.Cells.OfLink(c.Param("token"))
 	if err != nil {
@@ -377,7 +376,7 @@ func (d *dashboard) shared(c echo.Context) error {
 	}
 	in := reading.Sites()
 	if site != "" {
-		asked, in = site, []string{site} // of the app's other sites the link tells nothing
+		asked, in = site, []string{site} // the link does not show the app's other sites
 	}
 	share := &web.Share{Base: d.root + "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
 	c.Set(homeOfPages, share.Base)

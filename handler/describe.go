@@ -18,11 +18,11 @@ import (
 //go:embed openapi.json
 var written []byte
 
-// openAPI is the description of all calls. What all reports have in common is not written in
-// openapi.json, nor is what they take, which they know.
+// openAPI returns the OpenAPI description of all calls. Parameters and other common parts of reports are not in openapi.json:
+// they are added from report.Reports.
 var openAPI = sync.OnceValue(func() []byte {
 	var all map[string]any
-	_ = json.Unmarshal(written, &all) // which the tests read, too
+	_ = json.Unmarshal(written, &all) // cannot fail: tests parse it
 	paths, of := all["paths"].(map[string]any), all["x-reports"].(map[string]any)
 	for _, k := range report.Reports {
 		paths["/api/apps/{app}/"+k.Name] = map[string]any{"get": describeOne(k, of[k.Name].(map[string]any))}
@@ -35,7 +35,7 @@ var openAPI = sync.OnceValue(func() []byte {
 
 type object = map[string]any
 
-// refer refers to a component. Generators of clients make a type of each, so no parameter has the name of a schema.
+// refer refers to a component. Client generators create a type for each component, so no parameter has the name of a schema.
 func refer(kind, name string) object {
 	if kind == "parameters" {
 		name += "Parameter"
@@ -86,7 +86,7 @@ func describeRefusals(responses object) {
 	}
 }
 
-// describeRows describes a list whose columns are each a name and a type.
+// describeRows describes a list of rows. Each column is a name and a type.
 func describeRows(list string, columns []string) object {
 	types := object{"day": refer("schemas", "Day")}
 	for _, name := range []string{"string", "integer", "boolean"} {
@@ -111,7 +111,7 @@ func describe(c echo.Context) error {
 	return send(c, "application/json", "no-cache", openAPI(), false)
 }
 
-// describeApps describes the call for all apps, of which there may be several cells.
+// describeApps describes the call for all apps, which may be in several cells.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
 	away := object{"type": "array", "items": text, "description": "Of several cells, those whose apps are not known now."}
@@ -125,8 +125,7 @@ func describeApps(paths, named, one object) {
 	}
 }
 
-// describeChanges describes the calls by which programs change apps, of what is declared of settings
-// and things.
+// describeChanges describes the administration API, derived from the declarations of settings and things.
 func describeChanges(paths object) {
 	settings := object{}
 	for _, s := range app.Declared {
@@ -140,7 +139,7 @@ func describeChanges(paths object) {
 			schema["type"], schema["enum"] = "string", s.Choices
 		case s.Name == "tz":
 			schema["type"] = "string"
-		case !strings.HasPrefix(s.Name, "max-"): // which may be default
+		case !strings.HasPrefix(s.Name, "max-"): // these also accept default
 			schema["type"] = "integer"
 		}
 		settings[s.Column()] = schema

@@ -20,14 +20,14 @@ import (
 	"footfall/visit/tag"
 )
 
-// body is what may be sent as JSON.
+// body describes a JSON request body.
 type body struct {
 	most  int64  // bytes
-	shape string // what to send
-	list  string // a list of this name is given in place of what one visit has; "": none is
+	shape string // the expected shape, for errors
+	list  string // name of the list that replaces the fields of a single visit; "": none
 }
 
-// One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
+// 16 KiB fit one URI even if each of its 2,048 bytes is written as \u00xx. 4 MiB fit many URIs that are not.
 var (
 	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", ` +
 		`if you may say who came and when; "referrer":"…" if they came from another page; ` +
@@ -38,11 +38,10 @@ var (
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
-// answerLater is the one value of answer: that the visit is accepted is answer enough.
+// answerLater is the only value of answer: the response confirms that the visit is accepted, without numbers.
 const answerLater = "later"
 
-// withoutOffsets is the one value of offsets: the numbers that are answered are those that were
-// counted, without those from elsewhere.
+// withoutOffsets is the only value of offsets: the response has only counted numbers, without those from elsewhere.
 const withoutOffsets = "no"
 
 type field struct {
@@ -55,12 +54,11 @@ type fields struct {
 
 	tags tag.Set
 	list []string // uris or ids
-	// parseErr is the first fault in how the fields but app were written. An unknown app is told
-	// before it.
+	// parseErr is the first error in a field other than app. An unknown app is reported before it.
 	parseErr error
 }
 
-// postpone keeps a fault for later, unless it is in app.
+// postpone stores an error for later, unless it is about app.
 func (f *fields) postpone(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
@@ -71,9 +69,8 @@ func (f *fields) postpone(name string, err error) error {
 	return nil
 }
 
-// names of the fields: first those of many counts, of which the last may be empty as may be the first
-// of those of one visit alone. A browser names no referrer where there is none, and what a visitor
-// brings is not always known.
+// names lists the fields. The first six also exist in requests for many counts. Fields 4 to 9 may be empty: a browser sends
+// an empty referrer if there is none, and a visitor's properties are not always available.
 var (
 	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
 		"at", "answer"}
@@ -82,7 +79,7 @@ var (
 	mayBeEmpty = names[4:10]
 )
 
-// named returns a field; nil: there is none of that name.
+// named returns the field of a name, or nil.
 func (f *fields) named(name string) *field {
 	at := slices.Index(names[:], name)
 	if at < 0 {
@@ -92,8 +89,7 @@ func (f *fields) named(name string) *field {
 		&f.event, &f.id, &f.at, &f.answer}[at]
 }
 
-// set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,
-// as a template leaves it whose variable is not set.
+// set rejects ambiguous input: a field that is given twice, or left empty, as by a template whose variable is not set.
 func (f *field) set(name, value string) error {
 	if f.given {
 		return invalid(name, "it is given twice: give it once")
@@ -112,7 +108,7 @@ func (f *field) set(name, value string) error {
 	return nil
 }
 
-// readWith reads which numbers of the moment a question selects.
+// readWith parses which current numbers are requested.
 func (f *fields) readWith() (with counter.With) {
 	if !f.with.given {
 		return with
@@ -124,7 +120,7 @@ func (f *fields) readWith() (with counter.With) {
 		case "here":
 			with.Here = true
 		default:
-			_ = f.postpone("with", invalid("with", "%.64q is not known: write today, here or today,here", word)) // is not about app
+			_ = f.postpone("with", invalid("with", "%.64q is not known: write today, here or today,here", word)) // nil, as it is not app
 		}
 	}
 	return with
@@ -134,7 +130,7 @@ func invalid(name, format string, args ...any) error {
 	return visit.Errorf(visit.Invalid, name, format, args...)
 }
 
-// readFields reads the query of a GET, or the JSON of a POST.
+// readFields reads the query of a GET, or the JSON body of a POST.
 func readFields(c echo.Context) (fields, error) {
 	r := c.Request()
 	if r.Method == http.MethodPost {
@@ -143,11 +139,11 @@ func readFields(c echo.Context) (fields, error) {
 	return readQuery(r.URL.RawQuery)
 }
 
-// tagPrefix begins a parameter that is a tag of the app's own.
+// tagPrefix starts the parameters for an app's own tags.
 const tagPrefix = "tag."
 
-// readQuery reads the fields out of a query and ignores everything else in it. It reads the query
-// once and makes no map, since this is done for every visit.
+// readQuery reads the fields from a query and ignores other parameters. It is called for every visit, so it makes a single
+// pass and allocates no map.
 func readQuery(query string) (fields, error) {
 	var f fields
 	for query != "" {
@@ -204,8 +200,8 @@ func readBody(r *http.Request, w http.ResponseWriter, is body) (fields, error) {
 	return readJSON(sent, is)
 }
 
-// readJSON reads an object of strings; uris are a list. encoding/json would accept a name that is
-// given twice, or in upper case.
+// readJSON reads an object of strings and, if is.list is set, one list. It is stricter than encoding/json, which accepts
+// duplicate names and names in upper case.
 func readJSON(sent []byte, is body) (fields, error) {
 	var f fields
 	if len(bytes.TrimSpace(sent)) == 0 {
@@ -268,7 +264,7 @@ func (f *fields) setTags(written json.RawMessage) error {
 		return wrong
 	}
 	for d.More() {
-		name, _ := d.Token() // written is JSON
+		name, _ := d.Token() // written is valid JSON
 		value, _ := d.Token()
 		text, ok := value.(string)
 		if !ok {
@@ -286,7 +282,7 @@ func (f *fields) setList(name string, written json.RawMessage) error {
 		return invalid(name, "they are given twice: give them once")
 	}
 	f.list = []string{}
-	var list []*string // a pointer, since null would become ""
+	var list []*string // pointers, since null would otherwise become ""
 	if written[0] != '[' || json.Unmarshal(written, &list) != nil || slices.Contains(list, nil) {
 		return invalid(name, `they are not a list of strings: give ["…",…]`)
 	}

@@ -18,7 +18,7 @@ import (
 	"footfall/web"
 )
 
-// noteLoaded notes which page's site has loaded the script, for those who wait for its first visit.
+// noteLoaded records which site's page has loaded the script, for the page that waits for a first visit.
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
@@ -28,7 +28,7 @@ func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// newSite answers /new: an owner says which site is counted, and it becomes an app.
+// newSite handles /new, where an owner enters a site, for which an app is added.
 func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if !reader.IsOwner() {
 		return d.refuse(c, reader)
@@ -58,17 +58,17 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 }
 
-// by is who an account is, in lists of what was changed.
+// by returns the name of an account in the change history.
 func by(reader *account.Account) string { return "account " + reader.Name }
 
-// adminFor returns what changes apps of a cell for a caller, who cannot list a site of an app that they may not change.
+// adminFor returns the Admin of a cell for a caller, who cannot add a site that an app outside the caller's rights lists.
 func (s *service) adminFor(cell *routing.Cell, who string, mayChange func(app string) bool) *admin.Admin {
 	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
 		return s.Cells.ListsElsewhere(ctx, site, mayChange)
 	})
 }
 
-// addApp adds an app that is called as its host is, or with a number behind that where there is one.
+// addApp adds an app named after its host, with a number appended if the name is taken.
 func (s *service) addApp(ctx context.Context, who, host string, settings app.Settings) (name string, err error) {
 	called := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) {
@@ -86,7 +86,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 			break
 		}
 		if err = cell.Admin.As(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
-			err = nil // it counts there a moment later
+			err = nil // added; other instances follow a moment later
 		}
 		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {
 			break
@@ -95,7 +95,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 	return name, err
 }
 
-// hostOf is the host of what people type or paste.
+// hostOf returns the host of a typed or pasted address.
 func hostOf(typed string) string {
 	typed = strings.TrimSpace(typed)
 	if _, after, is := strings.Cut(typed, "://"); is {
@@ -105,7 +105,7 @@ func hostOf(typed string) string {
 	return host
 }
 
-// waiting answers /new/APP: it has the line for the pages of the app, and tells of the first visit.
+// waiting handles /new/APP. It shows the script tag for the app's pages, and waits for the first visit.
 func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	name := c.Param("app")
 	if !reader.MayLook(name) {
@@ -135,7 +135,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
 		if seen.Why = "listed"; seen.Loaded.After(seen.At) {
-			seen.Why = "" // its page was opened again
+			seen.Why = "" // the page was opened again after that
 		}
 	}
 	return in.show(c, func(ctx context.Context) (web.Page, error) {

@@ -1,9 +1,8 @@
-// Package handler is the HTTP edge of Footfall: it reads requests, asks a counter.Counter or a
-// report.Reader, and writes the answers.
+// Package handler serves HTTP. It parses requests, calls a counter.Counter or a report.Reader, and writes the responses.
 //
-// A file is named after the call or the page that it answers: visit.go, visits.go, counts.go, badge.go,
-// adminapi.go (/api/apps, /api/keys, /api/accounts), settings.go, … Each listener has one route table
-// (routes.go), and one place turns errors into answers (errors.go).
+// A file is named after the call or the page that it serves: visit.go, visits.go, counts.go, badge.go, adminapi.go
+// (/api/apps, /api/keys, /api/accounts), settings.go and so on. Each listener has one route table (routes.go). All errors
+// become responses in errors.go.
 package handler
 
 import (
@@ -22,44 +21,44 @@ import (
 	"footfall/pause"
 )
 
-// Options of Servers. The zero value of a field means its default; Cells and Accounts have none.
+// Options of Servers. The zero value of a field selects its default. Cells and Accounts are required.
 type Options struct {
-	Log     *slog.Logger         // default: nothing is logged
-	Metrics *prometheus.Registry // what /metrics shows, with the metrics of the public server; default: an empty one
-	// Stopping is closed when the service begins to stop: from then on /readyz says so.
+	Log     *slog.Logger         // default: discards everything
+	Metrics *prometheus.Registry // shown at /metrics, with the metrics of the public server; default: an empty one
+	// Stopping is closed when the service starts to shut down. From then on /readyz reports it.
 	Stopping <-chan struct{}
-	// Proxies are believed when they name the client. Default: nobody is.
+	// Proxies are trusted to name the client. Default: none.
 	Proxies *Proxies
-	// CountryHeader is where these proxies name the country of the client. Default: nowhere.
+	// CountryHeader is the header in which these proxies send the client's country. Default: none.
 	CountryHeader string
-	// Accounts are those of people who sign in.
+	// Accounts are the accounts that can sign in.
 	Accounts *account.Accounts
-	// SignInHeader is where trusted proxies say who has signed in with them. Default: nowhere.
+	// SignInHeader is the header in which trusted proxies send the signed-in user. Default: none.
 	SignInHeader string
-	// Cells have the apps that are served. Nobody changes apps over HTTP where the first of them has no Admin.
+	// Cells have the apps. Apps cannot be changed over HTTP if the home cell has no Admin.
 	Cells *routing.Cells
-	// Zone is the time zone that is offered for a new site where no script tells the browser's. Default: UTC.
+	// Zone is the suggested time zone for a new site, if no script detects the browser's. Default: UTC.
 	Zone string
-	// Help is what the shell says of its flags and arguments, by their names. Default: nothing.
+	// Help has the command line's help texts for flags and arguments, by name. Default: empty.
 	Help map[string]string
-	// Dashboard tells whether the public server has pages for people.
+	// Dashboard enables the pages for people on the public server.
 	Dashboard bool
-	// CountriesBy says who has made the file of countries, and under which licence, for the pages that
-	// show countries. Default: there is no file.
+	// CountriesBy returns the author and licence of the country database, for pages that show countries. Default: there is no
+	// database.
 	CountriesBy func() string
-	// PublicURL is where people reach it, as https://count.example or, below a path that a proxy
-	// takes off, https://blog.example/numbers. Default: as they ask.
+	// PublicURL is the public address, such as https://count.example, or https://blog.example/numbers if a proxy strips a path.
+	// Default: derived from each request.
 	PublicURL string
-	// Busuanzi is the app for which pages made for busuanzi count where several list their site, or
-	// it counts every one. Default: none.
+	// Busuanzi is the app that counts pages made for busuanzi, if several apps list their site, or if this app counts every site.
+	// Default: none.
 	Busuanzi string
 
-	reportWait, reportWithin time.Duration // for a place for a report, and for its answer; default usualWait and usualWithin
-	panelWithin              time.Duration // for a panel of a page that reads rows of visits; default usualPanel
-	readyWithin              time.Duration // how long /readyz waits for the database; default usualReady
+	reportWait, reportWithin time.Duration // limits the wait for a report place, and the report itself; default usualWait and usualWithin
+	panelWithin              time.Duration // limit for a page's panel that reads visit rows; default usualPanel
+	readyWithin              time.Duration // limit for the database's response to /readyz; default usualReady
 }
 
-// Servers returns the public server, and that of the operator.
+// Servers returns the public server and the operator's server.
 func Servers(o Options) (public, admin *http.Server) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return newServer(publicHandler(o), o.Log), newServer(adminHandler(o), o.Log)
@@ -73,25 +72,24 @@ func publicHandler(o Options) http.Handler {
 }
 
 func adminHandler(o Options) http.Handler {
-	o.Dashboard = false // which is on the public listener
+	o.Dashboard = false // only on the public listener
 	s := newService(o)
 	s.routes = s.adminRoutes()
-	return s.echo(newMetrics(prometheus.NewRegistry())) // which nobody reads
+	return s.echo(newMetrics(prometheus.NewRegistry())) // a separate registry, which is not exported
 }
 
-// service is what the handlers of one listener share. It does not change once its routes are
-// served.
+// service is shared by all handlers of one listener. It does not change after its routes are served.
 type service struct {
 	Options
 	desk   *intake.Desk
 	tops   tops
 	routes []route
 
-	hasAccounts   atomic.Bool // there is an account. An owner stays, so this is never false again
+	hasAccounts   atomic.Bool // an account exists; one always remains, so this never becomes false again
 	ownForms      *http.CrossOriginProtection
-	root          string                 // the path where people reach the service, which a proxy takes off; "": there is none
-	refusals      pause.Seldom[struct{}] // in the log
-	unlistedProxy *unlistedProxy         // nil on the operator's listener, where nobody is counted
+	root          string                 // the public path, which a proxy strips; "": none
+	refusals      pause.Seldom[struct{}] // for the log
+	unlistedProxy *unlistedProxy         // nil on the operator's listener, which counts no visits
 }
 
 func newService(o Options) *service {
@@ -105,7 +103,7 @@ func newService(o Options) *service {
 	s.ownForms = http.NewCrossOriginProtection()
 	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {
 		s.root = at.Path
-		_ = s.ownForms.AddTrustedOrigin(at.Scheme + "://" + at.Host) // as the form of the URL was checked
+		_ = s.ownForms.AddTrustedOrigin(at.Scheme + "://" + at.Host) // the URL was checked earlier
 	}
 	return s
 }

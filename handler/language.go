@@ -12,15 +12,14 @@ import (
 	"footfall/web/words"
 )
 
-// languageParameter is what an address has that says in which language its page is, and those to which
-// that leads.
+// languageParameter is the query parameter that selects the language of a page, and of the pages that it links to.
 const languageParameter = "lang"
 
-// place is where the pages are for a reader, and in which language: that of the address, else that of the
-// account, else the one that the browser likes best.
+// place returns the reader's page context: the root path and the language. The language is the query parameter's, else the
+// account's, else the one that the browser prefers.
 func (s *service) place(c echo.Context) web.Place {
 	r := c.Request()
-	reader, _ := c.Get(asAccount).(*account.Account) // if that was asked
+	reader, _ := c.Get(asAccount).(*account.Account) // if the request was checked for an account
 	p := web.Place{Root: s.root, Reader: readerOf(reader), At: &url.URL{Path: s.root + r.URL.Path, RawPath: s.root + r.URL.EscapedPath()}}
 	if r.Method != http.MethodPost {
 		p.At.RawQuery = r.URL.RawQuery
@@ -38,7 +37,7 @@ func (s *service) place(c echo.Context) web.Place {
 	return p
 }
 
-// lead leads to another page, in the language that the address says.
+// lead redirects to another page and keeps the language parameter.
 func (s *service) lead(c echo.Context, status int, to string) error {
 	if p := s.place(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
 		sign := "?"

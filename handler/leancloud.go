@@ -17,9 +17,8 @@ import (
 	"footfall/visit"
 )
 
-// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class is a
-// path of the site that sends the request, or the site itself. Its id is the path in base64url, so that
-// every record is there without being made.
+// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class is a path of the
+// requesting site, or the site itself. Its id is the path in base64url, so that every record exists without being created.
 type leancloud struct{ *service }
 
 const (
@@ -28,9 +27,9 @@ const (
 	siteHot     = "site-pv" // the record with the site's hot
 	siteUV      = "site-uv" // the record with the site's uv
 
-	mostRecords = 100 // in one question
+	mostRecords = 100 // in one query
 	mostInBatch = 10
-	// leanHeaders are those that themes send. They name an app of LeanCloud, and are ignored.
+	// leanHeaders are the headers that themes send. They name an app of LeanCloud, and are ignored.
 	leanHeaders = echo.HeaderContentType + ", X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"
 )
 
@@ -59,16 +58,16 @@ func (l *leancloud) routes() []route {
 }
 
 func leanError(status int, message string) []byte {
-	text, _ := json.Marshal(message) // cannot fail for a text
+	text, _ := json.Marshal(message) // cannot fail for a string
 	return fmt.Appendf(nil, `{"code":%d,"error":%s}`, status, text)
 }
 
-// themePage is the page that sends a request.
+// themePage is a request of a page, with the app that counts the page's site.
 type themePage struct {
 	echo.Context
 	*leancloud
 	origin, site string
-	app          string // that counts the site
+	app          string // counts the site
 	cell         *routing.Cell
 }
 
@@ -76,7 +75,7 @@ type themePage struct {
 func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
 	h := c.Request().Header
 	p = &themePage{Context: c, leancloud: l, origin: h.Get(echo.HeaderOrigin)}
-	if p.origin == "" && h.Get("Sec-Fetch-Site") == "same-origin" { // then browsers send no Origin with a GET
+	if p.origin == "" && h.Get("Sec-Fetch-Site") == "same-origin" { // browsers omit Origin in same-origin GETs
 		p.origin = originOf(h.Get("Referer"))
 	}
 	if p.site = app.SiteOfOrigin(p.origin); p.site == "" {
@@ -90,7 +89,7 @@ func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
 	return p, err
 }
 
-// records returns records (GET), or makes one (POST).
+// records handles GET, which returns records, and POST, which creates one.
 func (p *themePage) records() error {
 	if class := p.Param("class"); class != recordClass {
 		return visit.Errorf(visit.NotFound, "", "there is no class %.64q: themes use the class %s", class, recordClass)
@@ -132,13 +131,13 @@ func (p *themePage) records() error {
 		case siteUV:
 			n = counted[i].Site.UV
 		}
-		name, _ := json.Marshal(keys[i]) // cannot fail for a text
+		name, _ := json.Marshal(keys[i]) // cannot fail for a string
 		return fmt.Appendf(out, `{"objectId":%q,%q:%s,"time":%d}`, idOf(keys[i]), member, name, n)
 	})
 	return respond(p, http.StatusOK, append(out, "]}"...))
 }
 
-// add counts the first visit of a page that found no record: time says whether it does.
+// add counts the first visit to a page that found no record, if its time is 1.
 func (p *themePage) add() error {
 	key, count, title, err := readRecord(p.body())
 	if err == nil && count {
@@ -162,7 +161,7 @@ func (p *themePage) increment() error {
 	return respond(p, http.StatusOK, fmt.Appendf(nil, `{"objectId":%q,"updatedAt":%q}`, idOf(key), moment()))
 }
 
-// batch counts one visit for several increments, which are those of one page view.
+// batch counts a single visit for several increments, which belong to one page view.
 func (p *themePage) batch() error {
 	var sent struct {
 		Requests []struct {
@@ -206,9 +205,9 @@ func (p *themePage) batch() error {
 	return respond(p, http.StatusOK, append(out, ']'))
 }
 
-// count counts one page view, which increments these records. It counts their page. If they are only the
-// site's, it counts the page that the browser names, or the site's page (other): browsers name no path of a
-// page of another origin, unless the page says so.
+// count counts one page view for all these records. It counts the page that the keys name. If they name only the site, it
+// counts the page from the Referer, or else the site without a page. A Referer from another origin has no path, unless the
+// page's policy permits it.
 func (p *themePage) count(title string, keys ...string) error {
 	page, visited := "", false
 	for _, key := range keys {
@@ -243,13 +242,13 @@ func (p *themePage) count(title string, keys ...string) error {
 }
 
 func (p *themePage) body() []byte {
-	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // the rest is not JSON
+	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // a cut body is not JSON
 	return sent
 }
 
 func moment() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// readStrictly reads a JSON object without other members.
+// readStrictly reads a JSON object and rejects unknown members.
 func readStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -262,13 +261,13 @@ func readStrictly(text []byte, into any) error {
 	return nil
 }
 
-// keyField is how records are named: themes use one or the other.
+// keyField names a record. A theme uses either url or target.
 type keyField struct {
 	URL    json.RawMessage `json:"url"`
 	Target json.RawMessage `json:"target"`
 }
 
-// one returns the member that is there.
+// one returns the member that is set.
 func (k *keyField) one() (name string, value json.RawMessage, err error) {
 	if (k.URL == nil) == (k.Target == nil) {
 		return "", nil, invalid("url", "give either url or target")
@@ -279,7 +278,7 @@ func (k *keyField) one() (name string, value json.RawMessage, err error) {
 	return "target", k.Target, nil
 }
 
-// readWhere reads a question about one record, or several: {"url":"/a/"} or {"url":{"$in":["/a/"]}}.
+// readWhere parses a query for one record, {"url":"/a/"}, or several, {"url":{"$in":["/a/"]}}.
 func readWhere(text string) (member string, keys []string, err error) {
 	var where keyField
 	wrong := invalid("where", `it is not understood: send {"url":"/path/"} or {"url":{"$in":["/path/",…]}}, or target in place of url`)
@@ -312,7 +311,7 @@ func readWhere(text string) (member string, keys []string, err error) {
 	return member, keys, nil
 }
 
-// readRecord reads a record that is to be made. count: it is one of a page that is being visited.
+// readRecord parses a new record. count is true if its page is being visited.
 func readRecord(text []byte) (key string, count bool, title string, err error) {
 	var sent struct {
 		keyField
@@ -338,7 +337,7 @@ func readRecord(text []byte) (key string, count bool, title string, err error) {
 	return key, *sent.Time == 1, sent.Title, nil
 }
 
-// incremented reads which record is to be incremented, by its path, and that it is by 1.
+// incremented returns the record in the path, and checks that the body increments it by 1.
 func incremented(path string, text []byte) (key string, err error) {
 	id, is := strings.CutPrefix(path, recordPath+"/")
 	decoded, err := base64.RawURLEncoding.DecodeString(id)
@@ -359,10 +358,10 @@ func incremented(path string, text []byte) (key string, err error) {
 
 func idOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
-// isOfSite reports whether a record is the site's.
+// isOfSite reports whether a record is for the site.
 func isOfSite(key string) bool { return key == siteHot || key == siteUV }
 
-// checkRecord refuses names that are neither a path nor the site's.
+// checkRecord rejects keys that are neither a path nor a record of the site.
 func checkRecord(key string) error {
 	if isOfSite(key) {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics of the public listener. The labels are the routes of the table and status codes, never
-// what a caller wrote.
+// metrics of the public listener. Labels are routes and status codes, never input from a caller.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -39,7 +38,7 @@ func (m *metrics) of(route string) *routeMetrics {
 type routeMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Observer
-	byCode   [600]atomic.Pointer[prometheus.Counter] // kept, so that a request looks nothing up
+	byCode   [600]atomic.Pointer[prometheus.Counter] // cached, so that a request needs no lookup
 }
 
 func (m *routeMetrics) observe(status int, begin time.Time) {

@@ -11,7 +11,7 @@ import (
 	"footfall/intake"
 )
 
-// people answers whom an id stands for; a PUT says it of many.
+// people handles GET (looks up the person for an id) and PUT (links many ids to persons).
 func (s *service) people(c echo.Context) error {
 	r := c.Request()
 	f, err := readQuery(r.URL.RawQuery)
@@ -34,7 +34,7 @@ func (s *service) people(c echo.Context) error {
 	return respond(c, http.StatusOK, appendPerson(nil, f.id.value, &found[0]))
 }
 
-// lookUpPeople answers whom many ids stand for.
+// lookUpPeople returns the persons for many ids.
 func (s *service) lookUpPeople(c echo.Context) error {
 	f, err := readBody(c.Request(), c.Response(), manyPeople)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Per
 	return people.Find(c.Request().Context(), ids)
 }
 
-// appendPerson appends whom an id stands for; no person where there is no link of it.
+// appendPerson appends the person for an id, without a person if the id is not linked.
 func appendPerson(out []byte, id string, w *app.Person) []byte {
 	answer := struct {
 		ID     string            `json:"id"`
@@ -80,8 +80,7 @@ func appendPerson(out []byte, id string, w *app.Person) []byte {
 	return append(out, body...)
 }
 
-// putPeople writes whom many ids stand for. What can be refused before the body is read is refused
-// then.
+// putPeople links many ids to persons. It checks everything else before it reads the body.
 func (s *service) putPeople(c echo.Context, f *fields) error {
 	r := c.Request()
 	cell, err := s.Cells.Of(f.app.value)

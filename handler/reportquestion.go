@@ -20,8 +20,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// readParams reads a query, and refuses parameters that the report does not take: if a misspelt one
-// were ignored, the report would be about something else. It returns the first fault.
+// readParams parses a query and rejects parameters that the report does not take, because ignoring a misspelt one would
+// change the report. It returns the first error.
 func readParams(query string, takes, repeats []string) (url.Values, error) {
 	given := url.Values{}
 	for query != "" {
@@ -51,12 +51,12 @@ func readParams(query string, takes, repeats []string) (url.Values, error) {
 	return given, nil
 }
 
-// question is one for a report, from a caller who may ask. Its methods read parameters.
+// question is an authorized request for a report. Its methods read parameters.
 type question struct {
 	ctx     context.Context
 	reading *counter.Reading
 	params  url.Values
-	err     error // the first fault; see fail
+	err     error // the first error; see fail
 }
 
 func (q *question) fail(err error) {
@@ -71,7 +71,7 @@ func (q *question) wrong(name, format string, args ...any) {
 
 func (q *question) value(name string) string { return q.params.Get(name) }
 
-// format is "json" or "csv": what the parameter names, or else what the header Accept prefers.
+// format returns "json" or "csv": the parameter, or else the format that the Accept header prefers.
 func (q *question) format(h http.Header) string {
 	switch format := q.value("format"); format {
 	case "json", "csv":
@@ -87,8 +87,7 @@ func (q *question) format(h http.Header) string {
 	return "json"
 }
 
-// preference is how much a caller wants a media type, from 0 to 1, by the range that names it most
-// closely.
+// preference returns the weight of a media type in an Accept header, from 0 to 1, by the most specific range that matches.
 func preference(accept, kind, subtype string) (wanted float64) {
 	closest := 0
 	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
@@ -107,7 +106,7 @@ func preference(accept, kind, subtype string) (wanted float64) {
 	return wanted
 }
 
-// reader is the one that is asked for: all reports are without offsets where they are not wanted.
+// reader returns the reader for the request: one without offsets if the caller does not want them.
 func (q *question) reader(all *report.Reader) *report.Reader {
 	switch q.value("offsets") {
 	case "":
@@ -119,7 +118,7 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 	return all.Counted()
 }
 
-// look is what a report is asked for. Parameters that it does not take are not given.
+// look returns the parameters of the report. Parameters that the report does not take are empty here.
 func (q *question) look(k report.Report) report.Look {
 	l := report.Look{
 		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
@@ -175,7 +174,7 @@ func (q *question) look(k report.Report) report.Look {
 	return l
 }
 
-// compared are the days of a look that are compared with those before; none are where Before is 0.
+// compared returns the days that are compared with the preceding ones. It is empty if Before is 0.
 func (q *question) compared(l report.Look) visit.Range {
 	for _, name := range []string{"compared_from", "compared_to"} {
 		if l.Before == 0 && q.value(name) != "" {
@@ -195,7 +194,7 @@ func (q *question) compared(l report.Look) visit.Range {
 	return visit.Range{From: cmp.Or(from, l.In.From), To: cmp.Or(to, min(l.In.To, l.Today))}
 }
 
-// among is one of some words, the first of which is usual.
+// among returns one of the words. The first word is the default.
 func (q *question) among(name string, words ...string) string {
 	word := cmp.Or(q.value(name), words[0])
 	if !slices.Contains(words, word) {
@@ -222,7 +221,7 @@ const (
 	mostBefore = 36_525 // days: a century
 )
 
-// limit is how many rows are asked for; 0: all.
+// limit returns the requested number of rows; 0 means all.
 func (q *question) limit(whole bool) int {
 	text := q.value("limit")
 	if text == "" {
@@ -238,7 +237,7 @@ func (q *question) limit(whole bool) int {
 	return int(n)
 }
 
-// days is the range that is asked for; all days if none is named.
+// days returns the requested date range, or all days.
 func (q *question) days() visit.Range {
 	if q.value("from")+q.value("to") == "" {
 		return visit.AllDays
@@ -248,7 +247,7 @@ func (q *question) days() visit.Range {
 	return in
 }
 
-// day is a day that is asked for; 0 if none is named.
+// day returns the requested day, or 0.
 func (q *question) day(name string) int32 {
 	text := q.value(name)
 	if text == "" {
@@ -271,7 +270,7 @@ func (q *question) site() string {
 	return site
 }
 
-// targets are the pages and sites that are asked for, each once.
+// targets returns the requested pages and sites, without duplicates.
 func (q *question) targets() (targets []string) {
 	for _, named := range []struct {
 		values []string
@@ -304,7 +303,7 @@ func (q *question) target(uri bool) string {
 	return ""
 }
 
-// prefix is what the pages that are asked for begin with; "" if none is named.
+// prefix returns the prefix of the requested pages, or "".
 func (q *question) prefix() string {
 	text := q.value("prefix")
 	if text == "" {
@@ -318,7 +317,7 @@ func (q *question) prefix() string {
 	if err != nil {
 		q.fail(visit.InField("prefix", err))
 	} else if !strings.Contains(page, "/") {
-		page += "/" // all pages of the site, and not of another whose name begins so
+		page += "/" // so that it does not match other sites with this prefix
 	}
 	return page
 }
@@ -332,7 +331,7 @@ func (q *question) checkGroup(l report.Look) {
 	}
 }
 
-// rank is the rank that is asked for; 0 if a visitor is.
+// rank returns the requested rank, or 0 if the request names a visitor.
 func (q *question) rank() int64 {
 	var given []string
 	for _, name := range []string{"rank", "ip", "visitor"} {

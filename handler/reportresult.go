@@ -16,8 +16,7 @@ import (
 	"footfall/report"
 )
 
-// writeReport writes a report, smaller where the caller reads that, or tells that the caller has it
-// already.
+// writeReport writes a report as one body, compressed if the caller accepts that, or 304 if the caller already has it.
 func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	body, err := made.JSON(nil)
 	if err != nil {
@@ -29,7 +28,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	if made.Next != "" {
 		query := c.Request().URL.Query()
 		query.Set("after", made.Next)
-		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // whatever a proxy takes off the path
+		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, so that it works below a proxy's path
 	}
 	return send(c, describeReport(c, name, format), "private, no-cache", body, true)
 }
@@ -37,7 +36,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 const csvFormat = "csv"
 
 func csvOf(rows any) []byte {
-	return []byte(strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n")) // the end of a line in RFC 4180
+	return []byte(strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n")) // RFC 4180 requires CRLF
 }
 
 func describeReport(c echo.Context, name, format string) (kind string) {
@@ -48,13 +47,12 @@ func describeReport(c echo.Context, name, format string) (kind string) {
 	if format != csvFormat {
 		return "application/json"
 	}
-	h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // the names of apps and reports need no escaping
+	h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // names of apps and reports need no escaping
 	return "text/csv; charset=utf-8; header=present"
 }
 
-// writeParts writes a report that is read part by part. It has a place among the reports while a part
-// is read, and none while that is sent. If a part cannot be read the connection is cut, so that
-// nobody takes what they have for all.
+// writeParts writes a long report in parts. It holds a report place only while it reads a part, not while it sends one. If a
+// part cannot be read, it aborts the connection, so that the caller does not take the parts for the whole report.
 func (r *reports) writeParts(c echo.Context, name, format string, made *report.Rows, read func(report.Look) (*report.Rows, error)) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, describeReport(c, name, format))
@@ -72,23 +70,23 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 	for written := 0; ; {
 		body := part(made, written)
 		written += len(body)
-		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // of a connection that is there
+		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // restarts with each part
 		if _, err := c.Response().Write(body); err != nil || made.Follow == nil {
-			return nil //nolint:nilerr // the caller has left: there is nobody to tell
+			return nil //nolint:nilerr // the caller has left
 		}
 		var err error
 		if made, err = read(*made.Follow); err != nil {
-			_, _ = r.statusOf(c, err) // which logs it
+			_, _ = r.statusOf(c, err) // logs the error
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-// partOfCSV writes rows behind so many bytes.
+// partOfCSV returns the rows of a part; written is the number of bytes before it.
 func partOfCSV(made *report.Rows, written int) []byte {
 	body := csvOf(made.Told())
 	if written > 0 {
-		_, body, _ = bytes.Cut(body, []byte("\r\n")) // which names the columns
+		_, body, _ = bytes.Cut(body, []byte("\r\n")) // drops the header line
 	}
 	return body
 }
@@ -108,8 +106,8 @@ func partOfJSON(made *report.Rows, written int) []byte {
 	return body
 }
 
-// send writes a body with its hash as tag, or tells that the caller has it already. What may be
-// packed is smaller where the caller reads that; its tag is weak, since it is the same either way.
+// send writes a body with its hash as ETag, or 304 if the caller already has it. With pack, the body is compressed if the
+// caller accepts that. The ETag is weak then, because it is the same for both encodings.
 func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 	h := c.Response().Header()
 	sum := sha256.Sum256(body)
@@ -129,7 +127,7 @@ func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 		h.Set(echo.HeaderContentEncoding, "gzip")
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
-		_, _ = w.Write(body) // a bytes.Buffer refuses nothing
+		_, _ = w.Write(body) // a bytes.Buffer returns no errors
 		_ = w.Close()
 		body = packed.Bytes()
 	}
@@ -141,7 +139,7 @@ func write(c echo.Context, status int, kind string, body []byte) error {
 	h.Set(echo.HeaderContentType, kind)
 	h.Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
 	c.Response().WriteHeader(status)
-	_, _ = c.Response().Write(body) // fails if the caller has left: there is nobody to tell
+	_, _ = c.Response().Write(body) // fails if the caller has left
 	return nil
 }
 
@@ -149,8 +147,7 @@ func readsGzip(c echo.Context) bool {
 	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
 }
 
-// matches reports whether a caller has what the tag names. A proxy that has compressed the body
-// calls the tag weak.
+// matches reports whether the caller has the body with this ETag. A proxy that compresses the body makes the ETag weak.
 func matches(values []string, tag string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one = strings.TrimSpace(one)

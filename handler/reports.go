@@ -19,15 +19,14 @@ import (
 
 const (
 	usualWait   = 2 * time.Second
-	usualWithin = 4 * time.Second     // less than the database lets a statement run, so that a timeout is noticed here
-	usualPanel  = 5 * time.Second / 2 // of a page, which then has time for its other panels
-	reportPause = 5 * time.Second     // before a report that took too long is asked for again
+	usualWithin = 4 * time.Second     // less than the database's statement timeout, so that a timeout is detected here
+	usualPanel  = 5 * time.Second / 2 // leaves the page time for its other panels
+	reportPause = 5 * time.Second     // Retry-After for a report that took too long
 )
 
 type reports struct{ *service }
 
-// answer checks the caller and the question, in the order that all calls have, makes the report and
-// writes it.
+// answer authorizes the caller, parses the query, and writes the report. It checks in the same order as all other calls.
 func (r *reports) answer(c echo.Context, k report.Report) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.Takes...), k.Repeats)
@@ -65,7 +64,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	return r.serve(c, k, cell, reader, look, format)
 }
 
-// serve makes a report of a cell and answers with it.
+// serve reads a report in a cell and writes it.
 func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
 		err = r.within(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
@@ -84,10 +83,10 @@ func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from 
 	return r.writeParts(c, look.App+"-"+k.Name, format, made, read)
 }
 
-// asKnown is the key under which a request notes that its key or link was found to be valid.
+// asKnown is the context key that marks a request whose key or link is valid.
 const asKnown = "known"
 
-// placesFor returns the places for reports that a request may take in a cell.
+// placesFor returns the places for reports that the request may use in a cell.
 func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(asKnown) != nil {
 		return in.Places
@@ -95,7 +94,7 @@ func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	return in.Strangers
 }
 
-// within reads when there is a place for it, as long as there is time.
+// within waits for a place, then calls read with a timeout.
 func (s *service) within(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
@@ -122,8 +121,8 @@ func (s *service) within(ctx context.Context, places chan struct{}, read func(co
 	return visit.Unanswered(err)
 }
 
-// each asks databases side by side, so that none waits for another. away are the cells that have not
-// answered in time; an error is that of the database from which the service begins.
+// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. Only an error of
+// the home database is returned.
 func (s *service) each(ctx context.Context, of []*routing.Cell,
 	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))
@@ -146,7 +145,7 @@ func (s *service) each(ctx context.Context, of []*routing.Cell,
 			return nil, failed[i]
 		case failed[i] != nil:
 			away = append(away, cell.Name)
-			if ctx.Err() == nil { // else the caller has left
+			if ctx.Err() == nil { // otherwise the caller has left
 				s.logFault("all cells", http.StatusServiceUnavailable, fmt.Errorf("cell %s: %w", cell.Name, failed[i]))
 			}
 		}

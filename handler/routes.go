@@ -35,7 +35,7 @@ var (
 	getOrPost      = []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	postOptions    = []string{http.MethodPost, http.MethodOptions}
 	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead,
-		http.MethodOptions} // by which browsers ask for a page of another site
+		http.MethodOptions} // for CORS preflights
 )
 
 func (s *service) publicRoutes() []route {
@@ -49,7 +49,7 @@ func (s *service) publicRoutes() []route {
 		{embed.ScriptPath, getOnly, s.noteLoaded(script(embed.Count, scriptCache))},
 		{"/count.:version", getOnly, s.noteLoaded(scriptVersion)},
 		{"/livez", getOnly, s.alive},
-		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the same, by the name that many ask for
+		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the usual other name
 	}
 	table = append(append(table, (&busuanzi{s}).routes()...), (&leancloud{s}).routes()...)
 	r := &reports{s}
@@ -66,10 +66,11 @@ func (s *service) publicRoutes() []route {
 	return append(table, route{"/openapi.json", getOnly, describe})
 }
 
-// adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
+// adminRoutes returns the routes of the operator's listener, which has metrics and profiles.
 func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
-	// A page in an operator's browser could have a name of its own lead here, and read the answers.
+	// The check of Host prevents DNS rebinding: a page in an operator's browser could point its own name here and read the
+	// responses.
 	own := func(h http.Handler, isOwn func(host string) bool) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !isOwn(c.Request().Host) {
@@ -93,7 +94,7 @@ func (s *service) adminRoutes() []route {
 	}
 }
 
-// hostName is a header Host without its port.
+// hostName returns a Host header without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -101,8 +102,8 @@ func hostName(host string) string {
 	return host
 }
 
-// namesThisService reports whether a header Host has a name of this machine, that of --public-url, or one that nobody can have on
-// the internet, as containers and clusters give to services.
+// namesThisService reports whether a Host header has a name of this machine, the name in --public-url, or a name that cannot
+// exist on the internet, such as the service names of containers and clusters.
 func (s *service) namesThisService(host string) bool {
 	name, own := strings.ToLower(hostName(host)), ""
 	if at, err := url.Parse(s.PublicURL); err == nil {
@@ -112,8 +113,7 @@ func (s *service) namesThisService(host string) bool {
 		slices.ContainsFunc([]string{".local", ".internal", ".svc"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// namesThisMachine reports whether a header Host has an address, or a name that no page in a browser
-// of the operator's can have: a name of its own it could have lead here.
+// namesThisMachine reports whether a Host header has an IP address or a name of this machine. DNS rebinding cannot use these.
 func namesThisMachine(host string) bool {
 	host = hostName(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -123,8 +123,7 @@ func namesThisMachine(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
 }
 
-// echo serves the route table. Nothing runs for a request but its route: Echo would put middleware
-// together anew for each request.
+// echo serves the route table. It uses no middleware, because Echo would chain it again for each request.
 func (s *service) echo(m *metrics) http.Handler {
 	e := echo.New()
 	for _, r := range s.routes {
@@ -136,7 +135,7 @@ func (s *service) echo(m *metrics) http.Handler {
 		}, m.of(r.path)))
 	}
 	unrouted := m.of("other")
-	e.HTTPErrorHandler = func(err error, c echo.Context) { // for requests that match no route
+	e.HTTPErrorHandler = func(err error, c echo.Context) { // only for requests that match no route
 		begin := time.Now()
 		if !s.notFoundPage(c, err) {
 			s.fail(c, err)
@@ -146,7 +145,7 @@ func (s *service) echo(m *metrics) http.Handler {
 	return e
 }
 
-// knownMethods are those that Echo would answer in its own way where a route does not have them.
+// knownMethods are the methods that Echo would reject itself on routes without them.
 var knownMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
@@ -154,7 +153,7 @@ var knownMethods = []string{
 
 func (r route) allow() string { return strings.Join(r.methods, ", ") }
 
-// guard makes a handler answer its own errors and panics, and measures it.
+// guard writes the response for a handler's errors and panics, and records metrics.
 func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := time.Now()
@@ -169,7 +168,7 @@ func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.Handle
 func call(handle echo.HandlerFunc, c echo.Context) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			if value == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http knows
+			if value == http.ErrAbortHandler { //nolint:errorlint // net/http compares this value
 				panic(value)
 			}
 			err = &panicError{value, debug.Stack()}

@@ -6,17 +6,17 @@ import (
 	"footfall/embed"
 )
 
-// How long browsers keep the script: under its plain name it may be another tomorrow.
+// Caching of the script: under its plain name it can change.
 const (
 	scriptCache  = "public, max-age=3600"
 	versionCache = "public, max-age=31536000, immutable"
 )
 
-// script answers with what pages load. It is no secret, and any page may load it.
+// script responds with a script that any page may load.
 func script(of embed.Script, cache string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
-		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // a page that names its hash asks so
+		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // required by pages that use the script's integrity hash
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 		body := of.Plain
@@ -28,8 +28,8 @@ func script(of embed.Script, cache string) echo.HandlerFunc {
 	}
 }
 
-// scriptVersion answers with a version of the script. There is one; pages that ask for an older one
-// get it, too, so that they go on counting unless they name the old one's hash.
+// scriptVersion responds with the current version of the script, whichever version is requested. Pages with an old version
+// continue to count, unless they have its integrity hash.
 func scriptVersion(c echo.Context) error {
 	if c.Param("version") == embed.Version+".js" {
 		return script(embed.Count, versionCache)(c)

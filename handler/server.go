@@ -17,12 +17,12 @@ import (
 const (
 	headerWithin  = 5 * time.Second
 	requestWithin = 10 * time.Second
-	answerWithin  = time.Minute // more than a visit may wait for its batch and the batch may take
+	answerWithin  = time.Minute // longer than a visit may wait for its batch, plus the batch itself
 	idleFor       = 2 * time.Minute
 	maxHeader     = 32 << 10
 )
 
-// newServer returns a server with bounds on what a client may hold.
+// newServer returns a server with limits on a client's use of resources.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	faults := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	faults.SetOutput(nameless{faults.Writer()})
@@ -32,17 +32,16 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       requestWithin,
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleFor,
-		// net/http adds 4 KiB of its own to this.
+		// net/http adds 4 KiB.
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       faults,
 	}
 }
 
-// lastIfChunked ends the connection after a request whose body comes in chunks. Such a request may
-// give a length, too, and a proxy that goes by the length takes for a part of the body what is
-// another request here: a client could hide a request, with a header of their own making, on the
-// connection of a proxy that is believed. net/http goes by the chunks, does not tell that there was
-// a length, and would read on.
+// lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. Such a request may
+// also have a Content-Length. A proxy that uses the length takes for body what is another request here, so a client could
+// hide a request with forged headers on a trusted proxy's connection. net/http uses the chunks, hides the length, and would
+// continue reading.
 func lastIfChunked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {
@@ -52,8 +51,7 @@ func lastIfChunked(h http.Handler) http.Handler {
 	})
 }
 
-// nameless keeps the addresses of clients out of the log, to which net/http writes them when a
-// handler panics or a handshake fails.
+// nameless removes client addresses from the log. net/http logs them when a handler panics or a handshake fails.
 type nameless struct{ log io.Writer }
 
 var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)

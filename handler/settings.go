@@ -18,26 +18,25 @@ import (
 	"footfall/web"
 )
 
-// changing is a page of settings as it is made for one request: what was sent of it is done, and the
-// page says what became of that.
+// changing is a settings page during one request: it executes the submitted form and shows the result.
 type changing struct {
 	*dashboard
 	c      echo.Context
 	reader *account.Account
-	admin  *admin.Admin    // who changes is the reader
+	admin  *admin.Admin    // acts as the reader
 	slot   context.Context //nolint:containedctx // of an upload
-	app    string          // whose settings it shows; "": those of the service
+	app    string          // the app of the page; "": the service's page
 	path   string
-	form   url.Values   // what was sent; nil: nothing, or it was done
-	fault  *visit.Error // with what was sent
-	told   bool         // the fault stands in a form
+	form   url.Values   // the submitted form; nil: none, or executed
+	fault  *visit.Error // error in the form
+	told   bool         // the error is shown next to a form
 	page   web.Settings
-	shown  []web.Section // what was asked to be shown
-	apps   []string      // that the reader may change
-	asks   *web.Section  // what is asked once more before it is done
+	shown  []web.Section // requested sections, shown first
+	apps   []string      // apps that the reader may change
+	asks   *web.Section  // the confirmation to show instead of the page
 }
 
-// settings answers /settings and /settings/APP.
+// settings handles /settings and /settings/APP.
 func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	p := &changing{dashboard: d, c: c, reader: reader, app: named(c, "app"), path: d.root + "/settings"}
 	if reader == nil || p.app != "" && !reader.MayChange(p.app) {
@@ -59,22 +58,22 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	p.page = web.Settings{Place: d.place(c), Path: p.path}
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
-		p.page.Said = said[c.QueryParam("done")] // after a form, and not for an address that was typed
+		p.page.Said = said[c.QueryParam("done")] // only after a form, not for a typed address
 	}
 	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		return p.answer(do, show)
 	}
-	return runLong(c, p.admin.RunLong, p.app, func(ctx context.Context, a *admin.Admin) error { // history
+	return runLong(c, p.admin.RunLong, p.app, func(ctx context.Context, a *admin.Admin) error { // an upload of history
 		p.slot, p.admin = ctx, a
 		return p.answer(do, show)
 	})
 }
 
-// answer does what was sent, and shows the page.
+// answer executes the submitted form and shows the page.
 func (p *changing) answer(do func() (string, error), show func() error) error {
 	c, d := p.c, p.dashboard
 	if c.Request().Method == http.MethodPost {
-		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // history, of an app that the reader may change
+		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // an upload of history, by a reader who may change the app
 		if err != nil {
 			return err
 		}
@@ -101,7 +100,7 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 		return err
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
-		if !p.told { // as what it was about is gone
+		if !p.told { // its form is no longer on the page
 			p.page.Said = p.page.Words.Error(p.fault)
 		}
 		return p.write(http.StatusBadRequest)
@@ -113,14 +112,14 @@ func (p *changing) write(status int) error {
 	return writePage(p.c, status, "no-store", web.Change(p.page))
 }
 
-// said is what a page says that somebody is led to.
+// said maps the parameter done to the notice at the top of the page.
 var said = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
 	"ended": "Ended."}
 
-// done leads to the page, which says what was done: a page that is loaded again does nothing twice.
+// done returns the address to redirect to after a form, so that reloading does not submit it again.
 func (p *changing) done(what string) string { return p.path + "?done=" + what }
 
-// newForm makes a form: what was typed in it stands in it again where something is wrong.
+// newForm returns a form. If it was submitted with errors, it contains the errors and the submitted values.
 func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.Form {
 	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
 	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
@@ -144,7 +143,7 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	for i := range f.Fields {
 		field := &f.Fields[i]
 		if !p.form.Has(field.Name) && field.Kind != "check" && field.Kind != "checks" {
-			continue // as in a form that somebody has put together by hand
+			continue // a handmade request
 		}
 		if p.form.Has("was." + field.Name) {
 			field.Was = ptrTo(p.form.Get("was." + field.Name))
@@ -161,8 +160,8 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 
 func ptrTo[T any](value T) *T { return &value }
 
-// sure reports whether somebody has said once more that what they ask for is meant; else a page asks,
-// and has them type a word, if there is one.
+// sure reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page, on which the reader has
+// to type word if it is not empty.
 func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
 		return true
@@ -191,13 +190,13 @@ func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 	return false
 }
 
-// of translates a text of this package or of the shell, which is a format if it has values.
+// of translates a text of this package or of the command line. With values, the text is a format.
 func (p *changing) of(text string, values ...any) string { return p.page.Words.Of(text, values...) }
 
-// helpFor is help in the language of the page.
+// helpFor returns a help text in the page's language.
 func (p *changing) helpFor(name string) string { return p.of(p.service.helpFor(name)) }
 
-// helpFor is the help that the shell has for a flag or an argument, in the words of a page.
+// helpFor returns the command line's help for a flag or argument, adapted for pages.
 func (s *service) helpFor(name string) string {
 	text := strings.Join(strings.Fields(forShells.ReplaceAllString(s.Help[name], "")), " ")
 	return flagIn.ReplaceAllString(text, "$1")

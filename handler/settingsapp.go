@@ -15,8 +15,7 @@ import (
 	"footfall/web"
 )
 
-// doInApp does what was sent of the page of an app, and returns where to go then ("": to the page that
-// shows what was done).
+// doInApp executes a form of an app's page, and returns the address to redirect to ("": show the page with the result).
 func (p *changing) doInApp() (then string, err error) {
 	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
 	thing := admin.ThingNamed(p.form.Get("of"))
@@ -54,15 +53,15 @@ func (p *changing) doInApp() (then string, err error) {
 			return "", nil
 		}
 		if err = p.admin.DeleteApp(ctx, p.app); admin.IsBehind(err) {
-			err = nil // its page is gone
+			err = nil // the app's page no longer exists
 		}
 		return p.root + "/settings?done=deleted", err
 	}
 	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
 }
 
-// set changes those settings of a form that are others than the page has shown: what somebody else has
-// changed meanwhile stays.
+// set changes only the settings that differ from the values the form was shown with, so that concurrent changes by others are
+// kept.
 func (p *changing) set() (then string, err error) {
 	given := admin.Given{}
 	for _, setting := range app.Declared {
@@ -119,7 +118,7 @@ func (p *changing) add(thing *admin.Thing) (then string, err error) {
 	return p.done("added"), err
 }
 
-// showVisitor shows what is stored of a visitor, who stands in no address.
+// showVisitor shows a visitor's stored data. The visitor is in the form, not in the URL.
 func (p *changing) showVisitor() error {
 	typed := strings.TrimSpace(p.form.Get("visitor"))
 	found, err := p.admin.ShowVisitor(atLength(p.c), p.app, typed)
@@ -162,7 +161,7 @@ func (p *changing) deletePage() (then string, err error) {
 	return p.done("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
 }
 
-// groups of settings are forms of their own.
+// groups lists the forms for settings.
 var groups = []struct {
 	of, title string
 	names     []string
@@ -199,7 +198,7 @@ func (p *changing) showApp() error {
 			f.Offered = web.Zones()
 		}
 		for _, word := range s.Choices {
-			f.Help = strings.Replace(f.Help, " "+word+": ", "\n"+word+": ", 1) // a line each
+			f.Help = strings.Replace(f.Help, " "+word+": ", "\n"+word+": ", 1) // one line for each choice
 			f.Kind, f.Choices = "select", append(f.Choices, web.Choice{Value: word, Chosen: word == text})
 		}
 		fields[s.Name] = f
@@ -215,7 +214,7 @@ func (p *changing) showApp() error {
 	for _, g := range groups {
 		var of []web.Field
 		for _, name := range g.names {
-			if name != "site" || len(row.Sites) == 0 { // hosts are added one by one where there are some
+			if name != "site" || len(row.Sites) == 0 { // existing hosts have a list of their own
 				of = append(of, fields[name])
 			}
 		}
@@ -225,7 +224,7 @@ func (p *changing) showApp() error {
 	return p.showThings()
 }
 
-// showThings shows what an app has several of, and what can be done besides.
+// showThings shows the app's lists of things, and forms for other actions.
 func (p *changing) showThings() error {
 	if p.reader.IsOwner() {
 		people, err := p.people()
@@ -259,7 +258,7 @@ func (p *changing) showThings() error {
 	return err
 }
 
-// people are those who may look at the app, as its owners see them.
+// people lists the accounts that may see the app. Only owners see this list.
 func (p *changing) people() (s web.Section, err error) {
 	list, err := p.Accounts.List(p.c.Request().Context())
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "May"},
@@ -273,7 +272,7 @@ func (p *changing) people() (s web.Section, err error) {
 	return s, err
 }
 
-// changes shows what was changed last, of an app or of everything ("").
+// changes shows the last changes to an app, or to everything ("").
 func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
 	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}

@@ -17,17 +17,17 @@ import (
 	"footfall/web"
 )
 
-// What may be uploaded: larger exports are imported in the shell.
+// Limits of uploads. Larger exports can be imported on the command line.
 const (
-	mostUploaded   = 256 << 20 // bytes, also when unpacked
+	mostUploaded   = 256 << 20 // bytes, also after decompression
 	mostLines      = 2_000_000
-	mostInMemory   = 8 << 20 // of these; the rest goes to files
+	mostInMemory   = 8 << 20 // bytes; the rest is in temporary files
 	uploadedWithin = 10 * time.Minute
 )
 
-// readUpload reads a form that has files.
+// readUpload reads a form with files.
 func readUpload(w http.ResponseWriter, r *http.Request) error {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // it can be
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // supported by echo's response writer
 	r.Body = http.MaxBytesReader(w, r.Body, mostUploaded)
 	if err := r.ParseMultipartForm(mostInMemory); err != nil {
 		if here := (*fs.PathError)(nil); errors.As(err, &here) {
@@ -36,11 +36,11 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it by footfall history import",
 			mostUploaded>>20)
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // once it was read to its end, net/http notices when the caller leaves
+	_, _ = io.Copy(io.Discard, r.Body) // only after reading to the end does net/http detect that the caller has left
 	return nil
 }
 
-// importHistory imports files that were sent, or tells what would be imported.
+// importHistory imports the uploaded files, or shows a preview.
 func (p *changing) importHistory() error {
 	sent := p.c.Request().MultipartForm
 	if sent == nil || len(sent.File["file"]) == 0 {
@@ -51,7 +51,7 @@ func (p *changing) importHistory() error {
 	h := &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true", MostBytes: mostUploaded, MostLines: mostLines}
 	into := admin.History{App: p.app, Site: strings.TrimSpace(p.form.Get("site")), Offsets: p.form.Get("offsets") == "true",
 		Try: p.form.Get("try") == "true"}
-	if into.Try { // only its caller needs it
+	if into.Try { // a preview stops when its caller leaves
 		defer context.AfterFunc(p.c.Request().Context(), leave)()
 	}
 	for _, header := range sent.File["file"] {
@@ -59,7 +59,7 @@ func (p *changing) importHistory() error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() //nolint:gocritic // they stay open until the end
+		defer func() { _ = file.Close() }() //nolint:gocritic // needed until the import is done
 		h.Files = append(h.Files, moves.File{Name: header.Filename, From: file})
 	}
 	done, err := h.Import(ctx, p.admin, into)
@@ -97,7 +97,7 @@ func (p *changing) showTotals(first []admin.OffsetsPutRow) {
 	}
 }
 
-// removeHistory takes an import back.
+// removeHistory removes an import.
 func (p *changing) removeHistory(one string) (then string, err error) {
 	number, err := strconv.ParseInt(one, 10, 32)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *changing) removeHistory(one string) (then string, err error) {
 	})
 }
 
-// history shows the imports of an app, and the form of another one.
+// history shows the imports of an app, and the form to import more.
 func (p *changing) history() (s web.Section, err error) {
 	imports, err := p.admin.HistoryImports(p.c.Request().Context(), p.app)
 	s = web.Section{ID: "history", Title: "History by day", Text: p.helpFor("history"),

@@ -13,10 +13,10 @@ import (
 	"footfall/web"
 )
 
-// mostListed bounds a table of a page.
+// mostListed is the maximum number of rows in a table.
 const mostListed = 200
 
-// sectionOf shows the things of a kind, and the form to add one.
+// sectionOf lists the things of a kind, with the form to add one.
 func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
 	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}
@@ -55,7 +55,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 			continue
 		}
 		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}
-		if thing.Name == "notes" { // as the page of a day says which
+		if thing.Name == "notes" { // links from the page of a day fill in the fields
 			field.Value = p.c.QueryParam(f.Name)
 		}
 		for _, word := range f.Choices {
@@ -80,12 +80,12 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	return s, err
 }
 
-// sectionHelp is whose help says what things are for.
+// sectionHelp maps sections to the names of their help texts.
 var sectionHelp = map[string]string{"hosts": "app --site", "keys": "app key", "links": "app share", "notes": "app note",
 	"webhooks": "app webhook",
 	"offsets":  "offset"}
 
-// cellOf is a value as a table of a page has it.
+// cellOf formats a value for a table.
 func cellOf(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -17,17 +17,17 @@ import (
 	"footfall/web/words"
 )
 
-// forAll are what everybody does who is signed in; all else of the service is its owners'.
+// forAll are the actions for every account. Other actions require an owner.
 var forAll = []string{"password", "end", "end others", "language"}
 
-// doInService does what was sent of the page of the service, as doInApp does for an app.
+// doInService executes a form of the service's page, as doInApp does for an app.
 func (p *changing) doInService() (then string, err error) {
 	ctx, do := p.c.Request().Context(), p.form.Get("do")
 	if !p.reader.IsOwner() && !slices.Contains(forAll, do) {
 		return "", errOwners
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
-	id := int32(one) //nolint:gosec // it was parsed as one
+	id := int32(one) //nolint:gosec // parsed with 32 bits
 	accounts := p.Accounts.As(p.admin.Who())
 	if slices.Contains([]string{"link", "rights", "remove account"}, do) {
 		if _, err = accounts.Find(ctx, "#"+strconv.Itoa(int(id))); err != nil {
@@ -89,7 +89,7 @@ func (p *changing) setPassword() (then string, err error) {
 	return p.done("yes"), err
 }
 
-// tellLink tells a link to an account, this once.
+// tellLink shows the link to an account. It cannot be shown again.
 func (p *changing) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = p.of("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
@@ -98,11 +98,10 @@ func (p *changing) tellLink(token string, err error) error {
 	return err
 }
 
-// ofApp begins the name of a field that says what an account may do with an app.
+// ofApp is the prefix of fields with the right to an app.
 const ofApp = "app."
 
-// rights reads what an account may do, of a form that says all of it: what it leaves as it was shown stays as
-// it is by now.
+// rights reads an account's rights from a form. Rights that the form leaves as they were shown keep their current value.
 func (p *changing) rights() account.Rights {
 	r := account.Rights{Apps: map[string]account.Right{}}
 	if owner := p.form.Get("owner") == "true"; strconv.FormatBool(owner) != p.form.Get("was.owner") {
@@ -118,8 +117,8 @@ func (p *changing) rights() account.Rights {
 	return r
 }
 
-// rightsFields are what rights reads, with what an account has: a line of each app. offered is an app at
-// which one without any is offered to look.
+// rightsFields returns the fields that rights reads, one for each app, with the account's rights. For the app offered, the
+// right to look is preselected.
 func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
@@ -138,7 +137,7 @@ func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 	return fields
 }
 
-// showService makes the page of the service: of owners all, of others what is their own.
+// showService makes the service's page. Owners see everything, others see their own settings and apps.
 func (p *changing) showService() error {
 	ctx := p.c.Request().Context()
 	p.page.Title = "Settings"
@@ -205,7 +204,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 	return nil
 }
 
-// mayOf says what a member may do, of a few apps with their names.
+// mayOf describes a member's rights, with the names of up to five apps.
 func (p *changing) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
@@ -230,7 +229,7 @@ func orNumber(e account.Entry) string {
 	return e.Name
 }
 
-// browserLanguage is chosen for the language that a browser asks for.
+// browserLanguage is the choice to follow the browser's language.
 const browserLanguage = "browser"
 
 func (p *changing) setLanguage(accounts *account.Accounts) (then string, err error) {
@@ -243,7 +242,7 @@ func (p *changing) setLanguage(accounts *account.Accounts) (then string, err err
 	return p.path + "?done=yes", accounts.SetLanguage(p.c.Request().Context(), p.reader.ID, chosen)
 }
 
-// languageSection is where a reader says in which language they want pages.
+// languageSection returns the form for the reader's language.
 func (p *changing) languageSection() web.Section {
 	f := web.Field{Name: "language", Label: "Language", Kind: "select",
 		Help:    "Of all pages that you see here. An address with lang= goes before it.",
@@ -254,10 +253,10 @@ func (p *changing) languageSection() web.Section {
 	return web.Section{ID: "language", Title: "Your language", Forms: []web.Form{p.newForm("Save", "language", "", "", f)}}
 }
 
-// showOwn shows what is the reader's own.
+// showOwn shows the reader's own settings.
 func (p *changing) showOwn(ctx context.Context) error {
 	p.page.Sections = append(p.page.Sections, p.languageSection())
-	if p.reader.Session == 0 { // a proxy signs them in
+	if p.reader.Session == 0 { // signed in by a proxy
 		return nil
 	}
 	sessions, err := p.Accounts.Sessions(ctx, p.reader.ID)
@@ -286,7 +285,7 @@ func (p *changing) showOwn(ctx context.Context) error {
 	return nil
 }
 
-// showState shows keys of all apps, how the service is, and what was changed.
+// showState shows the keys for all apps, the last changes, and the status of the service.
 func (p *changing) showState(ctx context.Context) error {
 	keys, err := p.sectionOf(admin.ThingNamed("keys"))
 	if err != nil {

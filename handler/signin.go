@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	asAccount     = "account"          // under which a request keeps who is signed in
-	sessionCookie = "footfall_session" // what is secret of a session
-	linkCookie    = "footfall_link"    // what is secret of a link that is followed
-	deviceCookie  = "footfall_device_" // before the number of an account that the browser is known to
-	linkFor       = time.Hour          // for a followed link: the next user of a shared machine must not find it
+	asAccount     = "account"          // context key of the signed-in account
+	sessionCookie = "footfall_session" // contains the session's token
+	linkCookie    = "footfall_link"    // contains the token of an opened link
+	deviceCookie  = "footfall_device_" // prefix; the id of an account follows, on which the browser has signed in before
+	linkFor       = time.Hour          // short, so that the next user of a shared machine does not find the link
 	formBytes     = 16 << 10
 )
 
-// signedIn returns the account that a browser is signed in to; nil where it is to none. Where a
-// trusted proxy names somebody, that is who it is.
+// signedIn returns the account that the browser is signed in to, or nil. A name sent by a trusted proxy takes precedence over
+// the browser's session.
 func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	if has, is := c.Get(asAccount).(*account.Account); is {
 		return has, nil
@@ -47,8 +47,9 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	return found, err
 }
 
-// session returns the session of a browser. Over https one by the plain name is accepted only if Footfall 0.2.0 made it: any
-// sibling host can set a cookie of that name, but only the owner of a session can, and those sessions end within 30 days.
+// session returns the token of the browser's session. Over https, a cookie with the plain name is accepted only for sessions
+// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but cannot know such a session, and these
+// sessions expire within 30 days.
 func (s *service) session(c echo.Context) string {
 	session := s.cookie(c, sessionCookie)
 	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {
@@ -57,7 +58,7 @@ func (s *service) session(c echo.Context) string {
 	return session
 }
 
-// readerOf is who looks at a page, as pages tell it.
+// readerOf returns the data about the reader that pages show.
 func readerOf(a *account.Account) web.Reader {
 	if a == nil {
 		return web.Reader{}
@@ -65,8 +66,7 @@ func readerOf(a *account.Account) web.Reader {
 	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0, Settings: "/settings"}
 }
 
-// enter answers /enter: a name and a password are typed, and the browser gets a session, under a name
-// that nobody has known before.
+// enter handles /enter: the reader signs in with a name and a password, and the browser gets a new session token.
 func (d *dashboard) enter(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
 		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", nil)
@@ -93,7 +93,7 @@ func (d *dashboard) enter(c echo.Context) error {
 	return d.lead(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
-// letIn gives the browser a session, ends its session of before, and makes it known to the account.
+// letIn sets the browser's session, ends its previous session, and marks the browser as known to the account.
 func (d *dashboard) letIn(c echo.Context, session string) error {
 	ctx := c.Request().Context()
 	before, err := d.signedIn(c)
@@ -112,8 +112,8 @@ func (d *dashboard) letIn(c echo.Context, session string) error {
 	return nil
 }
 
-// ownPath is a path below which a reader is led after a form, unless it would lead elsewhere:
-// browsers take // and /\ for another host, and read over tabs and line breaks.
+// ownPath returns the path to redirect to after a form, or "/" if it could lead to another host: browsers treat // and /\ as
+// the start of a host, and skip tabs and line breaks.
 func ownPath(to string) string {
 	at, err := url.Parse(to)
 	if err != nil || at.Host != "" || at.Scheme != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
@@ -123,8 +123,8 @@ func ownPath(to string) string {
 	return to
 }
 
-// try refuses callers who guess passwords for a name, and returns the accounts that check the next one: for a browser that is
-// known to the account, or has a session of it, with tries and a place that strangers cannot take.
+// try rejects callers that guess passwords for a name, and returns the Accounts for the next attempt. A browser with an
+// earlier sign-in or a session has its own limits, which strangers cannot use up.
 func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts, error) {
 	counter, device, folded := d.Cells.Home().Counter, session, account.Folded(name)
 	if strings.Contains(c.Request().Header.Get(echo.HeaderCookie), deviceCookie) {
@@ -142,7 +142,7 @@ func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts
 	return d.Accounts.ForDevice(), counter.TryDevice(device, folded)
 }
 
-// peer is the address of a caller; callers whose address is unknown share one limit.
+// peer returns the caller's address. Callers whose address is unknown share one limit.
 func (s *service) peer(r *http.Request) netip.Addr {
 	peer, _ := s.Proxies.client(r)
 	return peer
@@ -157,7 +157,7 @@ func formProblem(err error) *visit.Error {
 	return visit.InField("", verr)
 }
 
-// leave ends the session of the browser.
+// leave signs the browser out.
 func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	if c.Request().Method != http.MethodPost {
 		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c)))
@@ -174,7 +174,7 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	return d.lead(c, http.StatusSeeOther, d.root+"/")
 }
 
-// askToSignIn shows the page on which somebody signs in.
+// askToSignIn shows the sign-in page.
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, problem *visit.Error) error {
 	if !d.hasAccounts.Load() {
 		if err := d.within(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
@@ -191,8 +191,8 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, pro
 	return writePage(c, status, "no-store", web.SignIn(d.place(c), to, name, problem, !d.hasAccounts.Load()))
 }
 
-// follow answers the address of a link: what is secret of it goes into a cookie, so that it stands in
-// no address that is kept, or told to others, from then on.
+// follow handles an invitation link. It moves the token into a cookie, so that the token is in no URL that is stored or sent
+// to others.
 func (d *dashboard) follow(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderReferrerPolicy, "no-referrer")
 	if _, err := d.linkOf(c, c.Param("token")); err != nil {
@@ -210,8 +210,7 @@ func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
 	return link, err
 }
 
-// begin answers /begin: whoever has followed a link chooses a password, and a name where there is none
-// yet.
+// begin handles /begin, where a user with a link chooses a password, and a name if the account has none.
 func (d *dashboard) begin(c echo.Context) error {
 	token := d.cookie(c, linkCookie)
 	link, err := d.linkOf(c, token)
@@ -246,8 +245,8 @@ func (d *dashboard) begin(c echo.Context) error {
 	return d.lead(c, http.StatusSeeOther, d.root+to)
 }
 
-// form reads what a form sends, if it comes from a page of this service: browsers say where from
-// (http.CrossOriginProtection). Cookies are sent by none of another site's forms, besides.
+// form reads a form and checks that it is from a page of this service (http.CrossOriginProtection). As further protection,
+// browsers do not send the cookies with other sites' forms.
 func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes, false) }
 
 func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values, error) {
@@ -277,8 +276,8 @@ func (s *service) cookie(c echo.Context, name string) string {
 	return plainCookie(c, s.cookieName(c.Request(), name))
 }
 
-// cookieName returns the name of a cookie in browsers. Over https it has a prefix, by which they accept the cookie from this host
-// alone, and not from a sibling host or over http.
+// cookieName returns the name of a cookie in the browser. Over https it has a prefix, so that browsers accept the cookie only
+// from this host, not from a sibling host or over http.
 func (s *service) cookieName(r *http.Request, name string) string {
 	switch {
 	case !strings.HasPrefix(s.origin(r), "https:"):
@@ -286,11 +285,11 @@ func (s *service) cookieName(r *http.Request, name string) string {
 	case s.root == "":
 		return "__Host-" + name
 	}
-	return "__Secure-" + name // the other prefix allows no path
+	return "__Secure-" + name // __Host- permits no path
 }
 
-// setCookie gives the browser a cookie for some time, or takes it away (a negative time). A link in a mail is followed with it. A
-// form or an image of another site is sent without.
+// setCookie sets a cookie, or deletes it if lasts is negative. SameSite=Lax: browsers send it when a link in an email is
+// followed, but not with another site's forms and images.
 func (s *service) setCookie(c echo.Context, name, value string, lasts time.Duration) {
 	named := s.cookieName(c.Request(), name)
 	set := &http.Cookie{Name: named, Value: value, Path: s.root + "/", MaxAge: int(lasts.Seconds()), HttpOnly: true,
@@ -299,14 +298,14 @@ func (s *service) setCookie(c echo.Context, name, value string, lasts time.Durat
 		set.MaxAge = -1
 	}
 	c.SetCookie(set)
-	if named != name && plainCookie(c, name) != "" { // as Footfall 0.2.0 set it
+	if named != name && plainCookie(c, name) != "" { // the name that Footfall 0.2.0 used
 		former := *set
 		former.Name, former.Value, former.MaxAge = name, "", -1
 		c.SetCookie(&former)
 	}
 }
 
-// browserOf is what a browser and its system are called.
+// browserOf returns the names of the browser and its system.
 func browserOf(r *http.Request) string {
 	agent := tag.ReadAgent(r.UserAgent()).With(hints(r.Header))
 	if agent.Browser == "" {

@@ -22,24 +22,24 @@ const (
 	mostTop    = 50 // pages in a list
 	usualTop   = "10"
 	usualDays  = "30"
-	topFor     = time.Minute // a list is kept
-	mostTops   = 1000        // lists are kept
-	topAtFirst = 64          // pages are read, which is enough unless many have the same number
+	topFor     = time.Minute // lifetime of a cached list
+	mostTops   = 1000        // maximum number of cached lists
+	topAtFirst = 64          // pages to read first; enough unless many have the same number
 )
 
 var topDays = []int{1, 7, 30, 90, 365}
 
-// topPage is a page in a list that everybody can read.
+// topPage is a page in a public list.
 type topPage struct {
 	URI      string `json:"uri"`
-	Shown    string `json:"shown"` // the URI as people read it
+	Shown    string `json:"shown"` // the URI in readable form
 	Title    string `json:"title"` // "": unknown
 	Hot      int64  `json:"hot"`
 	PV       int64  `json:"pv"`
-	Visitors *int64 `json:"visitors"` // of the range, each once; null: unknown
+	Visitors *int64 `json:"visitors"` // unique visitors in the range; null: unknown
 }
 
-// tops keeps lists for a minute. It is safe for concurrent use.
+// tops caches lists for a minute. It is safe for concurrent use.
 type tops struct {
 	mu   sync.Mutex
 	kept map[topKey]keptTop
@@ -76,7 +76,7 @@ func (t *tops) put(key topKey, pages []topPage, now time.Time) {
 	t.kept[key] = keptTop{pages, now.Add(topFor)}
 }
 
-// top lists the most visited pages of a site, if the app lets everybody read them.
+// top returns the most visited pages of a site, if the app's list is public.
 func (s *service) top(c echo.Context) error {
 	q, ctx := c.QueryParams(), c.Request().Context()
 	name := q.Get("app")
@@ -123,8 +123,8 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 	return site, n, days, nil
 }
 
-// readTopPages reads the longest list of a site, by pv and then by URI. Of pages with the same pv the report
-// returns the first by another order, so it is asked for more until all of them are there.
+// readTopPages reads the longest list for a site, sorted by pv and then by URI. The report breaks ties differently, so this
+// reads more pages until it has all ties of the last one.
 func readTopPages(ctx context.Context, in *routing.Cell, app, site string, days visit.Range) ([]topPage, error) {
 	look := report.Look{App: app, Target: site, In: days, By: "pv", N: topAtFirst}
 	for ; ; look.N = min(4*look.N, report.DeepestTop) {

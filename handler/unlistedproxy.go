@@ -13,13 +13,13 @@ import (
 	"footfall/pause"
 )
 
-// clientHeaders are those in which proxies usually name the client.
+// clientHeaders are the headers in which proxies usually name the client.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-// isUnlisted reports whether a request, which counts as a visit of client, most likely came through a
-// proxy that should be believed and is not: its peer, this machine or a neighbour, is not trusted
-// and names somebody else; or it is trusted, but about another header. Then everybody behind the
-// proxy is one visitor. A stranger from further away may write what they like.
+// isUnlisted reports whether a visit counted for client most likely came through a proxy that should be trusted. Either its
+// peer is on this machine or a private network, is not trusted, and sends such a header. Or the peer is trusted, but sends
+// another header than the configured one. Then all visitors behind the proxy count as one. Peers elsewhere may send any
+// header.
 func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if p.trusts(client) {
 		if r.Header[p.header] != nil {
@@ -32,12 +32,12 @@ func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 		return false
 	}
 	peer, err := peerOf(r)
-	return err == nil && peer == client // and not whom a trusted proxy has named
+	return err == nil && peer == client // false if a trusted proxy has named the client
 }
 
 const warnEvery = time.Minute
 
-// unlistedProxy warns the operator of proxies that should be trusted.
+// unlistedProxy warns the operator about proxies that should be trusted.
 type unlistedProxy struct {
 	log      *slog.Logger
 	speak    pause.Seldom[struct{}]
@@ -55,7 +55,7 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 	}
 }
 
-// warn names no address, as nothing in the log does.
+// warn logs no address, like all of the log.
 func (o *unlistedProxy) warn() {
 	o.requests.Inc()
 	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {

@@ -17,7 +17,7 @@ func (s *service) visit(c echo.Context) error {
 	return s.answer(c, (*counter.Counter).Visit, false)
 }
 
-// answer reads a request, asks, and writes the answer, with numbers of the moment if now is set.
+// answer parses a request, calls ask, and writes the response, with current numbers if now is set.
 func (s *service) answer(
 	c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error), now bool,
 ) error {
@@ -46,7 +46,7 @@ func (s *service) answer(
 	return writeNumbers(c, answer)
 }
 
-// request puts together what a caller asks for in fields and in headers.
+// request combines the fields and headers of a request.
 func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	ask := ofBrowser(r)
@@ -58,7 +58,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	ask.Later, ask.Counted, ask.ParseErr = f.answer.given, f.offsets.given, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
-		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
+		ask.ParseErr = err // not an error if the caller names the visitor
 	}
 	ask.Located = s.Proxies.country(r, s.CountryHeader)
 	if !ask.Asserts && s.Proxies.isUnlisted(r, ask.Peer) {
@@ -67,33 +67,32 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	return ask
 }
 
-// Header values that all answers share: nothing writes into them, and assigning one costs no
-// allocation.
+// Shared header values, which nothing modifies. Assigning them allocates nothing.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
 	noSniff  = []string{"nosniff"}
 )
 
-// respond answers with JSON that is true at this moment only.
+// respond writes JSON that must not be cached.
 func respond(c echo.Context, status int, body []byte) error {
 	w := c.Response()
 	h := w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
+	_, _ = w.Write(body) // fails if the caller has left
 	return nil
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// skippedHeader says why a visit was not counted on purpose.
+// skippedHeader contains the reason why a visit was intentionally not counted.
 const skippedHeader = "Footfall-Skipped"
 
-// repeatedHeader says that a visit was counted before, when it came with the same id.
+// repeatedHeader means that a visit with the same id was counted before.
 const repeatedHeader = "Footfall-Repeated"
 
-// writeNumbers answers 200 with counts, or 202 to a visit that will be counted in a moment.
+// writeNumbers responds with 200 and counts, or with 202 for a visit that will be counted in a moment.
 func writeNumbers(c echo.Context, a visit.Answer) error {
 	if a.Repeated {
 		c.Response().Header().Set(repeatedHeader, "id")
@@ -111,7 +110,7 @@ func writeNumbers(c echo.Context, a visit.Answer) error {
 	return respond(c, status, *buffer)
 }
 
-// appendAnswer appends what encoding/json would write, in a tenth of the time.
+// appendAnswer appends the same as encoding/json, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
 	switch {
 	case a.Untold:
@@ -129,13 +128,13 @@ func appendAnswer(out []byte, a visit.Answer) []byte {
 	return append(appendBehind(out, a.Behind), '}')
 }
 
-// appendTarget appends the numbers of a site or a page, with those of the moment that were selected.
+// appendTarget appends the numbers of a site or a page, with the selected current numbers.
 func appendTarget(out []byte, n visit.Counts, today *visit.Today, here *int64) []byte {
 	out = appendCounts(out, n)
 	if today == nil && here == nil {
 		return out
 	}
-	out = out[:len(out)-1] // the brace
+	out = out[:len(out)-1] // the closing brace
 	if today != nil {
 		out = strconv.AppendInt(append(out, `,"today":{"hot":`...), today.Hot, 10)
 		out = append(strconv.AppendInt(append(out, `,"pv":`...), today.PV, 10), '}')

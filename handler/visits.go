@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// visits counts many visits at once. What can be refused before the body is read is refused then.
+// visits counts many visits in one call. It checks everything else before it reads the body.
 func (s *service) visits(c echo.Context) error {
 	r := c.Request()
 	f, err := readQuery(r.URL.RawQuery)
@@ -28,7 +28,7 @@ func (s *service) visits(c echo.Context) error {
 	if wrong == nil {
 		wrong = readCall(r, &call)
 	}
-	named := field{given: true} // each of the visits names its visitor
+	named := field{given: true} // each item names its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	cell, err := s.Cells.Of(f.app.value)
 	if err != nil {
@@ -75,7 +75,7 @@ func readCall(r *http.Request, call *intake.Call) error {
 	return nil
 }
 
-// readKind reads how the body of a call is written.
+// readKind reads the body's format from the headers.
 func readKind(c echo.Context, call *intake.Call) error {
 	r, h := c.Request(), c.Request().Header
 	call.Length, call.Body = r.ContentLength, http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
@@ -94,7 +94,7 @@ func readKind(c echo.Context, call *intake.Call) error {
 	return nil
 }
 
-// notReached is what is said of visits that were not counted for no reason of their own.
+// notReached is the error of visits that the call did not reach.
 const notReached = "not counted: send again"
 
 func appendResult(out []byte, r *intake.Result) []byte {
@@ -117,19 +117,19 @@ func appendResult(out []byte, r *intake.Result) []byte {
 
 const mostErrors = 100
 
-// sums are what is answered of a call without the numbers of its visits.
+// sums is the response to a call that requests no numbers for its visits.
 type sums struct {
 	Counted   int                   `json:"counted"`
 	Repeated  int                   `json:"repeated"`
-	Skipped   map[visit.Skipped]int `json:"skipped"` // by why
+	Skipped   map[visit.Skipped]int `json:"skipped"` // by reason
 	Failed    int                   `json:"failed"`
-	Unknown   int                   `json:"unknown"`   // whether they were counted
-	Unreached int                   `json:"unreached"` // at the end of the call
-	Errors    []itemError           `json:"errors"`    // the first of those that failed
+	Unknown   int                   `json:"unknown"`   // unknown whether counted
+	Unreached int                   `json:"unreached"` // not processed before the call ended
+	Errors    []itemError           `json:"errors"`    // the first mostErrors failures
 }
 
 type itemError struct {
-	Item  int    `json:"item"` // its place, from 0
+	Item  int    `json:"item"` // index, from 0
 	Error string `json:"error"`
 }
 

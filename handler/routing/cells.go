@@ -16,42 +16,43 @@ import (
 	"footfall/visit"
 )
 
-// Options of Open. All are needed.
+// Options of Open. All are required.
 type Options struct {
-	// Find names the cells that there are.
+	// Find returns the names of all cells.
 	Find func(context.Context) ([]string, error)
-	// Reach returns an error unless one answers now; ErrNoCell: there is none, and Find names it no more.
+	// Reach returns an error unless the cell responds now, and ErrNoCell if the cell does not exist and Find no longer lists it.
 	Reach func(ctx context.Context, name string) error
-	// Open opens one, of so many, which answered a moment ago. It may take long, as steps of the schema do.
+	// Open opens a cell that responded a moment ago; all is the number of cells. It may take long, for example while migrations
+	// run.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
-	// NodesAway names the machines of the cluster that do not answer.
+	// NodesAway returns the names of cluster machines that do not respond.
 	NodesAway func(context.Context) ([]string, error)
-	// LeadFor is how long the name of an app, with the rights of accounts, leads to a cell that has it no more.
+	// LeadFor is how long an app's name, with the accounts' rights to it, points to a cell that no longer has the app.
 	LeadFor time.Duration
 	Log     *slog.Logger
 }
 
-// ErrNoCell says that what looked like a cell is none.
+// ErrNoCell means that a database looked like a cell but is not one.
 var ErrNoCell = errors.New("it is no cell")
 
 const (
 	lookEvery   = time.Second
-	reachWithin = 3 * time.Second // for a cell to answer that is to be opened
-	openAtOnce  = 4               // cells, each of which takes a dozen sessions of its server for a moment
-	startWithin = time.Minute     // for all that can be opened; a service that begins waits no longer for others
+	reachWithin = 3 * time.Second // timeout for a cell to respond before it is opened
+	openAtOnce  = 4               // cells; opening a cell takes a dozen sessions of its server for a moment
+	startWithin = time.Minute     // wait for the first cells to open; after this, a starting service does not wait for the rest
 	namesWithin = 5 * time.Second
 	nodesEvery  = 5 * time.Second
 	sayEvery    = time.Minute
 )
 
-// Open begins to lead names to cells: those that answer now are open when it returns. Close ends it.
+// Open starts routing names to cells. Cells that respond now are open when it returns. Close stops the routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
-	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // also while the service ends, and answers what it has accepted
+	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
 	c.end = func() { endOpens(); endRunning() }
-	var first sync.WaitGroup // not c.tries, to which more come while these are waited for
+	var first sync.WaitGroup // not c.tries, which may grow during this wait
 	if err := c.seekCells(opens, &first); err != nil {
 		c.end()
 		return nil, err
@@ -70,7 +71,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			c.lookAgain()
 		}
 	})
-	c.loops.Go(func() { // which may wait for the coordinator
+	c.loops.Go(func() { // separate, because it may wait for the coordinator
 		for pause.For(running, lookEvery) == nil {
 			if err := c.seekCells(opens, &c.tries); err != nil {
 				c.say(running, "cells cannot be looked for; it is tried again", err)
@@ -80,7 +81,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			}
 		}
 	})
-	c.loops.Go(func() { // which may wait for a machine that hangs
+	c.loops.Go(func() { // separate, because it may wait for a machine that hangs
 		for ; running.Err() == nil; _ = pause.For(running, nodesEvery) {
 			within, cancel := context.WithTimeout(running, namesWithin)
 			if away, err := o.NodesAway(within); err == nil {
@@ -92,14 +93,15 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	return c, nil
 }
 
-// Close ends all cells, which answer what they have accepted, and what the service began from.
+// Close stops the routing and closes all cells, which finish the requests that they accepted. It closes the home database
+// last.
 func (c *Cells) Close() {
 	if c.end != nil {
 		c.end()
 		c.loops.Wait()
 		c.tries.Wait()
 	}
-	for _, cell := range c.found { // of which nobody else knows any more
+	for _, cell := range c.found { // no goroutine changes found any more
 		if cell != nil {
 			c.done.Go(cell.Close)
 		}
@@ -114,8 +116,8 @@ func (c *Cells) say(ctx context.Context, what string, err error) {
 	}
 }
 
-// seekCells finds the cells, tries to open those that are not, and ends those that are gone. Where they
-// cannot be found, it goes by what was found last.
+// seekCells lists the cells, starts opening new ones, and closes cells that no longer exist. If the list is unavailable, it
+// retries the cells of the last list.
 func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
@@ -160,7 +162,7 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	}
 }
 
-// reachAndOpen takes one of the places once the cell answers: those that do not keep no other waiting.
+// reachAndOpen takes a place only after the cell responds, so that unreachable cells do not delay others.
 func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, error) {
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	err := c.options.Reach(within, name)
@@ -181,7 +183,7 @@ func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, 
 	return cell.ofMany(), nil
 }
 
-// register is all apps of a cell as they stand, or as they were seen last.
+// register returns the cell's apps, or the last ones seen if the cell is away.
 func (cell *Cell) register() *app.Register {
 	if held := cell.Counter.Held(); held != nil {
 		cell.known.Store(held)
@@ -192,7 +194,7 @@ func (cell *Cell) register() *app.Register {
 	return &app.Register{}
 }
 
-// lookAgain finds out where names lead.
+// lookAgain rebuilds the table that maps app names to cells.
 func (c *Cells) lookAgain() {
 	c.mu.Lock()
 	t := &table{cells: maps.Clone(c.found), at: map[string]*Cell{}, wrong: map[string]error{}, twice: map[string][]*Cell{}}
@@ -213,7 +215,7 @@ func (c *Cells) lookAgain() {
 		if cell != nil {
 			t.at[name] = cell
 		} else {
-			delete(t.at, name) // another app of this name: nobody can tell that the one there is gone
+			delete(t.at, name) // an app that has the same name: the one in the missing cell may still exist
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s, which is away", name, of)
 		}
 	}
@@ -222,7 +224,7 @@ func (c *Cells) lookAgain() {
 			if from := slices.IndexFunc(of, func(cell *Cell) bool {
 				a := cell.register().Apps[name]
 				return a != nil && a.MovingTo != nil
-			}); from >= 0 { // it has come to the other one, and is about to leave this one
+			}); from >= 0 { // it is moving: it already exists in the target cell and will soon leave this one
 				t.at[name] = of[from]
 				continue
 			}
@@ -241,14 +243,14 @@ func (c *Cells) lookAgain() {
 	c.table.Store(t)
 }
 
-// gone is a name that leads to a cell that does not have its app.
+// gone is a name that points to a cell without the app.
 type gone struct{ name, cell string }
 
-// settle writes down where names lead, so that they are known while their cell is away.
+// settle stores where names lead in the home database, so that they are known while their cell is away.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
 	if home == nil {
-		return nil // it is away
+		return nil // the home database is away
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
@@ -290,7 +292,7 @@ func (c *Cells) settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// held is what a cell has now; nil: it is away.
+// held returns the cell's current register, or nil if the cell is away.
 func (t *table) held(cell string) *app.Register {
 	if of := t.cells[cell]; of != nil {
 		return of.Counter.Held()
@@ -298,8 +300,8 @@ func (t *table) held(cell string) *app.Register {
 	return nil
 }
 
-// lacks reports whether a cell that answers has no app of a name, nor has any to which the name leads
-// from there.
+// lacks reports whether the cell is reachable and has no app of this name, and does not forward the name to a cell that has
+// it.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
 		of := t.held(cell)

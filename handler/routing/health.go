@@ -9,16 +9,16 @@ import (
 	"footfall/visit"
 )
 
-// Health is how a service can count, which counts in some cell, or says why it does not.
+// Health reports whether the service can count in some cell, and which parts are unavailable.
 type Health struct {
 	State       string   `json:"state"`
-	Away        []string `json:"away,omitempty"`        // the cells in which nothing can be counted now
-	NodesAway   []string `json:"nodes_away,omitempty"`  // the machines of the cluster that do not answer
-	Coordinator string   `json:"coordinator,omitempty"` // away: nobody signs in, and no days are made
-	DaysLeft    int      `json:"days_left"`             // after which counting ends somewhere, unless days are made
+	Away        []string `json:"away,omitempty"`        // cells that cannot count now
+	NodesAway   []string `json:"nodes_away,omitempty"`  // cluster machines that do not respond
+	Coordinator string   `json:"coordinator,omitempty"` // "away": users cannot sign in, and partitions for new days are not created
+	DaysLeft    int      `json:"days_left"`             // days until a database runs out of partitions, if no more are created
 }
 
-// Ready returns an error unless visits can be counted in some cell now.
+// Ready returns an error unless at least one cell can count visits now.
 func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
 	h.State, h.DaysLeft = "ready", math.MaxInt
 	t := c.table.Load()

@@ -1,5 +1,5 @@
-// Package routing finds the database that has an app: the only one of a service, or one of several cells, each
-// with a counter of its own.
+// Package routing finds the database that has an app. A service has either a single database, or a home database and several
+// cells, each with its own counter.
 package routing
 
 import (
@@ -20,33 +20,34 @@ import (
 	"footfall/visit"
 )
 
-// Cell is a database with apps, and what counts, changes and reads there.
+// Cell is a database with apps, with the counter, the administration and the reports that work on it.
 type Cell struct {
-	Name    string // "": the database from which a service begins
+	Name    string // "": the home database
 	Counter *counter.Counter
-	Admin   *admin.Admin // nil: nobody changes anything over HTTP
+	Admin   *admin.Admin // nil: apps cannot be changed over HTTP
 	Reports *report.Reader
 	Status  func(context.Context) (string, error)
-	Close   func() // ends all that belongs to it
+	Close   func() // closes the database and everything that uses it
 
-	// Places has room for the reports that are being made in the cell: what one waits for holds up no other
-	// one. It is made when the cell is led to.
+	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of others. One and
+	// ofMany create it.
 	Places chan struct{}
-	// Strangers is the place for reports to callers without an account, a key or a link: a flood of theirs takes none of Places.
+	// Strangers is the place for reports to callers without an account, a key or a link. A flood of such reports takes none of
+	// Places.
 	Strangers chan struct{}
-	// Turns has room for the calls of many visits that the cell counts at once, which are fewer than all that
-	// the service does; nil where it has no other cells.
+	// Turns limits the cell's concurrent calls with many visits. The limit is below the service's own, so that one cell cannot
+	// use it up. It is nil in a service without cells.
 	Turns chan struct{}
 
-	known atomic.Pointer[app.Register] // as it was seen last
+	known atomic.Pointer[app.Register] // as last seen
 }
 
-// ReportPlaces and the place of strangers are as many as there are connections for reports.
+// ReportPlaces plus the one place for strangers equals the number of database connections for reports.
 const ReportPlaces = 2
 
-const callTurns = 2 // of the four of intake.Desk
+const callTurns = 2 // of the four that intake.Desk has
 
-// ofMany is a cell of a service that has others.
+// ofMany prepares a cell for a service that has several.
 func (cell *Cell) ofMany() *Cell {
 	cell.makePlaces()
 	cell.Turns = make(chan struct{}, callTurns)
@@ -57,45 +58,45 @@ func (cell *Cell) makePlaces() {
 	cell.Places, cell.Strangers = make(chan struct{}, ReportPlaces), make(chan struct{}, 1)
 }
 
-// Cells are the database from which a service begins, which has the accounts, the keys of all apps and
-// the names that lead to cells; and the cells. They are safe for concurrent use.
+// Cells are the home database and the cells. The home database has the accounts, the keys for all apps, and the names that
+// lead to cells. Cells is safe for concurrent use.
 type Cells struct {
 	home    *Cell
 	options Options
-	table   atomic.Pointer[table] // nil: the service is for one database
+	table   atomic.Pointer[table] // nil: the service has a single database
 	said    pause.Seldom[string]
 
 	mu      sync.Mutex
-	found   map[string]*Cell // by name; nil: it is not open yet
+	found   map[string]*Cell // by name; nil: not open yet
 	opening map[string]bool
-	places  chan struct{} // has room for those that are being opened
+	places  chan struct{} // limits how many cells are opened at once
 
-	gone map[gone]time.Time // since when
+	gone map[gone]time.Time // with the time since when
 
 	nodesAway atomic.Pointer[[]string]
 
-	loops, tries, done sync.WaitGroup // tries to open cells, and cells that end
+	loops, tries, done sync.WaitGroup // background loops, attempts to open cells, and cells that are closing
 	end                context.CancelFunc
 }
 
-// table is where names lead, as it was found out last.
+// table maps names to cells, as of the last look.
 type table struct {
-	cells map[string]*Cell // by name; nil: it is not open yet
-	at    map[string]*Cell // by the name of an app
-	wrong map[string]error // why a name leads nowhere
+	cells map[string]*Cell // by name; nil: not open yet
+	at    map[string]*Cell // by app name
+	wrong map[string]error // by app name: why it leads to no cell
 	twice map[string][]*Cell
 }
 
-// One is a service for one database.
+// One returns the Cells of a service with a single database.
 func One(home *Cell) *Cells {
 	home.makePlaces()
 	return &Cells{home: home}
 }
 
-// Home is the database from which the service begins.
+// Home returns the home database.
 func (c *Cells) Home() *Cell { return c.home }
 
-// All are the databases that can be asked now; away are the cells that cannot, by name.
+// All returns the databases that are available now, and the names of the cells that are not.
 func (c *Cells) All() (here []*Cell, away []string) {
 	t := c.table.Load()
 	if t == nil {
@@ -114,7 +115,7 @@ func (c *Cells) All() (here []*Cell, away []string) {
 	return here, away
 }
 
-// Of is where an app is; the database from which the service begins, where there is none.
+// Of returns the cell that has an app, or the home database if there is no such app.
 func (c *Cells) Of(name string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil {
@@ -126,7 +127,7 @@ func (c *Cells) Of(name string) (*Cell, error) {
 	} else if cell == nil && err == nil {
 		cell, err = c.seek(t, name)
 	}
-	for hops := 0; err == nil && hops < len(t.cells); hops++ { // an app may have moved a moment ago
+	for hops := 0; err == nil && hops < len(t.cells); hops++ { // follow an app that has just moved
 		to := cell.leads(name)
 		if to == "" {
 			return cell, nil
@@ -135,24 +136,24 @@ func (c *Cells) Of(name string) (*Cell, error) {
 			return nil, app.InCell(name, to)
 		}
 		if held := cell.Counter.Held(); held != nil && held.Apps[name] == nil && held.Cells[name] == "" {
-			return nil, app.InCell(name, to) // it is not there yet
+			return nil, app.InCell(name, to) // the app has not arrived yet
 		}
 	}
 	return cell, err
 }
 
-// Has reports whether a name leads to an app of this cell, rather than to one of another, or nowhere.
+// Has reports whether a name leads to an app of this cell.
 func (c *Cells) Has(cell *Cell, name string) bool {
 	in, err := c.Of(name)
 	return err == nil && in == cell
 }
 
-// stillThere are those of several cells that have an app now, as far as it can be told.
+// stillThere returns the cells that still have the app, as far as this instance can see.
 func stillThere(name string, in []*Cell) []*Cell {
 	return slices.DeleteFunc(slices.Clone(in), func(cell *Cell) bool { return cell.register().Apps[name] == nil })
 }
 
-// leads is the cell that has an app in place of this one; "": none has.
+// leads returns the name of the cell to which this cell forwards an app name, or "".
 func (cell *Cell) leads(name string) string {
 	if held := cell.Counter.Held(); held != nil {
 		return held.Cells[name]
@@ -160,7 +161,7 @@ func (cell *Cell) leads(name string) string {
 	return ""
 }
 
-// seek looks everywhere for an app that was added a moment ago, or that there is not.
+// seek searches all cells for an app that the table does not list: it may be new, or it may not exist.
 func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	var unseen []string
 	for _, of := range slices.Sorted(maps.Keys(t.cells)) {
@@ -178,8 +179,8 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	return c.home, nil
 }
 
-// ForNew is where an app of a name is to be added: in the cell that is asked for, else in the one that
-// has the fewest apps. From then on the name leads there.
+// ForNew returns the cell for a new app: the requested cell, or else the one with the fewest apps. From then on the name
+// leads there.
 func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil && in == "" || t != nil && len(t.cells) == 0 && in == "" {
@@ -197,8 +198,8 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 		return nil, visit.Errorf(visit.Unavailable, "", "all cells are away; try again")
 	}
 	for _, cell := range t.cells {
-		if cell != nil && cell.register().Apps[name] != nil { // since a moment ago, maybe, and nothing leads there yet
-			return cell, nil // which says that there is one
+		if cell != nil && cell.register().Apps[name] != nil { // it may be new, so that the table does not list it yet
+			return cell, nil // adding it there fails because the name is taken
 		}
 	}
 	apps := func(cell *Cell) int { return len(cell.register().Apps) }
@@ -208,7 +209,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	case err != nil:
 		return nil, visit.Unanswered(err)
 	case led == "":
-		return c.home, nil // which says that there is one
+		return c.home, nil // adding it there fails because the name is taken
 	case led != to.Name && in != "":
 		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s leads to the cell %s: leave the cell out, or try again when that "+
 			"has had no such app for a minute", name, led)
@@ -217,7 +218,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 			return nil, app.InCell(name, led)
 		}
 	}
-	if moved := to.register().Cells[name]; moved != "" { // an app that was there before
+	if moved := to.register().Cells[name]; moved != "" { // left by an earlier app of this name
 		if !t.lacks(name, to.Name) {
 			return nil, app.InCell(name, moved)
 		}
@@ -228,8 +229,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	return to, nil
 }
 
-// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
-// "", for any app at all.
+// AllowsOrigin reports whether a page of this origin may read responses for an app, or for any app if name is "".
 func (c *Cells) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	if name != "" {
 		cell, err := c.Of(name)
@@ -239,7 +239,7 @@ func (c *Cells) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	return slices.ContainsFunc(here, func(cell *Cell) bool { return cell.Counter.AllowsOrigin(ctx, "", origin) })
 }
 
-// HasApps reports whether there is an app besides those to try out with, or it cannot be told.
+// HasApps reports whether there is an app other than the demo. It returns true if some database cannot be checked.
 func (c *Cells) HasApps(ctx context.Context) bool {
 	here, away := c.All()
 	for _, cell := range here {
@@ -256,7 +256,7 @@ func (c *Cells) HasApps(ctx context.Context) bool {
 	return len(away) > 0
 }
 
-// NoteLoaded notes the site of a page that has loaded the script, which names no app.
+// NoteLoaded records that a page of this site has loaded the script. Such a request names no app.
 func (c *Cells) NoteLoaded(site string) {
 	here, _ := c.All()
 	for _, cell := range here {
@@ -289,7 +289,7 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 			}
 		}
 	}
-	if !seen { // it may be in a cell that was not opened yet, and count the page there
+	if !seen { // the preferred app may be in a cell that is not open yet, and may count the page
 		if _, err := c.Of(preferred); err != nil {
 			return "", err
 		}
@@ -319,7 +319,8 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 	return false, err
 }
 
-// registers are all apps: those of a cell that is away now as they were seen last. away: of some cell none were seen yet.
+// registers returns the apps of all databases, as last seen where a cell is away. away is true if some cell's apps were never
+// seen.
 func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, err error) {
 	t := c.table.Load()
 	if t == nil {
@@ -337,7 +338,7 @@ func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, 
 	return all, away, nil
 }
 
-// OfLink is where an app is that a link shows.
+// OfLink returns the cell of the app that a shared link shows.
 func (c *Cells) OfLink(token string) (*Cell, error) {
 	here, away := c.All()
 	for _, cell := range here {
