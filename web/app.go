@@ -15,18 +15,18 @@ type appPage struct {
 	Heading heading
 	Range   rangeBar
 	Sites   list
-	One     *targetPage // all sites as one; nil: there are not several
-	Reason  string      // why some of its numbers are not known; "": they are
-	NoTags  string      // why it is not known with what visitors came; "": it is
+	One     *targetPage // all sites as one; nil: the app does not have several
+	Reason  string      // why some numbers are unavailable; "": all are available
+	NoTags  string      // why tags are unavailable; "": they are available
 	Cut     bool        // there may be more sites
-	InPages string      // the page with what to put into pages; "": the reader has come by a link
+	InPages string      // link to the page with the script tag; "": the reader has a shared link
 }
 
-// mostTagged is of how many visits to all sites of an app a page tells with what they came: to tell who came to
-// several sites takes several times as long as to read one.
+// mostTagged is the maximum number of visits for which the page of all sites shows tags. Counting visitors across sites takes
+// several times as long as reading one site.
 const mostTagged = 100_000
 
-// asOne reads all sites as one, each visitor once, from rows of visits; page views, and pages, are sums.
+// asOne reads all sites as one from visit rows, so that each visitor counts once. Page views and pages are sums.
 func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
 	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
@@ -56,7 +56,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		}
 		told[0], one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
 	} else {
-		v.chart, v.filtered = charts[1], &report.Filtered{} // the chart has page views, and no visitors
+		v.chart, v.filtered = charts[1], &report.Filtered{} // the chart shows page views instead of visitors
 	}
 	if told[0].Hot = hot; page.Cut {
 		told[0].Hot = report.Unknown
@@ -83,7 +83,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	return d.pages(ctx, v, one)
 }
 
-// readApp reads all sites of an app as one, with tags (tagged) where that is possible and they are recorded on all days.
+// readApp reads all sites of an app as one. It includes tags (tagged) if requested and if they are recorded on all days.
 func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *report.Filtered, tagged bool, err error) {
 	look := v.filterLook()
 	if tags && len(look.Names) > 0 {
@@ -96,7 +96,7 @@ func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *repor
 	return read, false, err
 }
 
-// sumsOf is how many sites there are, and their page views and visits.
+// sumsOf returns the number of sites, and their page views and visits.
 func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	for _, s := range sites {
 		if s.Site != visit.EventSite {
@@ -106,8 +106,9 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// asOneBefore has room for the numbers of a range, and behind it those of the days of it that are compared, unless they
-// are all, and of the days before; not these, where they are not known, or take long beside all the rest.
+// asOneBefore returns a slice whose first element is free for the range's own numbers. The numbers of the compared days
+// follow, unless they are the whole range, and then those of the preceding days. These are left out if they are unavailable
+// or take too long.
 func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
 	if told = make([]report.Numbers, 1); !in.changes() {
@@ -132,7 +133,7 @@ func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numb
 	return told, err
 }
 
-// sitesOf reads the sites of an app, and since when the first of them was counted.
+// sitesOf reads the sites of an app, and sets the view's first day to that of the oldest site.
 func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
@@ -174,12 +175,12 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	return page, err
 }
 
-// compares reports whether a site shows how much has changed.
+// compares reports whether the list shows a site's change.
 func (v view) compares(s report.SiteBetween) bool {
 	return countedFrom(s.FirstDay, v.app.Today).of(v.in, v.daysBefore()).changes()
 }
 
-// siteColumns are those of the list of sites.
+// siteColumns returns the columns of the list of sites.
 func (v view) siteColumns(compared bool) (columns []column) {
 	first := v.with(func(o *view) { o.skip = 0 })
 	for _, c := range []struct{ sort, label, means, class string }{
@@ -202,8 +203,7 @@ func (v view) siteColumns(compared bool) (columns []column) {
 	return columns
 }
 
-// order is that of sites: names from the first letter, numbers from the highest. Events are no
-// site, and last.
+// order sorts sites: names ascending, numbers descending. Events are not a site and come last.
 func (v view) order(a, b report.SiteBetween) int {
 	switch {
 	case a.Site == visit.EventSite:
@@ -226,7 +226,7 @@ func (v view) order(a, b report.SiteBetween) int {
 	return cmp.Compare(b.Pv, a.Pv)
 }
 
-// growth is a change as lists are ordered by it: those that are not compared come last.
+// growth returns a relative change for sorting. Rows without a comparison come last.
 func growth(now, before int64, compared bool) float64 {
 	if !compared {
 		return math.Inf(-1)

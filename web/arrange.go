@@ -28,7 +28,7 @@ func (page *targetPage) arrange() {
 			did.Side = side(len(did.Rows) + panelRows)
 		}
 	}
-	mix, returns, firsts := 1, 1, 1 // folded
+	mix, returns, firsts := 1, 1, 1 // 1 each: folded
 	if !page.IsSite {
 		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 type rangeBar struct {
-	Spans, More    []option // ranges that are offered at once, and behind a word
+	Spans, More    []option // ranges shown directly, and in a menu
 	Chosen         bool     // the range is one of More, or was typed
-	Compares       []option // none of all days
-	Earlier, Later string   // links; "": there is none
-	From, To, Max  string   // as a form takes them
-	Action         string   // of the form
+	Compares       []option // empty for all days
+	Earlier, Later string   // links; "": none
+	From, To, Max  string   // values of the form
+	Action         string   // the form's action
 	Keeps          [][2]string
-	Filter         *search // nil: nothing is asked of some visitors here
+	Filter         *search // nil: the page has no filter
 	Hint           []string
 }
 
@@ -44,10 +44,10 @@ func (v view) rangeBar() rangeBar {
 	if later, found := v.beside(1); found {
 		bar.Later = later.link()
 	}
-	if v.span == "all" || len(v.where) > 0 { // nothing is compared
+	if v.span == "all" || len(v.where) > 0 { // without a comparison
 		return bar
 	}
-	other := "none" // than what is shown
+	other := "none" // alternative to the shown comparison, for the keyboard
 	if v.compare == other {
 		other = compares[0]
 	}
@@ -68,7 +68,7 @@ func (v view) rangeBar() rangeBar {
 	return bar
 }
 
-// keys lead to ranges, where scripts run.
+// keys are keyboard shortcuts for ranges, which dash.js handles.
 var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
@@ -125,7 +125,7 @@ func (v view) heading() heading {
 	return h
 }
 
-// When are the days, what is known of them, and who is here.
+// When returns the line below the title: the days, since when there are numbers, and the visitors on the site now.
 func (h heading) When() template.HTML {
 	key, since := "parts.when", cmp.Or(h.Filtered, h.Since)
 	if h.Filtered != "" {
@@ -139,7 +139,7 @@ func (h heading) When() template.HTML {
 	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
 }
 
-// beginning returns when counting began: if only its day is shown, the time.
+// beginning returns when counting began. If the page shows only that day, this is a time.
 func (v view) beginning(alone bool) string {
 	day, at := v.app.words().LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
 	switch {

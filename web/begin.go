@@ -13,19 +13,19 @@ import (
 	"footfall/web/words"
 )
 
-// zones are the time zones that can be chosen: those of the tz database that are named after places.
+// zones lists the time zones to choose from: those in the tz database that are named after places.
 //
 //go:embed zones.txt
 var zones string
 
-// Zones are all of them.
+// Zones returns the time zones to choose from.
 func Zones() []string { return strings.Fields(zones) }
 
-// NewSite is what the form of a new site says.
+// NewSite has the values of the form for a new site.
 type NewSite struct {
 	Host, Zone, Visitor string
-	Numbers             bool // its pages show numbers
-	Typed               bool // and not yet as it is offered
+	Numbers             bool // the site's pages show numbers
+	Typed               bool // the form was submitted
 }
 
 type newPage struct {
@@ -41,10 +41,10 @@ type zoneGroup struct {
 	Names  []string
 }
 
-// choice is a value, and what is said of it.
+// choice is a value with the key of its description.
 type choice struct{ Value, Means string }
 
-// visitors are the ways to tell visitors apart that are offered, the usual one first.
+// visitors lists the ways to distinguish visitors, the default first.
 var visitors = []choice{
 	{"hashed", "new.hashed"},
 	{"browser", "new.browser"},
@@ -52,7 +52,7 @@ var visitors = []choice{
 	{"address", "new.address"},
 }
 
-// regionOf is a part of the world, as time zones are named after it; "": where the service is.
+// regionOf returns the name of a region in time zone names; "" is the server's own zone.
 func regionOf(l *words.Language, name string) string {
 	if name == "" {
 		return l.Say("regions.here")
@@ -60,8 +60,7 @@ func regionOf(l *words.Language, name string) string {
 	return l.Say("regions." + strings.ToLower(name))
 }
 
-// New makes the page on which an owner says which site is counted. The problem is with what was typed;
-// nil: nothing was yet.
+// New makes the page where an owner adds a site. problem is the error in the submitted form, or nil.
 func New(p Place, site NewSite, problem *visit.Error) Page {
 	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/"}, NewSite: site, Visitors: visitors,
 		Problem: p.fault(problem)}
@@ -79,12 +78,12 @@ func New(p Place, site NewSite, problem *visit.Error) Page {
 	return render("new", page)
 }
 
-// Seen is what an instance has seen of the pages of an app of which nothing was counted yet.
+// Seen is what an instance has seen of an app's pages before the first counted visit.
 type Seen struct {
-	Refused string // the site of the last visit that was refused, or skipped
-	Why     string // unlisted, listed (meanwhile), origin, or why it was skipped
+	Refused string // site of the last visit that was rejected or skipped
+	Why     string // unlisted, listed (since then), origin, or the reason why it was skipped
 	At      time.Time
-	Loaded  time.Time // when a page that is counted has loaded the script last; zero: none has
+	Loaded  time.Time // when a page last loaded the script; zero: never
 }
 
 type waitingPage struct {
@@ -92,16 +91,16 @@ type waitingPage struct {
 	App, Line, Origin string
 	Generators        []choice
 	Seen              Seen
-	First             string // the page that was counted first; "": none was yet
-	Numbers           string // the page with its numbers
-	At, Loaded        string // times of the day
+	First             string // the page that was counted first; "": none yet
+	Numbers           string // link to its numbers
+	At, Loaded        string // times of day
 	MayChange, Tells  bool
 }
 
-// Sentence is one for a page to begin with.
+// Sentence returns an example sentence for a page.
 func (page waitingPage) Sentence() string { return rankSentence(page.words()) }
 
-// generators are where the line goes for those that people use.
+// generators are the common site generators, with the keys of the instructions where to put the script tag.
 var generators = []choice{
 	{"Hugo", "waiting.hugo"},
 	{"Hexo", "waiting.hexo"},
@@ -113,8 +112,7 @@ var generators = []choice{
 	{"Next.js", "waiting.nextjs"},
 }
 
-// Waiting makes the page that has the line for the pages of an app, and waits for the first visit. origin
-// is where people reach the service.
+// Waiting makes the page that shows the script tag and waits for the first visit. origin is the service's public origin.
 func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Seen, mayChange bool) (Page, error) {
 	page := waitingPage{
 		frame: frame{Place: app.Place, Title: app.say("waiting.title"), Home: app.Root + "/"}, App: app.Name,
@@ -140,7 +138,7 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	return render("waiting", page), nil
 }
 
-// opensAt leads to the one site of an app that was counted, or to all that it has.
+// opensAt returns the link to the app's only counted site, or to the list of its sites.
 func (a App) opensAt(sites []report.Site) string {
 	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) != 1 {
@@ -149,13 +147,12 @@ func (a App) opensAt(sites []report.Site) string {
 	return usualView(a, sites[0].Site).link()
 }
 
-// Only leads to the numbers of the only app; "": there are several apps, or none, or nobody has counted
-// anything for it.
+// Only returns the link to the numbers of the only app. It is "" if there are several apps, no app, or no numbers for it.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil
 	}
-	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // beside which two are no sites
+	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // two of these may be the pseudo-sites for events and other sites
 	if err != nil {
 		return "", err
 	}

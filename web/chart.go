@@ -15,30 +15,30 @@ type chart struct {
 	Summary string
 	Title   string
 	Drawing template.HTML
-	Views   bool // it shows page views
-	ByHour  bool // of one day, and no page views
-	NoHours bool // of one day, which others counted
+	Views   bool // shows page views
+	ByHour  bool // hours of one day, without page views
+	NoHours bool // one day that was imported, so that its hours are unknown
 	Shows   []option
 	By      []option
-	Before  string // what the line is; "": there is none
+	Before  string // the comparison's name; "": none
 	Legend  []option
 	Bars    []barRow
 	Notes   []note
 	Source  source
 
-	Told      []string // who has counted until when
-	ToldViews string   // link to page views, where they tell of visitors nothing; "": they do
+	Told      []string // for each import: its source and last day
+	ToldViews string   // link to page views, if the imported visitors are unknown; "": they are known
 }
 
 type barRow struct {
 	Label string
-	Link  string // to those days, or to those who came in that hour; "": nowhere
+	Link  string // to the bar's days, or to the visitors of the hour; "": none
 	report.Period
-	Before string // the visitors of the days with which it is compared
+	Before string // visitors in the compared days
 	Noted  string
 }
 
-// chartLook is what the chart shows, in which each bar is compared that can be.
+// chartLook returns the chart's report parameters. It compares each bar that can be compared.
 func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
@@ -66,14 +66,14 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	if c.ByHour && v.period == "" && c.Bars == nil { // of nobody the hour is known
+	if c.ByHour && v.period == "" && c.Bars == nil { // no visit has an hour
 		*c = chart{}
 		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
 	}
 	l := v.app.words()
 	plot := draw.Plot{Number: l.Number}
 	for _, b := range c.Bars {
-		notes := notesOf(b.Period) // hours have none
+		notes := notesOf(b.Period) // empty for hours
 		c.Notes = append(c.Notes, notes...)
 		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
 		none := b.Pv == report.Unknown && b.Hot == report.Unknown
@@ -100,11 +100,11 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	c.told(v, plot.Bars)
 	c.Legend = c.legend(v, plot.Bars, by)
 	plot.Summary = strings.TrimSpace(c.Summary + v.say("sentences.gap") + strings.Join(c.Told, v.say("sentences.gap")))
-	c.Drawing = template.HTML(plot.HTML()) //nolint:gosec // draw escapes what it is given
+	c.Drawing = template.HTML(plot.HTML()) //nolint:gosec // draw escapes its input
 	return nil
 }
 
-// days reads the bars of a chart by days, weeks or months.
+// days reads the bars of a chart by day, week or month.
 func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 	rows, err := d.reader.Chart(ctx, v.chartLook())
 	in, by, _ := v.charted()

@@ -47,7 +47,7 @@ func (v view) pagesBy() string {
 	return v.by
 }
 
-// tagColumns are those of the numbers of values: their visits, or all.
+// tagColumns returns the columns of a tag's values: visits only, or all.
 func (v view) tagColumns() []column {
 	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.by != byChange}}
 	if v.stretch().In.Days() == 1 {
@@ -63,7 +63,7 @@ func (v view) tagColumns() []column {
 	return append(columns, column{Label: v.say("numbers.new"), Means: v.say("means.new"), Class: "n", Sort: "uv"})
 }
 
-// columned leads from a list to all columns of all lists, or back to the usual ones.
+// columned returns the link that shows all columns in all lists, or only the usual ones.
 func (v view) columned(panel string) option {
 	if v.moreColumns() {
 		return option{Label: v.say("columns.fewer"), Link: v.with(func(o *view) { o.more, o.by = false, orders[0] }).link() + "#" + panel}

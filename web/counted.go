@@ -10,10 +10,9 @@ import (
 	"footfall/web/words"
 )
 
-// counted are the days of a site, and of all of its pages, of which there are numbers: from the
-// first that was counted (0: none was), imports and late visits included, to today. Nobody came on
-// a day between them that has no visits; of earlier days nobody can tell. Today is not over, and the
-// first day began before it was counted: the first whole one is the next.
+// counted are the days for which a site and its pages have numbers: from the first counted day (0: none) to today, including
+// imports and late visits. A day in between without visits had no visitors. Earlier days are unknown. The first day and today
+// are incomplete, so whole, the first complete day, is the day after since.
 type counted struct{ since, whole, today int32 }
 
 func countedFrom(since, today int32) counted { return counted{since, dayAfter(since), today} }
@@ -25,18 +24,17 @@ func dayAfter(day int32) int32 {
 	return visit.LastDays(1, day).Earlier(-1).From
 }
 
-// stretch is what can be shown of a range of days. Each part may be none.
+// stretch is the part of a date range that can be shown. Each field may be none.
 type stretch struct {
-	In       visit.Range // the days of the range that were counted
-	Over     visit.Range // the whole ones of them: neither the first day nor today is in an average
-	Compared visit.Range // those of Over for which the day so many days before was a whole one, too
+	In       visit.Range // the counted days in the range
+	Over     visit.Range // the complete ones, without the first day and today, which would distort averages
+	Compared visit.Range // the days in Over whose counterpart in the earlier period is complete, too
 }
 
-// none is a range without days.
+// none is an empty range.
 var none visit.Range
 
-// of returns what can be shown of a range, which is compared with the days so many before (0: with
-// none).
+// of returns the part of a range that can be shown, for a comparison with the days back days earlier (0: no comparison).
 func (c counted) of(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
@@ -49,8 +47,7 @@ func (c counted) of(asked visit.Range, back int) (s stretch) {
 	return s
 }
 
-// changes reports whether a change of the range is shown: only where all of its whole days are
-// compared.
+// changes reports whether the range shows a change. All of its complete days must be comparable.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
 func within(in, other visit.Range) visit.Range {
@@ -61,7 +58,7 @@ func within(in, other visit.Range) visit.Range {
 	return in
 }
 
-// shortly is the first day in a narrow column: with its year, unless it is this one.
+// shortly returns the first day for a narrow column, with the year only if it is not the current one.
 func (c counted) shortly(l *words.Language) string {
 	if c.since/10000 == c.today/10000 {
 		return l.ShortDay(c.since)
@@ -69,8 +66,8 @@ func (c counted) shortly(l *words.Language) string {
 	return l.Dated(c.since)
 }
 
-// before is how many visitors came in the days with which a bar of a chart is compared: of a period
-// that is not over, in as many whole days.
+// before returns the visitors in the days that a bar is compared with. For an incomplete period, these are as many complete
+// days.
 func (c counted) before(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
 	switch over := c.of(in, 0).Over; {
@@ -82,7 +79,7 @@ func (c counted) before(l *words.Language, p report.Period) string {
 	return number(l, p.VisitorsBefore)
 }
 
-// spark draws those of the numbers of the last days up to today that were counted: visitors, or views.
+// spark draws the last numbers up to today, as far as they were counted: visitors, or views.
 func (c counted) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.of(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {
@@ -95,5 +92,5 @@ func (c counted) spark(l *words.Language, last []int64, things string) template.
 		summary = l.Say("spark."+things, "days", l.Say("counts.days", "count", len(over)), "least", number(l, slices.Min(over)),
 			"most", number(l, slices.Max(over)))
 	}
-	return template.HTML(draw.Spark(summary, numbers, len(last))) //nolint:gosec // draw escapes what it is given
+	return template.HTML(draw.Spark(summary, numbers, len(last))) //nolint:gosec // draw escapes its input
 }

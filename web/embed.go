@@ -18,13 +18,13 @@ type embedPage struct {
 	frame
 	App          string
 	Line, Pinned string
-	Badge        string       // its address, of the first page of a site
-	Public       string       // the numbers that anybody is told
-	Change       string       // where that is changed; "": the reader may not
-	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
+	Badge        string       // address of a badge for the first page of a site
+	Public       string       // the app's public numbers
+	Change       string       // link to change them; "": the reader may not
+	Site         *report.Site // example site; nil: nothing was counted yet
 }
 
-// Setting is what says which numbers pages are told.
+// Setting returns the sentence about the setting for public numbers.
 func (page embedPage) Setting() template.HTML {
 	if page.Change == "" {
 		return page.words().HTML("embed.setting")
@@ -32,17 +32,18 @@ func (page embedPage) Setting() template.HTML {
 	return page.words().HTML("embed.setting-link", "settings", page.Change)
 }
 
-// placed is a place of a number, as pages have it.
+// placed returns the attributes of an element that shows a number.
 func placed(name, more string) template.HTML {
-	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are written here
+	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are constants
 }
 
-// rankSentence is one for a page to begin with.
+// rankSentence returns an example sentence with the visitor's rank.
 func rankSentence(l *words.Language) string {
 	return `<p data-footfall-sentence hidden>` + string(l.HTML("embed.rank", "rank", "<b "+placed("page.rank", "")+"b>")) + `</p>`
 }
 
-// siteSentence tells of a site, a number a line where words have spaces between them.
+// siteSentence returns an example sentence about the site. It breaks the line at the second number if the language has
+// spaces.
 func siteSentence(l *words.Language) string {
 	const locale = ` data-format="locale"`
 	text := string(l.HTML("embed.sentence", "times", "<b "+placed("site.hot", locale)+"b>", "visitors", "<b "+placed("site.uv", locale)+"b>"))
@@ -58,8 +59,7 @@ func viewsSentence(l *words.Language) string {
 
 const sitesLooked = 200
 
-// Embed makes the page that says what to put into other pages. origin is where people reach the
-// service.
+// Embed makes the page with the HTML to put into other pages. origin is the service's public origin.
 func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, error) {
 	v, err := newView(app, "", nil)
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 	"footfall/visit"
 )
 
-// done is what a page tells of what visitors did, besides coming.
+// done has the panels about visitors' actions on the site.
 type done struct {
-	Events *list  // nil: there are none
+	Events *list  // nil: none
 	Goals  *list  // nil: the app has none
-	Funnel string // link to how far they got; "": there is none
+	Funnel string // link to the funnel; "": none
 }
 
-// did makes a list of what visitors did, which is above the share of them.
+// did returns an empty list of actions, with columns for visitors and their share.
 func (v view) did(id, title string) *list {
 	return &list{ID: id, Title: v.say(title), Kind: "bars tags",
 		Columns: v.columnsOf(v.say("did.name"), "visitors", "numbers.visitors", "share", "did.of")}
 }
 
-// addShare adds a row of so many visitors of a whole.
+// addShare adds a row with visitors and their share of a whole.
 func (l *list) addShare(v view, r row, visitors, whole int64) {
 	r.Bar = bar("rank", visitors, whole)
 	l.add(v, r, map[string]any{"visitors": visitors, "share": v.rate(visitors, whole)})
 }
 
-// events reads the first events that visitors of a site did.
+// events reads the most frequent events of a site's visitors.
 func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err error) {
 	if v.path != "" || v.ofEvents() || v.onlySums() || v.app.ofOneSite() {
 		return nil
@@ -48,7 +48,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
 		page.Range.Hint = append(page.Range.Hint, condition)
-		if v.site != "" && slices.Contains(v.app.Goals, condition) { // which is among the goals of this page
+		if v.site != "" && slices.Contains(v.app.Goals, condition) { // the goals panel of this page shows it
 			cut = true
 			continue
 		}
@@ -76,12 +76,12 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	return nil
 }
 
-// onePage is how many visitors saw one page alone, which takes the rows of all pages: it is told to those who ask.
+// onePage is the number of visits to a single page. It is read only on request, because it needs the rows of all pages.
 type onePage struct {
 	report.OnePage
-	Ask    string // the link that asks; "": it was
+	Ask    string // link that requests it; "": it was requested
 	Share  string
-	Reason string // why it is not known; "": it is
+	Reason string // why it is unavailable; "": it is available
 	From   source
 }
 
@@ -108,8 +108,8 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 
 const firstEvents = 10
 
-// inTime reads what a page can do without, and says why it is not known, where it takes too long or cannot be:
-// that is no fault of the page.
+// inTime reads an optional part of a page. If that takes too long or is not possible, it returns the reason to show instead,
+// so that the page does not fail.
 func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
 	within, cancel := context.WithTimeout(ctx, d.within)
 	defer cancel()
@@ -119,7 +119,7 @@ func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Co
 	return v.reasonOf(err)
 }
 
-// reasonOf is what an error says of numbers that cannot be known; others stay errors.
+// reasonOf returns the text of an error that means unavailable numbers. Other errors are returned as such.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
 		return v.app.fault(visit.InField("", fault)), nil
@@ -127,7 +127,7 @@ func (v view) reasonOf(err error) (string, error) {
 	return "", err
 }
 
-// rate is a part of a whole in percent, with a tenth.
+// rate returns a share in percent with one decimal.
 func (v view) rate(part, whole int64) string {
 	if whole == 0 {
 		return v.number(report.Unknown)

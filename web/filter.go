@@ -12,10 +12,9 @@ import (
 	"footfall/visit/tag"
 )
 
-// A view may be of some visitors of a site alone, those for whom conditions hold (view.where). What these
-// mean is told in migrations/report/filters.sql.
+// A view may be filtered by conditions on visitors (view.where). migrations/report/filters.sql defines their meaning.
 
-// chip shows a condition, and leads to the view without it.
+// chip shows a condition and links to the view without it.
 type chip struct {
 	Not           bool
 	Name, Value   string
@@ -23,14 +22,14 @@ type chip struct {
 }
 
 var (
-	// What parts of a condition mean something else in a value.
+	// These characters have a meaning in conditions, so they are escaped in values.
 	special = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
 	escaped = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
 	plain   = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
 	percent = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
 )
 
-// conditionOf is the condition that a tag has a value, or that a page was seen.
+// conditionOf returns the condition that a tag has a value.
 func conditionOf(name, value string) string {
 	if slices.Contains([]string{"page", "event", "new", "returning"}, name) {
 		name = "tag." + name
@@ -44,14 +43,14 @@ func writtenValue(value string) string {
 	return special.Replace(escaped.ReplaceAllString(value, "%25$1"))
 }
 
-// shownValue is a value as it was before it was written.
+// shownValue reverts writtenValue.
 func shownValue(written string) string {
 	const mark = "\x01"
 	return strings.ReplaceAll(plain.Replace(percent.ReplaceAllString(written, mark+"$1")), mark, "%")
 }
 
-// readWhere reads the conditions of an address, each once. On the page of a page they hold for those who
-// saw it.
+// readWhere reads the conditions from the query, without duplicates. On the page of a page they hold for the visitors who saw
+// it.
 func (v *view) readWhere(given []string) error {
 	for _, c := range given {
 		if c = visit.StoredCondition(strings.TrimSpace(c)); c != "" && !slices.Contains(v.where, c) {
@@ -77,19 +76,19 @@ func (v *view) readWhere(given []string) error {
 	return nil
 }
 
-// mayBeCondition reports whether the database can read a text, and say what is wrong with it.
+// mayBeCondition reports whether a text is safe to pass to the database, which then checks its syntax.
 func mayBeCondition(c string) bool {
 	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0)
 }
 
-// sharesCondition reports whether whoever has a link may ask for a condition: those of the app's own tags may
-// be of persons, and events are not the site's.
+// sharesCondition reports whether a reader with a shared link may use a condition. An app's own tags may identify persons,
+// and events are not of the site.
 func (v view) sharesCondition(c string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(c, "!"), ":")
 	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
 }
 
-// toggled is the view with a condition, or without it if it has that.
+// toggled returns the view with a condition, or without it if it already has that condition.
 func (v view) toggled(c string) view {
 	return v.of(v.site, "").with(func(o *view) {
 		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
@@ -103,7 +102,7 @@ func (v view) toggled(c string) view {
 	})
 }
 
-// chips are those of all conditions.
+// chips returns a chip for each condition.
 func (v view) chips() (chips []chip) {
 	for _, c := range v.where {
 		rest, not := strings.CutPrefix(c, "!")
@@ -124,7 +123,7 @@ func (v view) chips() (chips []chip) {
 	return chips
 }
 
-// conditionNames returns the names of a condition's tag and values as people read them.
+// conditionNames returns the names of a condition's tag and values in readable form.
 func (v view) conditionNames(c string) (name, value string) {
 	name, written, _ := strings.Cut(c, ":")
 	var values []string
@@ -138,8 +137,8 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the only condition is that a tag has a value, or one of some: that is known for ever,
-// by day.
+// single reports whether the only condition is that a tag has one of some values. The numbers of these are kept for ever by
+// day.
 func (v view) single() bool {
 	if len(v.where) != 1 || v.in.Days() > mostDayBars {
 		return false
@@ -180,7 +179,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 	return nil
 }
 
-// partsOf returns the parts of a page, or of a list of all rows of a panel.
+// partsOf returns the report parts that a page needs, or a list of all rows of a panel.
 func (v view) partsOf() []string {
 	switch v.all {
 	case "":
@@ -191,7 +190,7 @@ func (v view) partsOf() []string {
 	return []string{"numbers", "tags"}
 }
 
-// filterLook is the look of all parts of a page.
+// filterLook returns the report parameters for all parts of a filtered page.
 func (v view) filterLook() report.Look {
 	look := v.chartLook()
 	look.Before, look.N, look.Names, look.Filtered = 0, report.DeepestTop, v.panelTags(), nil
@@ -201,7 +200,7 @@ func (v view) filterLook() report.Look {
 	return look
 }
 
-// keepMore says since when filters are known, and how to have them for longer.
+// keepMore returns since when filters are available, and how to keep data for longer.
 func (v view) keepMore() string {
 	if v.known == 0 {
 		return ""
@@ -209,10 +208,10 @@ func (v view) keepMore() string {
 	return v.say("where.known-since", "day", v.app.words().LongDay(v.known))
 }
 
-// onlySums reports whether nothing but the days of a single tag can be told of the range.
+// onlySums reports whether only the daily sums of a single tag are available in the range.
 func (v view) onlySums() bool { return v.known > 0 && v.single() }
 
-// brings leads to the pages to which the single source or campaign of a view brought visitors; "": it has none.
+// brings returns a link to the pages to which the view's single source or campaign brought visitors; "": none.
 func (v view) brings() string {
 	if len(v.where) != 1 {
 		return ""
@@ -224,7 +223,7 @@ func (v view) brings() string {
 	return v.of(v.site, "").with(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
 }
 
-// suggestions are conditions that a page has values of.
+// suggestions returns conditions with values from the page's panels.
 func suggestions(panels []*list) (some []string) {
 	for _, p := range panels {
 		for _, r := range p.Rows {

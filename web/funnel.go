@@ -9,31 +9,31 @@ import (
 	"footfall/visit"
 )
 
-// mostSteps is how many a funnel has.
+// mostSteps is the maximum number of steps in a funnel.
 const mostSteps = 8
 
-// byDay tells a goal of each day.
+// byDay splits a goal by day.
 const byDay = "day"
 
-// reachedPage tells how many visitors of a site reached a goal, by day or tag, or how far they got.
+// reachedPage shows how many visitors of a site reached a goal, by day or tag, or a funnel.
 type reachedPage struct {
 	frame
 	Heading heading
 	Range   rangeBar
 	Chips   []chip
 	Back    string
-	Goal    string // in words; "": it is a funnel
-	Only    string // link to those alone who reached the goal; "": there is none
+	Goal    string // readable form; "": it is a funnel
+	Only    string // link to the visitors who reached the goal; "": none
 	By      []option
 	List    list
-	Reason  string // why it is not known; "": it is
+	Reason  string // why numbers are unavailable; "": they are available
 	Form    search
-	Steps   []string // the text of each field
-	More    bool     // there may be another field
-	Hint    []string // pages and events that fields suggest
+	Steps   []string // text of each field
+	More    bool     // another field can be added
+	Hint    []string // suggested pages and events
 }
 
-// readReached reads which goal is looked at, or whose way to which steps.
+// readReached reads the goal or the funnel's steps from the query.
 func (v *view) readReached(q map[string][]string) error {
 	if v.site == "" || v.path != "" {
 		return nil
@@ -71,7 +71,7 @@ func (v view) goalsBy() []string {
 	return slices.Concat([]string{byDay}, v.app.tags["from"], v.app.tags["with"])
 }
 
-// readStep returns the condition of a step as people type it: the path of a page, the name of an event, or a condition.
+// readStep returns the condition for a typed step: the path of a page, the name of an event, or a condition.
 func readStep(typed string) string {
 	value, isNot := strings.CutPrefix(strings.TrimSpace(typed), "!")
 	switch {
@@ -86,7 +86,7 @@ func readStep(typed string) string {
 	return visit.StoredCondition(value)
 }
 
-// stepText returns the text of the field of a step: without the prefix of a page or event where it is read the same.
+// stepText returns the text for a step's field, without the prefix for a page or event if readStep adds it again.
 func stepText(step string) string {
 	rest, isNot := strings.CutPrefix(step, "!")
 	for _, prefix := range []string{"page:", "event:"} {
@@ -101,7 +101,7 @@ func stepText(step string) string {
 	return shownPart(step)
 }
 
-// stepName returns the name of a step in a list: pages and events have their names in other lists.
+// stepName returns the name of a step in a list. Pages and events have the same names as in other lists.
 func (v view) stepName(step string) string {
 	rest, isNot := strings.CutPrefix(step, "!")
 	name, value := v.conditionNames(rest)
@@ -114,17 +114,17 @@ func (v view) stepName(step string) string {
 	return strings.TrimSpace(name + " " + value)
 }
 
-// goalName is a condition as people read it.
+// goalName returns a condition's value in readable form.
 func goalName(condition string) string {
 	_, value, _ := strings.Cut(condition, ":")
 	return shownPart(shownValue(value))
 }
 
-// shownPart is a text with paths in it as people read it.
+// shownPart returns a text that contains paths in readable form.
 func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 
-// goals reads how many visitors of a site reached the app's goals. A link to a site shows neither these nor events,
-// since they are the app's.
+// goals reads how many visitors of a site reached the app's goals. A link to a single site shows no goals and events, because
+// they belong to the app.
 func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err error) {
 	if v.path != "" || v.ofEvents() || v.onlySums() {
 		return nil
@@ -158,7 +158,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	return nil
 }
 
-// reached makes the page of a goal, or of a funnel.
+// reached makes the page of a goal or a funnel.
 func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
 	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(), List: list{Kind: "bars tags"},
 		Back: v.with(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
@@ -231,8 +231,8 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 
 const suggestedSteps = 20
 
-// suggestSteps reads the pages of the site, and the events of the app, that fields of steps suggest. A link shows no
-// events, which are the app's.
+// suggestSteps reads the pages of the site and the events of the app as suggestions for steps. A shared link shows no events,
+// because they belong to the app.
 func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage) error {
 	for _, of := range []struct{ site, condition string }{{v.site, "page:/"}, {visit.EventSite, "event:"}} {
 		if of.site == visit.EventSite && v.app.Shared != nil {
@@ -243,7 +243,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 			return err
 		}
 		for _, p := range top.Rows {
-			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // sums of several
+			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // sums of several pages
 				page.Hint = append(page.Hint, stepText(of.condition+writtenValue(path[1:])))
 			}
 		}
@@ -251,7 +251,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 	return nil
 }
 
-// goal and funnel, as reports take them.
+// asksReached returns the report and its parameters for a goal or a funnel.
 func (v view) asksReached(panel string, look report.Look) (name string, _ report.Look) {
 	switch {
 	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():

@@ -11,15 +11,15 @@ import (
 	"footfall/visit"
 )
 
-// told is what others have counted on days of a range. Visitors are those of each day, added up; a number
-// that is not known of all days is report.Unknown.
+// told are the imported numbers for days of a range. Visitors are the sum over days. A number that is unknown on some day is
+// report.Unknown.
 type told struct {
 	days                 int
 	visitors, fresh, hot int64
 }
 
-// readTold reads what others have counted of what is looked at, in the range and what its chart has before
-// it. Days can be shown from the first of it on. Under a filter nobody knows.
+// readTold reads the imported numbers for the page, in the range and in the days that its chart adds before it. They may move
+// the first day of the view back. They are not available under a filter.
 func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
@@ -36,7 +36,7 @@ func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	return err
 }
 
-// firstTold is the first day that others have counted of what is looked at; 0: none.
+// firstTold returns the first imported day; 0: none.
 func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
@@ -45,8 +45,8 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone reads what others have counted of something that was not counted here in these days, or ever; page.Never:
-// nobody has.
+// alone fills the page of something that was not counted here in these days, or ever. page.Never is set if it was not
+// imported either.
 func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -57,7 +57,7 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
 }
 
-// toldSites adds sites that only others have counted, and returns until when.
+// toldSites adds sites that were only imported, and returns the last imported day of each.
 func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
 	told, err := d.reader.ToldSites(ctx, v.app.Name, report.DeepestTop)
 	until = map[string]string{}
@@ -69,7 +69,7 @@ func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[r
 	return until, err
 }
 
-// toldPages reads the pages of a site as others have counted them: the first of a range, or all.
+// toldPages reads the imported pages of a site: the first ones of a range, or all.
 func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
 	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
 		return nil
@@ -106,13 +106,13 @@ func (v view) toldIn(in visit.Range) (t told) {
 	return t
 }
 
-// uncounted reports whether a range of days has no count of what is looked at, neither one from here nor one from
-// others. All sites of an app are as one: their history is not read.
+// uncounted reports whether a range has no numbers, neither counted nor imported. The page of all sites is excluded, because
+// it does not read imports.
 func (v view) uncounted(in visit.Range) bool {
 	return v.site != "" && (v.began == 0 || in.To < v.began) && v.toldIn(in).days == 0
 }
 
-// toldBy returns who has counted days of a range, and the last day of each.
+// toldBy returns the sources of the imported days in a range, and the last day of each source.
 func (v view) toldBy(in visit.Range) (sources []string, last map[string]int32) {
 	last = map[string]int32{}
 	for _, d := range v.told {
@@ -131,8 +131,8 @@ func (v view) toldUntil(source string, until int32) string {
 	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// beside are the numbers of a range with what others have counted in it. Who came on several days nobody
-// can tell of these.
+// beside adds the imported numbers to those of a range. Visitors of several days are unknown then, because imports cannot
+// show who visited on several days.
 func (t told) beside(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
@@ -144,7 +144,7 @@ func (t told) beside(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// numbers makes the tiles of a range, with what others have counted in it, which is not compared.
+// numbers makes the tiles of a range, including imported numbers, which are not compared.
 func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told := v.toldIn(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
@@ -153,7 +153,7 @@ func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told.explain(v, page.Tiles)
 }
 
-// explain says in tiles how much of them others have counted, or why a number is a dash.
+// explain describes in tiles how much is imported, or why a number is unavailable.
 func (t told) explain(v view, tiles []tile) {
 	if t.days == 0 {
 		return
@@ -172,8 +172,7 @@ func (t told) explain(v view, tiles []tile) {
 	}
 }
 
-// told puts what others have counted into a chart that has been read: beside its bars, and into the table.
-// plotted are its bars as they are drawn.
+// told adds imported numbers to a chart, next to its bars and in its table. plotted are its bars as drawn.
 func (c *chart) told(v view, plotted []draw.PlotBar) {
 	if c.ByHour || len(c.Bars) == 0 {
 		return
@@ -209,7 +208,7 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
 	}
-	if v.began == 0 || all.To < v.began { // of what was counted here there is nothing to say
+	if v.began == 0 || all.To < v.began { // nothing was counted here
 		c.Summary = ""
 	}
 }

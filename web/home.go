@@ -13,17 +13,16 @@ type homePage struct {
 	frame
 	Apps   list
 	Origin string // of this service
-	Line   string // for the pages of the app to begin with
-	Try    string // that app, nothing having been counted yet; "": something was
-	Away   string // cells whose apps are not known now
-	ByHand bool   // it believes anybody who says who came
+	Line   string // script tag for the app's pages
+	Try    string // the first app, if nothing was counted yet; else ""
+	Away   string // cells whose apps are unavailable now
+	ByHand bool   // callers without a key may name the visitor
 }
 
-// Sentence is one for a page to begin with.
+// Sentence returns an example sentence for a page.
 func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
-// Home makes the first page, of the apps that a reader may look at. away are the cells whose apps are not
-// known now.
+// Home makes the first page, with the apps that the reader may see. away are the cells whose apps are unavailable now.
 func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string, origin string) Page {
 	page := homePage{frame: frame{Place: p, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
 	today := map[string]int32{}

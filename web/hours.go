@@ -11,10 +11,10 @@ import (
 
 const hoursOfDay = 24
 
-// byHour reports whether the chart is of the hours of a day, which only sites have.
+// byHour reports whether the chart shows the hours of a day. Only sites have such a chart.
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
-// hours reads the bars of the chart of a day by hour. Of today those hours are compared that are over.
+// hours reads the bars of a day's chart by hour. On the current day, only past hours are compared.
 func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	c := &page.Chart
 	_, look := v.asks("hours")
@@ -42,7 +42,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	}
 	for hour, value := range day {
 		row := barRow{Label: hours(hour), Before: "–", Period: report.Period{
-			FirstDay: int32(hour), Visitors: value.Pv, NewVisitors: value.Newcomers, //nolint:gosec // of a day
+			FirstDay: int32(hour), Visitors: value.Pv, NewVisitors: value.Newcomers, //nolint:gosec // an hour of the day
 			Compared: c.Before != "" && hour < over, VisitorsBefore: value.PvBefore,
 		}}
 		if row.Compared {
@@ -53,7 +53,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		}
 		c.Bars = append(c.Bars, row)
 	}
-	if len(v.where) == 0 { // for what was noted of the day alone
+	if len(v.where) == 0 { // read only for the notes of the day
 		look := v.look()
 		look.Period, look.Before, look.Compared = periods[0], 0, none
 		day, err := d.reader.Chart(ctx, look)
@@ -69,13 +69,13 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	return err
 }
 
-// earlier is the days with which bars are compared.
+// earlier returns the name of the days with which bars are compared.
 func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBefore()) }
 
 func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
-// hoursSummary says how many came in the hours that are over, and in which most. How many came by the same
-// hour of the day before is the change of today.
+// hoursSummary describes the visitors of the past hours and the busiest hour. On the current day it also sets the change in
+// the first tile, which compares with the same hours of the earlier day.
 func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64) (text string) {
 	c := &page.Chart
 	most, now, then := 0, int64(0), int64(0)

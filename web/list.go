@@ -8,31 +8,31 @@ import (
 // list is a table whose rows have a name and numbers (templates/list.html). With an ID, it is a section of a page, and has files.
 type list struct {
 	ID, Class string
-	Side      string // the column of the page: left, right or full
-	Title     any    // text, or HTML
+	Side      string // position on the page: left, right or full
+	Title     any    // text or HTML
 	By        []option
 	Find      *search
-	Kind      string   // the class of the table
+	Kind      string   // CSS class of the table
 	Columns   []column // the first one has the names
 	Rows      []row
-	Reason    any // why there are no rows: text, or HTML; nil: there are
+	Reason    any // why there are no rows: text or HTML; nil: there are rows
 	Part      part
 	Notes     []template.HTML // below the rows
 	Help      string
 	Links     []option // before the source
 	From      source
-	Columned  option   // leads to more columns, or back
-	OnePage   *onePage // nil: it is not for here
+	Columned  option   // link to more columns, or back
+	OnePage   *onePage // nil: not for this list
 }
 
 type column struct {
 	Label, Means, Link string
 	Chosen             bool
 	Class              string
-	Sort               string // names the number in the column; rows are sorted by it
+	Sort               string // name of the column's number; rows are sorted by it
 }
 
-// Order returns the direction in which rows are sorted by the column; "": they are not.
+// Order returns the sort direction of the column, or "" if the rows are not sorted by it.
 func (c column) Order() string {
 	switch {
 	case !c.Chosen:
@@ -46,18 +46,18 @@ func (c column) Order() string {
 type row struct {
 	Class         string // none or chosen
 	Name, Link    string
-	Stored, Value string // titles of the link and of the name: how these are stored
-	Calls, Until  string // beside and below the name
+	Stored, Value string // stored forms, as titles of the link and the name
+	Calls, Until  string // next to and below the name
 	Bar           template.HTML
 	Cells         []cell
 
-	condition string // that selects the row's visitors
+	condition string // selects the row's visitors
 }
 
 type cell struct {
 	Class  string
 	Text   any
-	Change *change // in place of a text
+	Change *change // instead of a text
 }
 
 // Classes returns the classes of the section.
@@ -81,7 +81,7 @@ func (l *list) add(v view, r row, values map[string]any) {
 // note adds a text below the rows.
 func (l *list) note(text string) {
 	l.Notes = append(l.Notes, template.HTML(template.HTMLEscapeString(text)))
-} //nolint:gosec // it is escaped
+} //nolint:gosec // escaped
 
 // choose marks a row that is selected by the filter.
 func (r row) choose(chosen bool) row {

@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	firstPages = 10  // beside the numbers of a site
-	listedRows = 100 // of a list on a page of its own
+	firstPages = 10  // in a panel of a site
+	listedRows = 100 // on a page of its own
 )
 
-// part is what a page shows of a list, and where there is more of it. Of more than
-// report.DeepestTop rows only so many can be put in order.
+// part describes the rows that a list shows, with links to more. At most report.DeepestTop rows can be sorted.
 type part struct {
-	Label       string // "": all of it is shown
-	First, Next string // links; "": there is none
-	Cut         bool   // there are more rows than can be put in order
+	Label       string // "": all rows are shown
+	First, Next string // links; "": none
+	Cut         bool   // there are more rows than can be sorted
 }
 
-// part is what is shown of a list that has so many rows: from those that are skipped on.
+// part returns the part of a list of this many rows, after the skipped ones.
 func (v view) part(rows int) (p part) {
 	if v.skip == 0 && rows <= listedRows {
 		return p
@@ -40,7 +39,7 @@ func (v view) part(rows int) (p part) {
 	return p
 }
 
-// toNumbers is the link from all rows of a list to the page of numbers; "": they are there.
+// toNumbers returns the link from a list of all rows to the page with numbers; "": the page shows numbers.
 func (v view) toNumbers() string {
 	if v.all == "" {
 		return ""
@@ -48,8 +47,8 @@ func (v view) toNumbers() string {
 	return v.with(func(o *view) { o.all = "" }).link()
 }
 
-// listed are the pages that a page shows, of all that have been visited, or that are looked for: in
-// the chosen order. They are counted no further than DeepestTop, and one more.
+// listed returns the pages for the list, of all visited pages or of those that match a search, in the chosen order. all is at
+// most DeepestTop + 1.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.all != "" {
@@ -94,7 +93,7 @@ func (v view) barOf(p report.Page) int64 {
 	return p.PV
 }
 
-// asks is what the files of a panel are asked for with; "": there is no such panel.
+// asks returns the report and its parameters for a panel's files; "": there is no such panel.
 func (v view) asks(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
@@ -106,7 +105,7 @@ func (v view) asks(panel string) (name string, look report.Look) {
 		}
 	case slices.Contains([]string{"numbers", "totals", "returns", "first-visits"}, panel):
 		name = panel
-	case panel == "chart" && !v.byHour() && len(v.told) > 0: // the days of others, too, and their source
+	case panel == "chart" && !v.byHour() && len(v.told) > 0: // includes imported days and their source
 		name, look = "days", report.Look{App: look.App, Target: look.Target, In: v.chartLook().In, OfSite: look.OfSite, History: true}
 	case panel == "chart" && !v.byHour():
 		name, look = "chart", v.chartLook()
@@ -130,7 +129,7 @@ func (v view) asks(panel string) (name string, look report.Look) {
 	return name, look
 }
 
-// asksOfApp is asks for the page of an app.
+// asksOfApp is like asks, for the page of an app.
 func (v view) asksOfApp(panel string) (name string, look report.Look) {
 	switch look = v.look(); panel {
 	case "sites":
@@ -152,7 +151,7 @@ type source struct {
 	SQL       string
 }
 
-// source is where the rows of a panel can be had. What a link shows is told below it.
+// source returns the links to a panel's rows. Under a shared link, they stay below that link.
 func (v view) source(panel, sql string) source {
 	name, look := v.asks(panel)
 	if name == "" || v.app.Shared != nil {

@@ -14,7 +14,8 @@ type note struct {
 	Text string
 }
 
-// noteAt is where a note is added of the one day that is looked at, by a reader who may change the app.
+// noteAt returns the link to add a note to the day of the page, if the page shows a single day and the reader may change the
+// app.
 func (v view) noteAt() string {
 	if of := v.app.Reader.Settings; v.in.From == v.in.To && strings.HasPrefix(of, "/settings/") {
 		return v.app.Root + of + "?day=" + visit.DayText(v.in.From) + "&site=" + url.QueryEscape(v.site) + "#notes"

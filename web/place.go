@@ -12,14 +12,14 @@ import (
 	"footfall/web/words"
 )
 
-// Place is where the pages of a service are for a reader, and in which language.
+// Place has the context of a page: its address, language and reader.
 type Place struct {
-	Root  string          // the path below which they are; "": they begin at /
+	Root  string          // path below which all pages are; "": /
 	Words *words.Language // nil: English
-	At    *url.URL        // the address of the page; nil: none that can be opened again
-	Kept  bool            // the address says the language, and so do those to which the page leads
+	At    *url.URL        // address of the page; nil: it cannot be opened again
+	Kept  bool            // the address selects the language, so links do, too
 
-	Reader Reader // who looks at it
+	Reader Reader
 }
 
 func (p Place) place() Place { return p }
@@ -33,10 +33,10 @@ func (p Place) words() *words.Language {
 
 func (p Place) say(key string, places ...any) string { return p.words().Say(key, places...) }
 
-// Lang is the language, as HTML says it.
+// Lang returns the language for HTML.
 func (p Place) Lang() string { return p.words().Tag }
 
-// fault returns an error as sentences, each in a line; "" for nil.
+// fault returns an error as sentences, each on its own line; "" for nil.
 func (p Place) fault(err *visit.Error) string {
 	if err == nil {
 		return ""
@@ -48,7 +48,7 @@ func (p Place) fault(err *visit.Error) string {
 	return strings.Join(said, "\n")
 }
 
-// Scripts are the texts of dash.js.
+// Scripts returns the texts of dash.js as JSON.
 func (p Place) Scripts() string {
 	if made, is := scripts.Load(p.words()); is {
 		return made.(string)
@@ -64,13 +64,13 @@ func (p Place) Scripts() string {
 
 var scripts sync.Map // by language
 
-// Offered is a language in which the page can be read, and where.
+// Offered is a language in which the page is available, with its link.
 type Offered struct {
 	Tag, Name, Link string
 	Chosen          bool
 }
 
-// Languages lead to the page in others.
+// Languages returns the languages of the page.
 func (p Place) Languages() (all []Offered) {
 	if p.At == nil || len(words.All()) == 1 {
 		return nil
@@ -84,10 +84,10 @@ func (p Place) Languages() (all []Offered) {
 	return all
 }
 
-// leads are where a page leads by links and forms; GET forms have fields in place of what their address asks.
+// leads matches links and forms in a page. GET forms replace the query of their address by their fields.
 var leads = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
 
-// keep has all that a page leads to say its language, where its address does.
+// keep adds the language to all links and forms, if the page's address has it.
 func (p Place) keep(body []byte) []byte {
 	if !p.Kept {
 		return body

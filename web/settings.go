@@ -7,66 +7,66 @@ import (
 	"footfall/web/words"
 )
 
-// Settings is a page on which something is changed: sections, each with a table and forms.
+// Settings is a page of sections, each with a table and forms.
 type Settings struct {
 	Place
 	Title    string
-	Crumbs   [][2]string // the way to it: names and links
-	Path     string      // where its forms are sent
-	When     string      // what the page is about
-	Said     string      // what was done; "": nothing
-	Secret   string      // told this once; "": nothing
+	Crumbs   [][2]string // breadcrumbs: names and links
+	Path     string      // address of the forms
+	When     string      // introduction
+	Said     string      // result of a form; "": none
+	Secret   string      // shown only once; "": none
 	Sections []Section
 }
 
-// Section is a part of such a page.
+// Section is a part of a settings page.
 type Section struct {
 	ID, Title, Text string
 	Columns         []string
 	Rows            []Row
 	Forms           []Form
-	Pre             string    // is shown as it is
-	Lead            [2]string // a link to where more is done, and its words; "": none is here
+	Pre             string    // preformatted
+	Lead            [2]string // link to a related page, and its text; "": none
 }
 
-// Row is a line of a table, with what can be done to it.
+// Row is a row of a table, with the forms for its actions.
 type Row struct {
 	Cells []string
-	Link  string // where the first leads; "": nowhere
+	Link  string // link of the first cell; "": none
 	Forms []Form
 }
 
-// Form is sent to the page that it stands in.
+// Form is a form on the page. It is sent to the page's own address.
 type Form struct {
-	ID      string // tells it from others of the page
+	ID      string // unique on the page
 	Hidden  [][2]string
 	Fields  []Field
 	Button  string
-	Of      string // for those who hear the button alone: what it is about
+	Of      string // subject of the button, for screen readers
 	Problem string
-	Folded  string // the line that opens it; "": it stands open
-	Weighty bool   // it cannot be undone
+	Folded  string // text of the line that opens it; "": always open
+	Weighty bool   // cannot be undone
 }
 
-// Field is a field of a form. Problem is with what was typed.
+// Field is a field of a form. Problem is the error in its submitted value.
 type Field struct {
 	Name, Label, Help, Value, Problem string
-	Kind                              string // text, lines, select, beside (a select beside its label), file, checks, check, password
+	Kind                              string // text, lines, select, beside (a select next to its label), file, checks, check, password
 	Choices                           []Choice
-	Offered                           []string // for a text
-	Was                               *string  // sent, too: the value that the page has shown
+	Offered                           []string // suggestions for a text
+	Was                               *string  // the shown value, which is submitted, too
 	Optional                          bool
-	Complete                          string // what browsers may fill in
+	Complete                          string // value of autocomplete
 }
 
-// Choice is one of some values.
+// Choice is one of a field's values.
 type Choice struct {
 	Value  string
 	Shown  string // "": the value
 	Chosen bool
 }
 
-// labels are names of fields that do not say enough by themselves.
+// labels replaces names of fields that are unclear on their own.
 var labels = map[string]string{
 	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
 	"access": "Who may count", "visitor": "What tells visitors apart", "public-counts": "Public numbers",
@@ -78,7 +78,7 @@ var labels = map[string]string{
 	"private": "It may have a private address", "hot": "Page views (hot)", "pv": "Visits (pv)", "uv": "Visitors (uv)",
 }
 
-// Label is what people read for the name of a field or a column.
+// Label returns the label of a field or a column.
 func Label(name string) string {
 	if label := labels[name]; label != "" {
 		return label
@@ -92,7 +92,7 @@ type settingsPage struct {
 	S Settings
 }
 
-// Change makes the page.
+// Change makes the settings page.
 func Change(s Settings) Page {
 	s.speak(s.words())
 	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/"}, S: s}
@@ -102,8 +102,8 @@ func Change(s Settings) Page {
 	return render("settings", page)
 }
 
-// speak says in a language what handlers say in English, with the words of the shell: labels, help, buttons
-// and faults. What people have typed stays.
+// speak translates texts that handlers write in English, including the command line's help: labels, help, buttons and errors.
+// It does not change text that users typed.
 func (s *Settings) speak(l *words.Language) {
 	if l == words.English() {
 		return
@@ -136,7 +136,7 @@ func (s *Settings) speak(l *words.Language) {
 	}
 }
 
-// ofWords are columns whose cells are words.
+// ofWords are columns whose cells are translated.
 var ofWords = []string{"May", "Browser", Label("site"), Label("private")}
 
 func speakForms(forms []Form, say func(...*string)) {
@@ -146,7 +146,7 @@ func speakForms(forms []Form, say func(...*string)) {
 		for j := range f.Fields {
 			field := &f.Fields[j]
 			say(&field.Help, &field.Problem)
-			if field.Kind != "beside" { // which has the name of an app
+			if field.Kind != "beside" { // its label is the name of an app
 				say(&field.Label)
 				continue
 			}
@@ -158,7 +158,7 @@ func speakForms(forms []Form, say func(...*string)) {
 	}
 }
 
-// Wrong reports whether something is wrong in a field.
+// Wrong reports whether a field has an error.
 func (f Form) Wrong() bool {
 	for _, field := range f.Fields {
 		if field.Problem != "" {
@@ -168,15 +168,15 @@ func (f Form) Wrong() bool {
 	return false
 }
 
-// HasFile reports whether a file is sent with a form.
+// HasFile reports whether the form has a file field.
 func (f Form) HasFile() bool {
 	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Kind == "file" })
 }
 
-// Rows is how many lines a field shows.
+// Rows returns the height of a text area.
 func (f Field) Rows() int { return min(strings.Count(f.Value, "\n")+2, 12) }
 
-// dict is what a template hands to another by names.
+// dict makes a map of names and values, for templates that call others.
 func dict(named ...any) map[string]any {
 	all := map[string]any{}
 	for i := 0; i+1 < len(named); i += 2 {

@@ -10,7 +10,7 @@ import (
 
 const usualSpan = "30d"
 
-// spans are the ranges that have a name, in the order in which they are offered: the first few at once.
+// spans are the named ranges in the order of the menu. The first spansAtOnce are shown directly.
 var spans = []struct {
 	name string
 	upTo func(today int32) visit.Range
@@ -44,7 +44,7 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 				"%.64q is too far from the last day: a range has at most %d years; range=all has all days", from, mostDays/365)
 		}
 		if in.To > today && err == nil {
-			in.To = max(in.From, today) // of days to come there is nothing to show
+			in.To = max(in.From, today) // there is nothing to show for future days
 		}
 		return "", in, err
 	}
@@ -58,7 +58,7 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		"%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
 }
 
-// mostDays bounds a range that is typed: a century.
+// mostDays is the maximum length of a typed range: a century.
 const mostDays = 36_500
 
 const firstDay = 10101
@@ -72,8 +72,8 @@ func yearOf(day int32) visit.Range {
 	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
-// beside is the view of the range before or after: a month beside a month, and a year beside a
-// year. There is none after today, nor beside all days.
+// beside returns the view of the preceding or following range: for a month another month, for a year another year. There is
+// none after today, and none for all days.
 func (v view) beside(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false
@@ -100,12 +100,11 @@ func (v view) beside(step int) (next view, found bool) {
 	return next, true
 }
 
-// daysBefore is how many days before the range that begins with which it is compared: whole weeks, so
-// that a Sunday stands beside a Sunday, unless it is the days right before that are asked for. 0: it is
-// compared with nothing.
+// daysBefore returns how many days before the range the compared range begins. It is a multiple of a week, so that Sundays
+// are compared with Sundays, unless the reader selected the days right before. 0 means no comparison.
 func (v view) daysBefore() int {
 	week := 7
-	if len(v.where) > 0 { // the days before are mostly not known
+	if len(v.where) > 0 { // filters are mostly unavailable for the preceding days
 		return 0
 	}
 	switch v.compare {
@@ -119,15 +118,15 @@ func (v view) daysBefore() int {
 	return (v.in.Days() + week - 1) / week * week
 }
 
-// A range is charted by days as long as they can be told apart.
+// A range has a bar for each day as long as the bars are distinguishable.
 const (
 	mostDayBars  = 92
 	mostWeekBars = 106
-	chartedDays  = 28 // of a range of a few days, and the days before it
+	chartedDays  = 28 // for ranges of less than fewDays, the chart adds preceding days
 	fewDays      = 7
 )
 
-// charted is the range of the chart, by what it is charted, and by what else it may be.
+// charted returns the range of the chart, its period, and the periods to choose from.
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()

@@ -11,9 +11,9 @@ import (
 	"footfall/web/words"
 )
 
-const firstTags = 10 // rows of a panel next to others
+const firstTags = 10 // rows of a panel
 
-// titles are those of panels; one of an app's own tag has its name.
+// titleOf returns the title of a tag's panel. An app's own tag has its name.
 func (v view) titleOf(name string) string {
 	if slices.Contains(tag.Names, name) && name != hourly {
 		return v.say("tags." + name + "-title")
@@ -21,7 +21,7 @@ func (v view) titleOf(name string) string {
 	return sentenceCase(name)
 }
 
-// tagLabel is what is said of a tag, a condition, or how something is told, in a sentence or beside a value.
+// tagLabel returns the name of a tag or a condition, for use in a sentence or next to a value.
 func (v view) tagLabel(name string) string {
 	if slices.Contains(tag.Names, name) || slices.Contains(named, name) {
 		return v.say("tags." + name)
@@ -29,15 +29,15 @@ func (v view) tagLabel(name string) string {
 	return name
 }
 
-// named have names besides built-in tags.
+// named are conditions and splits with names of their own, apart from built-in tags.
 var named = []string{byDay, "page", "event", "new", "returning"}
 
-// readTags reads which tags the panels of the app are of.
+// readTags reads the tags of the app's panels.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	names, err := d.reader.TagNames(ctx, app.Name)
 	app.tags = map[string][]string{}
 	for _, t := range names {
-		panel := "with" // an own one, too
+		panel := "with" // includes the app's own tags
 		if slices.Contains(fromTags, t.Name) {
 			panel = "from"
 		}
@@ -49,7 +49,7 @@ func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	return err
 }
 
-// usualTag is the first tag of a panel; "": it has none.
+// usualTag returns the default tag of a panel; "": none.
 func (a App) usualTag(panel string) string {
 	if tags := a.tags[panel]; len(tags) > 0 {
 		return tags[0]
@@ -57,8 +57,8 @@ func (a App) usualTag(panel string) string {
 	return ""
 }
 
-// tags are the tags of a panel, the usual one first. Sites have all, pages the first two, which a
-// link shows to nobody: of a page with one visitor they would tell of that one.
+// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign, and none
+// under a shared link: on a page with one visitor they would reveal that visitor's.
 func (v view) tags(panel string) (tags []string) {
 	if v.ofEvents() {
 		return nil
@@ -71,7 +71,7 @@ func (v view) tags(panel string) (tags []string) {
 	return tags
 }
 
-// tag is the chosen one of a panel; "": it has none.
+// tag returns the chosen tag of a panel; "": none.
 func (v view) tag(panel string) string {
 	tags, chosen := v.tags(panel), map[string]string{"from": v.fromBy, "with": v.withBy}[panel]
 	switch {
@@ -83,7 +83,7 @@ func (v view) tag(panel string) string {
 	return ""
 }
 
-// panelTags are the chosen tags of all panels.
+// panelTags returns the chosen tags of all panels.
 func (v view) panelTags() (names []string) {
 	for _, panel := range []string{"from", "with"} {
 		if name := v.tag(panel); name != "" {
@@ -93,7 +93,7 @@ func (v view) panelTags() (names []string) {
 	return names
 }
 
-// tagPanels reads the panels of tags, or the one of which all is shown.
+// tagPanels reads the tag panels, or only the panel of which all rows are shown.
 func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err error) {
 	if v.onlySums() {
 		return nil, nil
@@ -168,13 +168,13 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
 			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
 	}
-	if len(p.Rows) == 0 { // after the last one
+	if len(p.Rows) == 0 { // skipped past the last row
 		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 	}
 	return nil
 }
 
-// noteTags adds the day since which the tags are recorded, and the maker of the file of countries.
+// noteTags adds notes: since when the tags are recorded, and the maker of the country database.
 func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	if since > v.look().In.From && len(v.where) == 0 {
 		p.note(v.say("tags.since", "day", v.app.words().Dated(since)))
@@ -186,8 +186,8 @@ func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	}
 }
 
-// withNone are values, and those who came without where somebody did: at their end, or, since to come
-// without a source is a way to come, in its place.
+// withNone adds the visits without the tag to its values, if there are any. They come last, except for the source, where they
+// are direct visits and sorted like a value.
 func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
 	if none.Pv == 0 && len(values) > 0 {
 		return values
@@ -215,13 +215,13 @@ func (v view) tagRow(name string, value report.TagValue, most int64) row {
 	return r.choose(slices.Contains(v.where, r.condition))
 }
 
-// leadsToPages reports whether pages have the tag, and may be shown with it.
+// leadsToPages reports whether the lists of pages can be filtered by the tag.
 func (v view) leadsToPages(name string) bool {
 	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
-// brought reads the pages of a site to which a source or campaign brought visitors, as far as they
-// are pages with numbers of their own.
+// brought reads the pages of a site to which a source or campaign brought visitors, as far as the pages have numbers of their
+// own.
 func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
 	_, look := v.asks("tag-pages")
 	read, err := d.reader.TagPages(ctx, look)
@@ -235,7 +235,7 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 
 var devices = []string{"desktop", "phone", "tablet"}
 
-// tagName is a value as people read it.
+// tagName returns a value in readable form.
 func tagName(l *words.Language, name, value string) string {
 	switch {
 	case value == report.WithoutTag && name == tag.Source:
@@ -251,7 +251,7 @@ func tagName(l *words.Language, name, value string) string {
 	case tag.Language:
 		return cmp.Or(l.Tongue(value), value)
 	case tag.Device:
-		if slices.Contains(devices, value) { // callers may assert others
+		if slices.Contains(devices, value) { // callers may send others
 			return l.Say("tags." + value)
 		}
 	}

@@ -18,36 +18,36 @@ type targetPage struct {
 	done
 	Heading     heading
 	Range       rangeBar
-	Nobody      bool   // nothing was counted in the range
+	Nobody      bool   // no visit in the range
 	Never       bool   // nor at any time
-	Alone       bool   // others have counted it, and nobody here
-	Told        *list  // pages as others have counted them; nil: there are none
-	Outside     string // why none of the days can have been counted; "": some can
+	Alone       bool   // imported, but not counted here
+	Told        *list  // imported pages; nil: none
+	Outside     string // why no day of the range can have numbers; "": some can
 	Tiles       []tile
 	NumbersFrom source
-	AllTime     *report.Totals // with what was counted elsewhere; nil: nothing was
+	AllTime     *report.Totals // includes numbers from elsewhere; nil: there are none
 	AllTimeFrom source
 	Chips       []chip
-	KeepMore    string // since when it is known with what visitors came; "": on all days
+	KeepMore    string // since when tags are recorded, and how to keep more; "": on all days
 	Erased      int64
-	OnlySums    bool   // the days of a single tag, and nothing else
-	Only        string // link to the site, and those alone who saw this page; "": it is none
-	InPages     string // link to what pages can have; "": it is not a site's, or the reader has come by a link
-	Who         string // link to who came; "": the reader may not see it
+	OnlySums    bool   // only the days of a single tag are available
+	Only        string // link to the site, filtered by visitors of this page; "": none
+	InPages     string // link to the page with the script tag; "": not for a site, or the reader has a shared link
+	Who         string // link to the list of visitors; "": the reader may not see it
 	Chart       chart
-	NoteAt      string // link to where a note of the day is added; "": there are several days, or the reader may not
+	NoteAt      string // link to add a note to the day; "": several days, or the reader may not
 	Tags        []*list
-	New, Back   int64  // who came: those who were new, and those who had been there before
-	Pages       *list  // of a site; nil: they are not listed
-	Numbers     string // link to the numbers, from all pages; "": they are here
+	New, Back   int64  // new and returning visitors
+	Pages       *list  // of a site; nil: not listed
+	Numbers     string // link back to the numbers, from a list of all rows; "": the page shows numbers
 	IsSite      bool
 	OfEvents    bool
 	OfApp       bool // all sites as one
 	Returns     []report.Returned
 
-	Returned, MostReturned int64 // in all, and in one row
+	Returned, MostReturned int64 // in total, and in one row
 
-	Sides       map[string]string // left or right, where a panel is if there is room for two; "full": in both
+	Sides       map[string]string // left or right, if there is room for two columns; "full": across both
 	ReturnsFrom source
 	Latest      []latest
 	Round       []report.FirstVisit
@@ -56,16 +56,16 @@ type targetPage struct {
 
 type heading struct {
 	l            *words.Language
-	Here         string // how many visitors are on the site now, in words; "": nothing is told of it
+	Here         string // visitors on the site now, in words; "": not shown
 	Name, Stored string
-	Title        string // what the page calls itself; "": it is not known
-	Open         string // where it can be opened; "": nowhere
+	Title        string // the page's own title; "": unknown
+	Open         string // address of the page itself; "": none
 	Range        string // the days, in words
-	Since        string // since when they were counted; "": all were
-	Filtered     string // since when filters are known of them; "": of all
-	Compared     string // with what they are compared, or why not; "": with nothing
+	Since        string // since when the days were counted; "": all were
+	Filtered     string // since when filters are available; "": on all days
+	Compared     string // the comparison, or why there is none; "": not requested
 	Zone         string
-	Today        bool // they include today
+	Today        bool // the days include today
 }
 
 type tile struct {
@@ -73,24 +73,23 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
-	Full        string // the change in numbers, where it is not that of Number
+	Full        string // the change in numbers, if it differs from Number
 }
 
 type search struct {
-	Part   string // "": nothing is looked for
+	Part   string // "": no search
 	Action string
 	Keeps  [][2]string
-	All    string // the link to the top pages; "": these are shown
+	All    string // link to the top pages; "": they are shown
 }
 
 type option struct {
 	Label, Link string
 	Chosen      bool
-	Key         string // that leads to it; "": none
+	Key         string // keyboard shortcut; "": none
 }
 
-// outside says why none of the days of the range can have been counted; "": some can, or the site
-// never was.
+// outside returns why no day of the range can have numbers, or "" if some can, or if the site was never counted.
 func (v view) outside() string {
 	switch {
 	case v.known > v.app.Today || v.known > 0 && v.stretch().In == none:
@@ -158,7 +157,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
-	page.numbers(v, numbers.Rows) // the hours of a day say how much they have changed
+	page.numbers(v, numbers.Rows) // the chart by hour adds to the tiles
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
@@ -207,7 +206,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if brings := v.brings(); brings != "" {
 		p.Notes = append(p.Notes, l.HTML("pages.brings", "pages", brings))
 	}
-	most := int64(0) // the bar of the first page of the list is full
+	most := int64(0) // the longest bar in the list is full
 	for _, p := range found.Rows {
 		most = max(most, v.barOf(p))
 	}
@@ -223,7 +222,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	return nil
 }
 
-// pageSearch returns the form that finds pages by a part of their path or title.
+// pageSearch returns the form that searches pages by a part of their path or title.
 func (v view) pageSearch() *search {
 	action, _, _ := strings.Cut(v.link(), "?")
 	form := &search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value")}
@@ -233,7 +232,7 @@ func (v view) pageSearch() *search {
 	return form
 }
 
-// pageRow returns the row of a page, unless it is an event among the pages of an app.
+// pageRow returns the row of a page. It skips events in the pages of an app.
 func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	site, path := v.site, strings.TrimPrefix(p.URI, v.site)
 	if v.site == "" {
@@ -250,7 +249,7 @@ func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	return made.choose(slices.Contains(v.where, pageCondition(path))), true
 }
 
-// visitors reads who comes back, and who came first.
+// visitors reads the returning visitors and the first visits.
 func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) error {
 	returns, err := d.reader.ReturnedAfter(ctx, v.look())
 	if err != nil {
@@ -279,13 +278,13 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	return nil
 }
 
-// latest are visitors who came first on a day, by their ranks.
+// latest are the first visitors of a day, by their ranks.
 type latest struct {
 	From, To int64
 	FirstDay int32
 }
 
-// bar and mix draw numbers alone, which need no escaping.
+// bar and mix draw numbers only, which need no escaping.
 func bar(class string, part, whole int64) template.HTML {
 	return template.HTML(draw.Share(class, part, whole)) //nolint:gosec // see above
 }

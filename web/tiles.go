@@ -7,7 +7,7 @@ import (
 	"footfall/report"
 )
 
-// allTime reads what is shown of all time, where that is asked for, and a part of it is from elsewhere.
+// allTime reads the totals for the range of all days, if a part of them is from elsewhere.
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
 	if v.span != "all" {
 		return nil
@@ -19,8 +19,9 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-// tiles are those of the numbers of a range, of those of its days that are compared, unless they are
-// all, and of the days before, unless none are. On a single day visits are visitors.
+// tiles returns the tiles for a range. rows are the numbers of the range, then those of the compared days unless they are the
+// whole range, then those of the preceding days if there is a comparison. On a single day visits equal visitors, so visits
+// have no tile.
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
@@ -67,7 +68,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	return tiles
 }
 
-// head reads who is on a site now, or what a page calls itself.
+// head reads the visitors on a site now, or the title of a page.
 func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 	if v.path != "" {
 		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())

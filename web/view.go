@@ -14,40 +14,39 @@ import (
 	"footfall/visit"
 )
 
-// App is an app that a reader may look at.
+// App is an app that the reader may see.
 type App struct {
 	Place
 	Name    string
-	Today   int32          // in its time zone
-	Hour    int            // of today that it is there
-	Zone    *time.Location // whose days it counts
-	Closed  bool           // it is shown to those alone who have signed in
-	Names   bool           // the reader may see who came
-	Several bool           // it may have several sites
-	Site    string         // one that it lists; "": it lists none
+	Today   int32          // in the app's time zone
+	Hour    int            // current hour there
+	Zone    *time.Location // of the app
+	Closed  bool           // visible only to signed-in users
+	Names   bool           // the reader may see single visitors
+	Several bool           // may have several sites
+	Site    string         // a listed site; "": none
 	Goals   []string       // as conditions
-	Public  string         // the numbers that anybody is told: off, answers, read, count
-	Shared  *Share         // nil: it is not looked at by a link
+	Public  string         // public numbers: off, answers, read, count
+	Shared  *Share         // nil: not opened by a shared link
 
-	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
+	// CountriesBy returns the author and licence of the country database; nil: there is none.
 	CountriesBy func() string
 
-	tags        map[string][]string // that its sites have, by panel, the usual one first
-	noCountries bool                // they have the tag country, and no value of it
+	tags        map[string][]string // recorded tags by panel, the default first
+	noCountries bool                // the tag country is recorded, but has no values
 }
 
-// Tells reports whether pages are told numbers.
+// Tells reports whether the app shows numbers to pages.
 func (a App) Tells() bool { return a.Public != "off" }
 
-// Share is what a link shows to whoever has it.
+// Share describes a shared link.
 type Share struct {
-	Base  string // the path of the link, below which its pages are
-	Site  string // the only one that is shown; "": all of the app
+	Base  string // path of the link, below which its pages are
+	Site  string // the only visible site; "": all of the app
 	Embed bool   // in a frame of another page
 }
 
-// home is the path of the pages of an app, and where these begin: at a site, or at all of them
-// ("").
+// home returns the path of the app's pages, and the site that they start with ("": all sites).
 func (a App) home() (path, site string) {
 	if a.Shared != nil {
 		return a.Shared.Base, a.Shared.Site
@@ -55,55 +54,55 @@ func (a App) home() (path, site string) {
 	return a.Root + "/dash/" + a.Name, ""
 }
 
-// ofOneSite reports whether nothing is shown but a site of the app, by a link.
+// ofOneSite reports whether a shared link shows only one site of the app.
 func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
 
-// view is what somebody looks at, all of which is in the address of the page.
+// view is the state of a page, all of which is in its address.
 type view struct {
 	app  App
 	site string // "": all sites of the app
-	path string // of a page, from its slash on; "": the site
+	path string // of a page, with its slash; "": the site
 
-	span    string      // the name of the range; "": from one day to another
-	in      visit.Range // all of it up to today where span is "all"
-	since   int32       // the first day of the site that can be shown; 0: none was counted, or it is not read
-	began   int32       // the first that was counted, in the course of which counting began
-	minute  int32       // of it, since midnight; -1: unknown, or the day is not in the range
+	span    string      // name of the range; "": typed days
+	in      visit.Range // up to today if span is "all"
+	since   int32       // first day with numbers; 0: none, or not read
+	began   int32       // first counted day; 0: none
+	minute  int32       // of that day, since midnight; -1: unknown, or the day is not in the range
 	compare string
-	chart   string // what it shows
-	period  string // by which it does; "": what suits the range
-	by      string // by which number pages are first, or by their change, as values of tags then are
-	more    bool   // lists have all of their columns
-	sort    string // by which column sites are
-	find    string // part of the paths or titles of pages; "": none is looked for
-	who     bool   // who came is shown, in place of numbers
-	after   string // where the list of them goes on; "": from the first
-	all     string // of which panel all rows are shown, in place of numbers; "": of none
-	skip    int    // rows of a list
-	fromBy  string // by which tag the panel Where from is
-	withBy  string // and the panel With what
-	goal    string // how many reached it is shown, in place of numbers; "": of none
-	goalBy  string // by day or a tag
-	funnel  bool   // how far visitors got is shown, in place of numbers
+	chart   string // contents of the chart
+	period  string // period of its bars; "": depends on the range
+	by      string // order of pages: a number, or the change, which also sorts tag values
+	more    bool   // lists show all columns
+	sort    string // order of sites
+	find    string // part of paths or titles to search pages for; "": none
+	who     bool   // shows the list of visitors
+	after   string // position in that list; "": start
+	all     string // panel whose rows are all shown; "": none
+	skip    int    // rows to skip in a list
+	fromBy  string // tag of the first panel
+	withBy  string // tag of the second panel
+	goal    string // goal whose page is shown; "": none
+	goalBy  string // day or a tag
+	funnel  bool   // shows the funnel
 	steps   []string
-	fields  int    // of the form of steps
-	onePage bool   // it is told how many saw one page alone
-	value   string // of fromBy: pages are those to which it brought visitors; "": all
+	fields  int    // number of fields for steps
+	onePage bool   // shows the number of visits to a single page
+	value   string // of fromBy: lists only the pages to which it brought visitors; "": all
 
-	told   []report.ToldDay // by others, of what is looked at
-	where  []string         // conditions: what is looked at are the visitors for whom they hold; none: all
-	known  int32            // from which day on it is known with what all came; 0: on all days
-	erased int64            // days of visitors who were erased, and are in no number of them
+	told   []report.ToldDay // imported days
+	where  []string         // conditions that filter the visitors; none: all visitors
+	known  int32            // first day with complete tags; 0: all days
+	erased int64            // days of erased visitors, which are missing in the numbers
 
-	filtered *report.Filtered // what was read about these visitors; nil: nothing
+	filtered *report.Filtered // the filtered numbers; nil: none
 }
 
-// hourly is the period of a chart of one day, and the tag that it shows.
+// hourly is the period of a day's chart, and the tag that it shows.
 const hourly = "hour"
 
 const byChange = "change" // relative, the highest first
 
-// What an address may say, the usual first.
+// Values of query parameters, the default first.
 var (
 	compares = []string{"before", "right", "year", "none"}
 	charts   = []string{"visitors", "views"}
@@ -113,12 +112,12 @@ var (
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
 
-// usualView is what a site, or an app (""), opens with.
+// usualView returns the view with which a site, or an app (""), opens.
 func usualView(a App, site string) view {
 	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
 }
 
-// readWho reads whether the list of who came is asked for, and behind which of them it goes on.
+// readWho reads whether the list of visitors is requested, and the position in it.
 func (v *view) readWho(q url.Values) error {
 	if v.who = q.Has("who") && v.site != ""; !v.who {
 		return nil
@@ -129,13 +128,12 @@ func (v *view) readWho(q url.Values) error {
 	return nil
 }
 
-// say is a text in the language of the page, and number a number.
+// say returns a text in the language of the page, number a number.
 func (v view) say(key string, places ...any) string { return v.app.words().Say(key, places...) }
 
 func (v view) number(n int64) string { return number(v.app.words(), n) }
 
-// newView reads an address: the site and the parameters of its query. Parameters of which nobody
-// knows are ignored.
+// newView reads a page's address: the site and the query. It ignores unknown parameters.
 func newView(app App, site string, q url.Values) (v view, err error) {
 	v = view{app: app, site: site, path: q.Get("page"), minute: -1, more: q.Get("columns") == "more"}
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
@@ -197,7 +195,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	return v, err
 }
 
-// checkValue returns an error unless there may be pages to which a value of a tag brought visitors.
+// checkValue checks the parameter value, which lists the pages to which a tag's value brought visitors.
 func (v view) checkValue() error {
 	switch {
 	case v.app.Shared != nil:
@@ -211,11 +209,11 @@ func (v view) checkValue() error {
 	return nil
 }
 
-// ofEvents reports whether events are looked at, or one of them. They are stored as pages of a site, and pages show them
-// in words of their own: nobody opens an event, and it has no source.
+// ofEvents reports whether the view shows events, or one event. They are stored as pages of a pseudo-site, but pages describe
+// them in other words: an event cannot be opened, and has no source.
 func (v view) ofEvents() bool { return v.site == visit.EventSite }
 
-// nameOf returns the name that pages show for a site or a page.
+// nameOf returns the name of a site or a page.
 func (v view) nameOf(uri string) string {
 	name := visit.Shown(uri)
 	if event, is := strings.CutPrefix(name, visit.EventSite); is {
@@ -224,17 +222,16 @@ func (v view) nameOf(uri string) string {
 	return name
 }
 
-// pageName returns the name that a list shows for a page of the site that is looked at.
+// pageName returns the name of a page in the list of its site.
 func (v view) pageName(uri string) string {
 	return strings.TrimPrefix(v.nameOf(uri), visit.Shown(v.site))
 }
 
-// target is the page or site that is looked at; "" for all sites of an app.
+// target returns the page or site of the view; "" for all sites of an app.
 func (v view) target() string { return v.site + v.path }
 
-// address is where the site or page that is looked at can be opened. Of its scheme nothing is
-// counted: a host with a port is mostly a machine of one's own. "": it is an event or a sum of
-// others, or stands around the frame in which this is.
+// address returns the URL of the site or page. Schemes are not recorded: a host with a port is most likely a local machine,
+// so it gets http. It returns "" for events, for sums of several pages, and within a frame on that site.
 func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed
@@ -249,15 +246,15 @@ func (v view) address() string {
 	return "https://" + v.target()
 }
 
-// stretch is what can be shown of the range.
+// stretch returns the part of the range that can be shown.
 func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
 
-// counted are the days that can be shown. Under a filter they may begin later than those of the site.
+// counted returns the days that can be shown. Under a filter they may begin later than the site.
 func (v view) counted() counted {
 	return counted{v.since, max(v.since, dayAfter(cmp.Or(v.began, v.app.Today))), v.app.Today}
 }
 
-// look is the view as reports take it.
+// look returns the report parameters of the view.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
 	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != "",
@@ -277,7 +274,7 @@ func (v view) look() report.Look {
 	return look
 }
 
-// sitesLook is the view of a list of sites, each of which has a first day of its own.
+// sitesLook returns the report parameters for the list of sites, each of which has its own first day.
 func (v view) sitesLook() report.Look {
 	look, back := v.look(), v.daysBefore()
 	if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
@@ -286,7 +283,7 @@ func (v view) sitesLook() report.Look {
 	return look
 }
 
-// link is the address of a view. Parts that are as usual are left out.
+// link returns the address of the view. It omits default values.
 func (v view) link(more ...string) string {
 	path, first := v.app.home()
 	if v.site != first {
@@ -346,7 +343,7 @@ func (v view) link(more ...string) string {
 	return path + "?" + strings.Join(query, "&")
 }
 
-// flags are what an address has without a value.
+// flags returns the parameters without a value.
 func (v view) flags() (flags []string) {
 	for _, flag := range []struct {
 		name string
@@ -372,9 +369,9 @@ func (v view) of(site, path string) view {
 	})
 }
 
-// keeps are the fields of a form that changes some parameters, and leaves the others as they are.
+// keeps returns hidden fields for a form that changes some parameters and keeps the others.
 func (v view) keeps(but ...string) (fields [][2]string) {
-	at, _ := url.Parse(v.link()) // which is one
+	at, _ := url.Parse(v.link()) // always valid
 	query := at.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(but, name) {
@@ -387,6 +384,6 @@ func (v view) keeps(but ...string) (fields [][2]string) {
 }
 
 const (
-	mostPath = 2048 // bytes: a target can have no more
+	mostPath = 2048 // bytes; the limit of a target
 	mostFind = 200  // bytes
 )

@@ -1,9 +1,7 @@
-// Package web is what people look at: it reads reports, and makes pages of them. It knows neither
-// who may look nor how a request is answered.
+// Package web makes the dashboard's pages from reports. It knows neither who may see them nor how requests are answered.
 //
-// The address of a page is all of its state (view.go), so that every view can be linked to, and
-// works without scripts. Pages are templates; style.css is the one sheet, dash.js the one script,
-// and charts come from report/draw.
+// The address of a page contains all of its state (view.go), so that every view can be linked to and works without scripts.
+// Pages are templates. There is one style sheet (style.css) and one script (dash.js). Package report/draw draws the charts.
 package web
 
 import (
@@ -34,15 +32,14 @@ var (
 	script []byte
 )
 
-// Policy is the Content-Security-Policy of all pages: what they use is served from where they are,
-// and nothing is written into them.
+// Policy is the Content-Security-Policy of all pages: everything is loaded from the service itself, and inline scripts and
+// styles are forbidden.
 const Policy = rules + "'none'"
 
 const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors "
 
-// PolicyIn is the Policy of a page that may stand in frames of some sites, *.host being all
-// subdomains of a host.
+// PolicyIn returns the Policy for a page in frames of some sites. *.host permits all subdomains of a host.
 func PolicyIn(sites []string) string {
 	named := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return !namesSource.MatchString(site) })
 	if len(named) == 0 {
@@ -51,42 +48,41 @@ func PolicyIn(sites []string) string {
 	return rules + strings.Join(named, " ")
 }
 
-// namesSource are the sites that can be named in a policy. A host of the web may have characters
-// that end a rule in one.
+// namesSource matches sites that can be named in a policy. Other host names may contain characters that end a rule.
 var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
-// Page is a page, or what is made with pages.
+// Page is a page, or a file that pages use.
 type Page struct {
-	Type     string // of the body, as HTTP says it
+	Type     string // Content-Type
 	Body     []byte
-	Language string // "": it is in none
+	Language string // "": none
 }
 
-// Files are what pages are made with, and what keeps crawlers away, by where they are.
+// Files are the files of the pages and robots.txt, by path.
 var Files = map[string]Page{
 	"/dash/style.css": {Type: "text/css; charset=utf-8", Body: style},
-	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // comfort for browsers that run scripts
+	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // enhancements, which pages do not need
 	"/dash/icon.svg":  {Type: "image/svg+xml", Body: icon},
 	"/favicon.ico":    {Type: "image/svg+xml", Body: icon},
 	"/robots.txt":     {Type: "text/plain; charset=utf-8", Body: []byte("User-agent: *\nDisallow: /\n")},
 }
 
-// Dashboard makes pages of reports.
+// Dashboard makes pages from reports.
 type Dashboard struct {
 	reader *report.Reader
-	within time.Duration // what is read for one panel, from rows of visits
+	within time.Duration // limit for a panel that reads visit rows
 }
 
-// NewDashboard returns a Dashboard that reads from a Reader. What takes longer than within for one panel is
-// left out of a page, which says so.
+// NewDashboard returns a Dashboard that reads from r. A panel that takes longer than within is left out of the page, with a
+// note.
 func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
 
-// pageNames are the templates that are pages.
+// pageNames are the templates of pages.
 var pageNames = []string{
 	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
 }
 
-// functions are what templates call, in a language.
+// functions returns the functions that templates call, for a language.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
 		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") },
@@ -105,30 +101,30 @@ func functions(l *words.Language) template.FuncMap {
 	}
 }
 
-// isolated is what visits and people call something, whose letters may run the other way.
+// isolated wraps a name from visits or users, whose letters may run in the other direction.
 func isolated(name string) template.HTML {
-	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // it is escaped
+	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // escaped
 }
 
 type frame struct {
 	Place
 	Title  string
 	Crumbs []crumb
-	Home   string // where all begins; "": nowhere
-	Live   bool   // what it shows changes with the next visit
-	Embed  bool   // the page stands in a frame of another one
+	Home   string // link to the start page; "": none
+	Live   bool   // changes with the next visit
+	Embed  bool   // in a frame of another page
 
-	entering bool // it is the one where somebody signs in
+	entering bool // the sign-in page itself
 }
 
-// SignIn reports whether the page leads to the one where somebody signs in.
+// SignIn reports whether the page links to the sign-in page.
 func (f frame) SignIn() bool {
 	return f.Reader.Name == "" && f.Home == f.Root+"/" && !f.entering
 }
 
 type crumb struct{ Name, Stored, Link string }
 
-// render panics where a template does not fit its data, as no test would let pass.
+// render panics if a template does not fit its data. Tests find such errors.
 func render(name string, data interface{ place() Place }) Page {
 	var out bytes.Buffer
 	p := data.place()
@@ -138,8 +134,8 @@ func render(name string, data interface{ place() Place }) Page {
 	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
 }
 
-// in are the templates in a language, read when the first page in it is made: commands that make none start
-// without them. One that does not parse ends the program, and every test.
+// in returns the templates in a language. They are parsed for the first page, so that commands without pages start faster. It
+// panics if a template does not parse, which fails every test.
 func in(l *words.Language) map[string]*template.Template {
 	if made, is := translated.Load(l); is {
 		return made.(map[string]*template.Template)
@@ -169,7 +165,7 @@ func in(l *words.Language) map[string]*template.Template {
 	return pages
 }
 
-// still are texts without places, which stand in the templates of a language as they are.
+// still matches texts without placeholders, which are inserted when a template is parsed.
 var still = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
 var translated sync.Map // pages by language
@@ -181,31 +177,31 @@ type plainPage struct {
 
 type proofPage struct {
 	frame
-	Proved *time.Time // nil: it is not known when
+	Proved *time.Time // nil: unknown
 	Last   template.HTML
 }
 
-// Proof makes the page that says how numbers are proved, and when that was done last; zero: it is not known when.
+// Proof makes the page about the recomputation of numbers. at is the time of the last one; zero: unknown.
 func Proof(p Place, at time.Time) Page {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	if !at.IsZero() {
 		text := p.say("days.moment", "day", p.words().LongDay(visit.DayOf(at, time.UTC)), "time", at.UTC().Format("15:04"))
 		page.Proved = &at
 		moment := at.UTC().Format("2006-01-02T15:04:05Z")
-		page.Last = template.HTML(`<time datetime="` + moment + `">` + text + `</time>`) //nolint:gosec // of numbers
+		page.Last = template.HTML(`<time datetime="` + moment + `">` + text + `</time>`) //nolint:gosec // numbers only
 	}
 	return render("proof", page)
 }
 
-// Problem makes the page of an error. It leads to the page where all begins ("": to none).
+// Problem makes the page of an error. home is its link to the start page; "": none.
 func Problem(p Place, title string, err *visit.Error, home string) Page {
-	p.At = nil // which may be what is wrong
+	p.At = nil // the address may be the error
 	f := frame{Place: p, Title: p.words().Of(title), Home: home}
 	return render("problem", plainPage{frame: f, Problem: p.fault(err)})
 }
 
-// Asked is what the address of a file asks for: the files of a panel of a page. link leads to it where
-// the page is nobody's who has come by a link.
+// Asked returns the report and its parameters for a file of a panel. link is the address of the report in the API, or of the
+// file under a shared link. It is "" if the format is unknown.
 func (d *Dashboard) Asked(
 	ctx context.Context, app App, site string, q url.Values,
 ) (kind report.Report, look report.Look, link string, err error) {
@@ -230,7 +226,7 @@ func (d *Dashboard) Asked(
 	return report.Named(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
 }
 
-// view reads what is looked at.
+// view reads the state from the page's address.
 func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
 	if site == "" {
 		if err := d.readTags(ctx, &app); err != nil {
@@ -259,7 +255,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	return v, err
 }
 
-// Target makes the page of a site, or of one of its pages.
+// Target makes the page of a site or of a page.
 func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
 	v, err := d.view(ctx, app, site, q)
 	if err != nil {
@@ -282,7 +278,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	return render("target", page), nil
 }
 
-// App makes the page of an app, with all of its sites.
+// App makes the page of an app with all of its sites.
 func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error) {
 	v, err := d.view(ctx, app, "", q)
 	if err != nil {

@@ -16,17 +16,17 @@ type whoPage struct {
 	Range   rangeBar
 	Back    string
 	Rows    []whoRow
-	Nobody  string // which says so, where there are no rows
-	Gone    bool   // of the first of the days it is kept no longer who came
-	Hashes  bool   // some are hashes of addresses
+	Nobody  string // key of the text if there are no rows
+	Gone    bool   // visitors of the first days are no longer kept
+	Hashes  bool   // some visitors are hashes of addresses
 	First   string
-	More    string // links; "": there is none
+	More    string // links; "": none
 	Source  source
 }
 
 type whoRow struct {
 	report.Came
-	Begins bool // the first of its day
+	Begins bool // first visitor of the day
 	New    bool
 }
 
@@ -46,7 +46,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	first := v.with(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
 	begins := v.look().In.From
-	if v.span == "all" { // with a day of the page, not of its site: whether others are kept is not told
+	if v.span == "all" { // of the page, not of the site, so as not to reveal how long others are kept
 		if begins, err = d.reader.FirstDay(ctx, v.app.Name, v.target()); err != nil {
 			return Page{}, err
 		}
@@ -84,7 +84,7 @@ func readAfter(text string) (after report.Place, err error) {
 	}
 	day, visitor, _ := strings.Cut(text, ",")
 	n, wrong := strconv.ParseInt(day, 10, 32)
-	after.Day = int32(n) //nolint:gosec // it was parsed as one
+	after.Day = int32(n) //nolint:gosec // parsed with 32 bits
 	if after.Visitor, err = netip.ParseAddr(visitor); err != nil || wrong != nil || n < 1 || after.Visitor.Zone() != "" {
 		return after, visit.Errorf(visit.Invalid, "after", "%.64q is not where a list goes on: follow the link below it", text)
 	}

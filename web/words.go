@@ -13,7 +13,7 @@ import (
 	"footfall/web/words"
 )
 
-// number is a dash where one is not known.
+// number returns a number, or a dash if it is unknown.
 func number(l *words.Language, n int64) string {
 	if n == report.Unknown {
 		return "–"
@@ -22,9 +22,9 @@ func number(l *words.Language, n int64) string {
 }
 
 type change struct {
-	Way  string // up, down or same; "": there is nothing to compare with
+	Way  string // up, down or same; "": no comparison
 	Text string
-	// FromNothing: there was nothing before.
+	// FromNothing is set if the earlier number was 0.
 	FromNothing bool
 }
 
@@ -34,7 +34,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 		return change{}
 	case before == 0 && now == 0:
 		return change{Way: "same", Text: l.Percent(0, 0)}
-	case before == 0: // which has no percentage
+	case before == 0: // there is no percentage
 		return change{"up", l.Say("numbers.from-nothing"), true}
 	}
 	percent := 100 * float64(now-before) / float64(before)
@@ -53,7 +53,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 	return change{Way: "same", Text: l.Percent(0, 0)}
 }
 
-// share is a part of a whole in percent.
+// share returns a share in percent.
 func share(l *words.Language, part, whole int64) string {
 	if whole == 0 {
 		return l.Percent(0, 0)
@@ -65,7 +65,7 @@ func share(l *words.Language, part, whole int64) string {
 	return l.Percent(percent, 0)
 }
 
-// rangeText is a range as people write it: 24 October – 22 November 2026.
+// rangeText returns a range in words: 24 October – 22 November 2026.
 func rangeText(l *words.Language, in visit.Range) string {
 	switch {
 	case in.From == visit.AllDays.From:
@@ -78,7 +78,7 @@ func rangeText(l *words.Language, in visit.Range) string {
 	return l.Days(in)
 }
 
-// periodText is what a bar of a chart is of.
+// periodText returns the days of a bar in words.
 func periodText(l *words.Language, p report.Period, by string) string {
 	switch {
 	case by == periods[0]:
@@ -89,7 +89,7 @@ func periodText(l *words.Language, p report.Period, by string) string {
 	return rangeText(l, visit.Range{From: p.FirstDay, To: p.LastDay})
 }
 
-// barName is what stands below a bar.
+// barName returns the label below a bar.
 func barName(l *words.Language, p report.Period, by string) string {
 	switch by {
 	case periods[2]:
@@ -100,8 +100,8 @@ func barName(l *words.Language, p report.Period, by string) string {
 	return l.ShortDay(p.FirstDay)
 }
 
-// wholeOnes are the periods of a chart by which it is judged: those that are over, of which the first
-// day that was counted is none, and of these the whole ones, if there are some, and somebody came in them.
+// wholeOnes returns the periods that the chart's summary uses: complete periods without the first counted day and today.
+// Truncated weeks and months are left out, unless fewer than two periods or no visitors would remain.
 func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
 	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.whole })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
@@ -114,7 +114,7 @@ func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
 	return whole
 }
 
-// chartSummary says what a chart shows: its highest and lowest, and where it goes.
+// chartSummary describes a chart: its maximum, minimum and trend.
 func chartSummary(l *words.Language, all []report.Period, by string, c counted) string {
 	if len(all) == 0 {
 		return l.Say("chart.nothing")
@@ -159,7 +159,7 @@ func chartSummary(l *words.Language, all []report.Period, by string, c counted) 
 	return text + l.Say("sentences.gap") + trend(l, halves)
 }
 
-// trend is where a chart goes: it is level where its halves differ by less than a twentieth.
+// trend describes a chart's trend. It is level if the halves differ by less than a twentieth.
 func trend(l *words.Language, halves [2]int64) string {
 	level := 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0]
 	switch c := changeOf(l, halves[1], halves[0], true); {
@@ -177,7 +177,7 @@ func trend(l *words.Language, halves [2]int64) string {
 	return l.Say("chart.level")
 }
 
-// viewsSummary is the same of a chart of page views.
+// viewsSummary describes a chart of page views.
 func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 	most := report.Period{}
 	for _, b := range bars {
@@ -191,11 +191,10 @@ func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 	return l.Say("chart.most-views", "days", periodText(l, most, by), "views", l.Number(most.Hot))
 }
 
-// visitorsIn is a number of them.
+// visitorsIn returns a number of visitors in words.
 func visitorsIn(l *words.Language, n int64) string { return l.Say("counts.visitors", "count", n) }
 
-// average is how many visitors that is for each of some days: to the next whole one, unless they
-// are few.
+// average returns the average visitors per day, rounded to an integer unless it is less than 10.
 func average(l *words.Language, visited, days int64) string {
 	if whole := (visited + days/2) / days; whole >= 10 {
 		return visitorsIn(l, whole)
@@ -204,7 +203,7 @@ func average(l *words.Language, visited, days int64) string {
 	return l.Say("counts.visitors", "count", few)
 }
 
-// spanOfDays is after how many days somebody came back.
+// spanOfDays returns the days after which visitors returned.
 func spanOfDays(l *words.Language, r report.Returned) string {
 	switch {
 	case r.FromDays == 1:
@@ -217,7 +216,7 @@ func spanOfDays(l *words.Language, r report.Returned) string {
 	return l.Say("days.span", "first", fmt.Sprint(r.FromDays), "last", fmt.Sprint(r.ToDays))
 }
 
-// sentence is what an error says, as a page has it.
+// sentence returns an error's text with a capital and a full stop.
 func sentence(l *words.Language, text string) string {
 	if text == "" {
 		return ""
@@ -226,7 +225,7 @@ func sentence(l *words.Language, text string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(sentenceCase(text), "."), stop) + stop
 }
 
-// sentenceCase is a text that begins with a capital.
+// sentenceCase capitalizes the first letter.
 func sentenceCase(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]

@@ -8,7 +8,7 @@ import (
 	"footfall/visit"
 )
 
-// Number writes a number: 1,234,567.
+// Number formats a number, such as 1,234,567.
 func (l *Language) Number(n int64) string {
 	group := l.group
 	if len(strconv.FormatInt(max(n, -n), 10)) <= l.few {
@@ -17,7 +17,7 @@ func (l *Language) Number(n int64) string {
 	return strings.ReplaceAll(draw.Number(n), ",", group)
 }
 
-// Percent writes a number of percent with so many digits behind the point.
+// Percent formats a percentage with this many decimals.
 func (l *Language) Percent(n float64, digits int) string {
 	return strings.Replace(l.texts["numbers.percent"], "{n}", l.decimal(strconv.FormatFloat(n, 'f', digits, 64)), 1)
 }
@@ -32,7 +32,8 @@ const (
 	shortMonths
 )
 
-// day writes days, by the pattern of a key: {day}, {month} … are of the first, {last-day} … of the last.
+// day formats one or two days with the pattern of a key. {day}, {month} and so on are of the first day, {last-day} and so on
+// of the last.
 func (l *Language) day(key string, first, last int32) string {
 	var places []any
 	for i, day := range []int32{first, last} {
@@ -49,25 +50,25 @@ func (l *Language) day(key string, first, last int32) string {
 	return l.Say(key, places...)
 }
 
-// Day is a day with its weekday, as titles have it.
+// Day formats a day with its weekday, for titles.
 func (l *Language) Day(d int32) string { return l.day("days.full", d, d) }
 
-// LongDay is one in a sentence.
+// LongDay formats a day for a sentence.
 func (l *Language) LongDay(d int32) string { return l.day("days.long", d, d) }
 
-// ShortDay is one below a bar, of a year that is told elsewhere.
+// ShortDay formats a day without its year, for labels below bars.
 func (l *Language) ShortDay(d int32) string { return l.day("days.short", d, d) }
 
-// Dated is a day in a column of others.
+// Dated formats a day for a column.
 func (l *Language) Dated(d int32) string { return l.day("days.dated", d, d) }
 
-// Month is the month of a day.
+// Month formats the month of a day.
 func (l *Language) Month(d int32) string { return l.day("days.month", d, d) }
 
-// ShortMonth is that below a bar.
+// ShortMonth formats the month of a day for labels below bars.
 func (l *Language) ShortMonth(d int32) string { return l.day("days.month-short", d, d) }
 
-// Days is a range as people write it: 24 October – 22 November 2026.
+// Days formats a range, such as 24 October – 22 November 2026.
 func (l *Language) Days(in visit.Range) string {
 	switch {
 	case in.From/10000 != in.To/10000:

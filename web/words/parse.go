@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parse reads the part of TOML that the files of words need: sections, and keys with a text in one
-// line. A text is called by its section and key.
+// parse parses the subset of TOML that the files use: sections, and keys with single-line strings. The key of a text is its
+// section and key.
 func parse(file string) (map[string]string, error) {
 	texts, section, n := map[string]string{}, "", 0
 	for line := range strings.Lines(file) {

@@ -1,7 +1,6 @@
 package words
 
-// plurals choose the form of a text by a number, in the categories of CLDR 48; whole: it has no
-// fraction.
+// plurals choose the plural form for a number, in the categories of CLDR 48. whole is false for numbers with a fraction.
 var plurals = map[string]func(n int64, whole bool) string{
 	"en": oneOrOther, "de": oneOrOther, "fr": french, "es": spanish, "zh": other, "ja": other, "ko": other,
 }
@@ -29,7 +28,7 @@ func spanish(n int64, whole bool) string {
 	return manyOrOther(n, whole)
 }
 
-// manyOrOther tells whole millions, which take “de”, from others.
+// manyOrOther distinguishes whole millions, which take “de”.
 func manyOrOther(n int64, whole bool) string {
 	if n != 0 && n%1_000_000 == 0 && whole {
 		return "many"

@@ -1,6 +1,6 @@
-// Package words has what pages say, in each language that people read: texts, numbers, days, and
-// names of countries and languages. The texts are in files, one a language, of which English is one;
-// texts that the shell and the API have as well are made elsewhere, in English, which is their key here.
+// Package words has the texts of the pages in each language, and formats numbers, days, and names of countries and languages.
+// Each language has a file of texts. Texts from the command line and the API are written in English in other packages, and
+// that English text is their key here.
 package words
 
 import (
@@ -22,19 +22,19 @@ import (
 //go:embed *.toml
 var files embed.FS
 
-// Language is one in which pages are written.
+// Language is a language of the pages.
 type Language struct {
-	Tag  string // as HTML says it
-	Name string // in itself
+	Tag  string // for HTML
+	Name string // in the language itself
 
 	texts  map[string]string
 	plural func(n int64, whole bool) string
-	names  [3][]string // of days of the week and months, as the file has them
-	group  string      // between thousands
-	few    int         // numbers of so few digits are written without
+	names  [3][]string // of weekdays and months
+	group  string      // separator of thousands
+	few    int         // numbers with at most this many digits have no separator
 }
 
-// tags are those of all languages, the usual one first.
+// tags lists all languages, the default first.
 var tags = []string{"en", "zh-CN", "ko", "ja", "de", "fr", "es"}
 
 var all = sync.OnceValue(func() (made []*Language) {
@@ -51,7 +51,7 @@ var all = sync.OnceValue(func() (made []*Language) {
 func newLanguage(tag, file string) *Language {
 	texts, err := parse(file)
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v", tag, err)) // as no test lets pass
+		panic(fmt.Sprintf("%s: %v", tag, err)) // tests find this
 	}
 	base, _, _ := strings.Cut(tag, "-")
 	l := &Language{Tag: tag, Name: texts["language.name"], texts: texts, plural: plurals[base]}
@@ -63,13 +63,13 @@ func newLanguage(tag, file string) *Language {
 	return l
 }
 
-// All are the languages that are offered.
+// All returns the available languages.
 func All() []*Language { return all() }
 
-// English is the one that all know of.
+// English returns the default language.
 func English() *Language { return all()[0] }
 
-// Named is the language of a tag; nil: there is none.
+// Named returns the language of a tag, or nil.
 func Named(tag string) *Language {
 	for _, l := range all() {
 		if strings.EqualFold(l.Tag, tag) {
@@ -87,7 +87,7 @@ var matcher = sync.OnceValue(func() language.Matcher {
 	return language.NewMatcher(offered)
 })
 
-// For is the language for a reader whose browser asks for some (Accept-Language).
+// For returns the best language for an Accept-Language header.
 func For(accepted string) *Language {
 	asked, _, err := language.ParseAcceptLanguage(accepted[:min(len(accepted), longest)])
 	if err != nil || len(asked) == 0 {
@@ -97,15 +97,15 @@ func For(accepted string) *Language {
 	return all()[i]
 }
 
-const longest = 500 // bytes of a header that is read
+const longest = 500 // bytes of the header to read
 
-// Say is a text, with values at its named places: names and values take turns. Numbers are written as
-// the language does; by the first of them the form of the text is chosen, where it has several.
+// Say returns a text with values for its placeholders; places alternates names and values. Numbers are formatted for the
+// language. The first number selects the plural form.
 func (l *Language) Say(key string, places ...any) string {
 	return l.fill(l.text(key, places), places, func(s string) string { return s }, func(v any) string { return l.value(v) })
 }
 
-// HTML is a text with marks: `code`, *strong* and [link](place), the place having its address.
+// HTML returns a text as HTML. Texts can contain `code`, *strong* and [link](place), where place is the name of the address.
 func (l *Language) HTML(key string, places ...any) template.HTML {
 	return template.HTML(l.fill(l.text(key, places), places, marked, func(v any) string { //nolint:gosec // both are escaped
 		switch v := v.(type) {
@@ -125,7 +125,7 @@ var (
 	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
-var asHTML sync.Map // by text: those of the files with marks
+var asHTML sync.Map // by text; only texts from the files
 
 func marked(text string) string {
 	if has, is := asHTML.Load(text); is {
@@ -145,7 +145,7 @@ func marked(text string) string {
 	return html
 }
 
-// Bold is a number that stands out where a text has marks.
+// Bold is a number that HTML shows in bold.
 type Bold int64
 
 func (l *Language) value(v any) string {
@@ -162,7 +162,7 @@ func (l *Language) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// text is that of a key, in the form that goes with the first number.
+// text returns the text of a key, in the plural form for the first number.
 func (l *Language) text(key string, places []any) string {
 	for i := 1; i < len(places); i += 2 {
 		form := ""
@@ -188,7 +188,7 @@ func (l *Language) text(key string, places []any) string {
 	}
 	text, is := l.texts[key]
 	if !is {
-		panic("no text is called " + key) // as no test lets pass
+		panic("no text is called " + key) // tests find this
 	}
 	return text
 }
@@ -206,7 +206,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 		if !open || !closed {
 			return out.String()
 		}
-		if strings.Contains(name, " ") { // it is no place, but a part of the text
+		if strings.Contains(name, " ") { // not a placeholder
 			out.WriteString("{" + name + "}")
 		}
 		for i := 0; i+1 < len(places); i += 2 {
@@ -218,7 +218,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 	}
 }
 
-// Country is the name of a country by its code, and Tongue that of a language; "": it has none.
+// Country returns the name of a country code; "": unknown.
 func (l *Language) Country(code string) string {
 	if region, err := language.ParseRegion(code); err == nil {
 		return display.Regions(language.Make(l.Tag)).Name(region)
@@ -226,7 +226,7 @@ func (l *Language) Country(code string) string {
 	return ""
 }
 
-// Tongue is the name of a language that visitors speak.
+// Tongue returns the name of a language code; "": unknown.
 func (l *Language) Tongue(code string) string {
 	if base, err := language.ParseBase(code); err == nil {
 		return display.Languages(language.Make(l.Tag)).Name(base)
@@ -234,10 +234,10 @@ func (l *Language) Tongue(code string) string {
 	return ""
 }
 
-// elsewhere is the section of the files for texts that other packages make, in English. Their formats have the places {1}, {2} …
+// elsewhere is the section for texts from other packages. Their placeholders are {1}, {2} and so on.
 const elsewhere = "elsewhere."
 
-// keys are those of that section, by the text in English.
+// keys maps the English texts of that section to their keys.
 var keys = sync.OnceValue(func() map[string]string {
 	keys := map[string]string{}
 	for key, text := range English().texts {
@@ -248,7 +248,7 @@ var keys = sync.OnceValue(func() map[string]string {
 	return keys
 })
 
-// Of is Text for a text that is no format if it has no values: it may have a %.
+// Of translates a text. Without values it is not a format, so it may contain a %.
 func (l *Language) Of(text string, values ...any) string {
 	if len(values) > 0 {
 		return l.Text(visit.Text{Format: text, Values: values})
@@ -261,7 +261,8 @@ func (l *Language) Of(text string, values ...any) string {
 
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
 
-// placed writes a format as the files do, with {1} for its first value, and calls found with each verb and the number of its value.
+// placed converts a format to the form in the files, with {1} for its first value. It calls found for each verb with the
+// number of its value.
 func placed(format string, found func(verb string, value int)) string {
 	value := 0
 	return verb.ReplaceAllStringFunc(format, func(written string) string {
@@ -279,7 +280,7 @@ func placed(format string, found func(verb string, value int)) string {
 	})
 }
 
-// Text writes a text of another package with its values, each error among them in this language; in English if it is not in the files.
+// Text translates a text with its values, including errors among the values. It stays English if the files do not have it.
 func (l *Language) Text(t visit.Text) string {
 	var places []any
 	key, is := keys()[placed(t.Format, func(verb string, value int) {
@@ -293,7 +294,7 @@ func (l *Language) Text(t visit.Text) string {
 	return l.Say(key, places...)
 }
 
-// typed writes a value of a text, in the quotation marks of the language if the format quotes it.
+// typed formats a value, with the language's quotation marks if the format quotes it.
 func (l *Language) typed(format string, value any) string {
 	if e, is := value.(*visit.Error); is {
 		return l.Text(e.Text)
@@ -305,7 +306,8 @@ func (l *Language) typed(format string, value any) string {
 	return text
 }
 
-// Error writes what is wrong, each part in a line. Unless it is in the files, it is in English and begins with the field.
+// Error translates an error, each part on its own line. Parts that are not in the files stay English and begin with the
+// field.
 func (l *Language) Error(e *visit.Error) string {
 	var lines []string
 	for _, part := range e.All() {
