@@ -1,7 +1,7 @@
-// Package account is who people are that sign in to the dashboard, and what they may do there: look
-// at apps, change them, or, as owners, everything. It keeps passwords, sessions and links.
+// Package account manages the accounts that sign in to the dashboard, and their rights: to look at apps, to change them, or,
+// as owners, everything. It stores passwords, sessions and links.
 //
-// The tables are its only memory: what is changed holds at once, for every instance.
+// All state is in tables, so a change applies to every instance at once.
 package account
 
 import (
@@ -17,25 +17,25 @@ import (
 	"footfall/visit"
 )
 
-// For how long things hold.
+// Lifetimes.
 const (
-	SessionFor = 30 * 24 * time.Hour // a browser that has signed in
-	LinkFor    = 7 * 24 * time.Hour  // a link to an account
+	SessionFor = 30 * 24 * time.Hour // of a browser's session
+	LinkFor    = 7 * 24 * time.Hour  // of a link to an account
 )
 
-// Account is somebody who is signed in. Nil is nobody, who may do nothing.
+// Account is a signed-in account. A nil Account is not signed in and has no rights.
 type Account struct {
 	ID      int32
 	Name    string
 	Owner   bool
-	Session int32 // by which they are signed in; 0: a proxy names them with each request
-	// Language is that in which they want pages; "": that of the browser.
+	Session int32 // the browser's session; 0: a proxy sends the name with each request
+	// Language is the account's language for pages; "": the browser's.
 	Language string
 
-	looks, changes []string // names of apps
+	looks, changes []string // app names
 }
 
-// MayLook reports whether the account may look at an app.
+// MayLook reports whether the account may see an app.
 func (a *Account) MayLook(app string) bool {
 	return a != nil && (a.Owner || slices.Contains(a.looks, app))
 }
@@ -48,14 +48,14 @@ func (a *Account) MayChange(app string) bool {
 // IsOwner reports whether the account may do everything.
 func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 
-// Accounts are all accounts of a database. They are safe for concurrent use.
+// Accounts manages the accounts of a database. It is safe for concurrent use.
 type Accounts struct {
 	db        *db.DB
-	places    chan struct{}                          // for passwords that are hashed at once
-	reserved  chan struct{}                          // places for known browsers
-	hash      func(password, salt []byte) (h []byte) // of a password
-	who       string                                 // changes something
-	deviceKey []byte                                 // signs the cookies of known browsers, with the account's password
+	places    chan struct{}                          // limits concurrent hashing of passwords
+	reserved  chan struct{}                          // the same for known browsers
+	hash      func(password, salt []byte) (h []byte) // hashes a password
+	who       string                                 // author of changes
+	deviceKey []byte                                 // signs the cookies of known browsers, together with the account's password
 }
 
 // Open returns the accounts of a database.
@@ -64,7 +64,7 @@ func Open(d *db.DB) *Accounts {
 		who: "shell"}
 }
 
-// read asks for a caller, who waits no longer than one statement may take.
+// read runs f in a read transaction, within the time limit of one statement.
 func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)) (found T, err error) {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
 	return told(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
 }
 
-// told is an error as callers are told it.
+// told converts an error for callers.
 func told(err error) error {
 	if _, is := errors.AsType[*visit.Error](err); is || err == nil || errors.Is(err, db.ErrNoRows) {
 		return err
@@ -89,7 +89,7 @@ func told(err error) error {
 	return visit.Unanswered(err)
 }
 
-// newToken makes what a browser keeps, or what is secret of a link, and its hash.
+// newToken returns a random token for a session or a link, and its hash.
 func newToken() (token string, hash []byte) { return newTokenOf(sha256.Size) }
 
 func newTokenOf(bytes int) (token string, hash []byte) {
@@ -104,15 +104,15 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// ago is when what ends now began that holds for so long.
+// ago returns the earliest start of anything with this lifetime that is still valid.
 func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
 
-// Any reports whether there is an account.
+// Any reports whether an account exists.
 func (s *Accounts) Any(ctx context.Context) (bool, error) {
 	return read(ctx, s, func(q *Queries) (bool, error) { return q.AccountsAny(ctx) })
 }
 
-// Of returns the account of a session; nil where there is none, or none any more.
+// Of returns the account of a session, or nil if the session does not exist or has expired.
 func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 	if session == "" {
 		return nil, nil
@@ -127,8 +127,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account of a name that a trusted proxy says, and makes one without apps where
-// there is none; nil where it would be the first.
+// Named returns the account of a name from a trusted proxy. If there is none, it adds one without apps, unless it would be
+// the first account: then it returns nil.
 func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
@@ -150,11 +150,10 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Language: row.Language, looks: row.Looks, changes: row.Changes}, err
 }
 
-// errWrong is the answer to a name that is not there, and to a wrong password.
+// errWrong is returned for both an unknown name and a wrong password.
 var errWrong = visit.Errorf(visit.Forbidden, "", "this name and password do not belong together")
 
-// SignIn gives a browser a session, if the name and the password are right. What is done does not
-// tell whether there is such a name.
+// SignIn creates a session if the name and the password are right. Its duration does not reveal whether the name exists.
 func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (session string, err error) {
 	row, err := s.check(ctx, name, password)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (
 	return read(ctx, s, func(q *Queries) (string, error) { return signIn(ctx, q, row.ID, row.Password, browser) })
 }
 
-// check returns the account of a name if the password is its own, or errWrong.
+// check returns the account of a name if the password is right, or errWrong.
 func (s *Accounts) check(ctx context.Context, name, password string) (row AccountNamedRow, err error) {
 	if _, folded, err := readName(name); err == nil {
 		row, err = read(ctx, s, func(q *Queries) (AccountNamedRow, error) { return q.AccountNamed(ctx, folded) })
@@ -178,13 +177,13 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	return row, err
 }
 
-// IsFormerSession reports whether a session was made by Footfall 0.2.0, whose cookies are named alike over http and https. Its
-// sessions have a byte less than those of signIn, and end after SessionFor.
+// IsFormerSession reports whether Footfall 0.2.0 created a session. Its cookies have the same name over http and https. Its
+// tokens are one byte shorter than those of signIn, and end after SessionFor.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
 
-// signIn makes a session of an account that still has a password.
+// signIn creates a session, unless the account's password has changed in the meantime.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
@@ -195,10 +194,10 @@ func signIn(ctx context.Context, q *Queries, account int32, password, browser st
 	return session, err
 }
 
-// errNotYours is the answer to a wrong password of who is signed in, and to one that was changed at this moment.
+// errNotYours is returned if the account's old password is wrong, or has just been changed.
 var errNotYours = visit.Errorf(visit.Forbidden, "old", "this is not your password")
 
-// SetPassword gives an account that has a password another one. All its sessions end, and the browser gets a new one.
+// SetPassword replaces an account's password. It ends all of its sessions and returns a new one for the browser.
 func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
 	row, err := s.check(ctx, a.Name, old)
 	if errors.Is(err, errWrong) {
@@ -217,8 +216,8 @@ func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browse
 	return session, err
 }
 
-// setPassword sets the password of an account, and its name where it has none, ends its sessions and a
-// link to it, and gives the browser a new session.
+// setPassword sets an account's password, and its name if it has none. It ends the account's sessions and its link, and
+// creates a session for the browser.
 func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
 	set, err := q.AccountSetPassword(ctx, p)
 	switch {
@@ -240,30 +239,29 @@ func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, br
 	return signIn(ctx, q, p.ID, *p.Password, browser)
 }
 
-// Session is a browser that is signed in.
+// Session is a browser's session.
 type Session = SessionsOfRow
 
-// Sessions lists the sessions of an account, the last used first.
+// Sessions lists an account's sessions, the last used first.
 func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, error) {
 	return read(ctx, s, func(q *Queries) ([]Session, error) {
 		return q.SessionsOf(ctx, account, ago(SessionFor))
 	})
 }
 
-// EndSession ends a session of an account; one that is over already ends as well.
+// EndSession ends an account's session. It succeeds if the session has already ended.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, account, session) })
 }
 
-// SetLanguage says in which language an account is shown pages; "": in that of the browser. It is nobody's matter
-// but its own, and noted nowhere.
+// SetLanguage sets the language of an account's pages; "": the browser's. It is not added to the change history.
 func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		return q.AccountSetLanguage(ctx, language, account)
 	})
 }
 
-// EndSessions ends all sessions of an account but for one (0: all).
+// EndSessions ends all sessions of an account except one (0: all).
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
 }

@@ -7,15 +7,14 @@ import (
 	"footfall/db"
 )
 
-// As returns the accounts as somebody else changes them than the shell: an account or a key, by its
-// name.
+// As returns Accounts whose changes are made by an account or a key, rather than by the command line.
 func (s *Accounts) As(who string) *Accounts {
 	as := *s
 	as.who = who
 	return &as
 }
 
-// said is an account as changes tell of it: its name, and what it may do; "" where it is gone.
+// said returns an account's name and rights for the change history; "" if it does not exist.
 func said(ctx context.Context, q *Queries, id int32) (name, may string, err error) {
 	rows, err := q.AccountSaid(ctx, id)
 	for _, row := range rows {
@@ -24,7 +23,7 @@ func said(ctx context.Context, q *Queries, id int32) (name, may string, err erro
 	return name, may, err
 }
 
-// noting changes an account in a transaction, with a note of what it may do before and after.
+// noting runs change in a transaction and adds the account's rights before and after to the change history.
 func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func() error) error {
 	name, was, err := said(ctx, q, id)
 	if err != nil {
@@ -46,8 +45,8 @@ func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func
 	return db.New(q.db).Note(ctx, s.who, "", "account", side(name, was), side(now, is))
 }
 
-// note notes that an account is new, with what it may do, or what else it has got: another password, or a link by which
-// somebody chooses one. Who "" is the account itself.
+// note adds an entry about an account to the change history: its rights, or got, such as another password or a link. An empty
+// who means the account itself.
 func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
 	name, may, err := said(ctx, q, id)
 	if err != nil {

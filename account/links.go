@@ -10,12 +10,11 @@ import (
 	"footfall/visit"
 )
 
-// errNoLink says that a link does nothing.
+// errNoLink is returned for links that do not exist or are no longer valid.
 var errNoLink = visit.Errorf(visit.NotFound, "",
 	"this link does nothing any more: it was used, replaced by another one, or its time is over")
 
-// NewStart makes a link that makes the first account, and returns what is secret of it; "" where
-// there is an account.
+// NewStart creates a link for the first account and returns its token, or "" if an account exists.
 func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
 	token, hash := newToken()
 	added, err := read(ctx, s, func(q *Queries) (int64, error) { return q.StartAdd(ctx, hash) })
@@ -25,13 +24,13 @@ func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
 	return token, err
 }
 
-// Link is a link that holds: whoever has it chooses a password.
+// Link is a valid link, with which a user chooses a password.
 type Link struct {
-	First bool   // it makes the first account
-	Name  string // of the account; "": none, it is chosen, too
+	First bool   // creates the first account
+	Name  string // of the account; "": the user chooses it, too
 }
 
-// Link returns what a link is; one that does nothing is visit.NotFound.
+// Link returns the link of a token, or a visit.NotFound error.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
 		return q.LinkGet(ctx, hashOf(token), ago(LinkFor))
@@ -42,8 +41,7 @@ func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	return Link{row.Account == 0, row.Name}, err
 }
 
-// Follow uses a link up: its account gets a password, and a name where it has none. The browser is
-// signed in.
+// Follow uses a link: it sets the account's password, and its name if it has none. It returns a session for the browser.
 func (s *Accounts) Follow(ctx context.Context, token, name, password, browser string) (session string, err error) {
 	link, err := s.Link(ctx, token)
 	if err != nil {
@@ -76,7 +74,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 		session, err = setPassword(ctx, q, set, browser)
 		return err
 	})
-	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // by the index of names
+	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // the index on names
 		err = taken(name)
 	}
 	return session, err
@@ -86,7 +84,7 @@ func taken(name string) error {
 	return visit.Errorf(visit.Invalid, "name", "%.100q is another account's already: choose another one", name)
 }
 
-// begin makes the first account, an owner's, and ends all links that would.
+// begin creates the first account, an owner, and deletes all links for a first account.
 func begin(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordParams, browser string) (session string, err error) {
 	starts, err := q.StartsTake(ctx)
 	if err != nil {

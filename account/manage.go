@@ -12,34 +12,34 @@ import (
 	"footfall/visit"
 )
 
-// Right is what an account may do with an app.
+// Right is a right to an app.
 type Right string
 
 // The rights.
 const (
 	Look   Right = "look"
-	Change Right = "change" // and look
+	Change Right = "change" // includes Look
 	None   Right = "none"
 )
 
-// Rights are what is to be changed of what an account may do. A nil field leaves it as it is.
+// Rights are changes to an account's rights. A nil field changes nothing.
 type Rights struct {
 	Owner *bool
 	Apps  map[string]Right
 }
 
-// Entry is an account in the list of all.
+// Entry is an account in the list of accounts.
 type Entry struct {
 	ID        int32
-	Name      string // "": its link was not followed yet
+	Name      string // "": its link was not used yet
 	Owner     bool
-	Used      *time.Time // nil: never, or by a proxy's header alone
-	LinkUntil *time.Time // nil: there is no link to it
-	Password  bool       // it has one
+	Used      *time.Time // nil: never, or only through a proxy
+	LinkUntil *time.Time // nil: it has no link
+	Password  bool       // it has a password
 	Apps      map[string]Right
 }
 
-// With names the apps with which the account has one of some rights.
+// With returns the apps to which the account has one of the rights.
 func (e *Entry) With(rights ...Right) []string {
 	names := []string{}
 	for name, has := range e.Apps {
@@ -51,7 +51,7 @@ func (e *Entry) With(rights ...Right) []string {
 	return names
 }
 
-// List lists all accounts: owners first, then by name.
+// List lists all accounts, owners first, then by name.
 func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	rows, err := read(ctx, s, func(q *Queries) ([]AccountsListRow, error) { return q.AccountsList(ctx) })
 	for _, row := range rows {
@@ -74,7 +74,7 @@ func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	return all, err
 }
 
-// Find returns an account by its name, or by its number.
+// Find returns an account by its name or number.
 func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	return all[at], nil
 }
 
-// Add adds an account, which nobody has signed in to yet, and returns what is secret of the link by
-// which somebody does. "" is the name that they choose then.
+// Add adds an account and returns the token of its link, with which a user chooses the password. If name is "", the user also
+// chooses the name.
 func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, token string, err error) {
 	p := AccountAddParams{}
 	if name != "" {
@@ -129,7 +129,7 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 	return id, token, err
 }
 
-// Set changes what an account may do.
+// Set changes an account's rights.
 func (s *Accounts) Set(ctx context.Context, id int32, r Rights) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		if r.Owner != nil && !*r.Owner {
@@ -165,7 +165,7 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	return nil
 }
 
-// checkOwners returns an error if an account is the only owner who can sign in, or one without another who can.
+// checkOwners returns an error if an account is an owner and no other owner can sign in.
 func checkOwners(ctx context.Context, q *Queries, but int32) error {
 	owners, err := q.AccountsLockOwners(ctx)
 	isOwner, others := false, false
@@ -179,7 +179,7 @@ func checkOwners(ctx context.Context, q *Queries, but int32) error {
 	return err
 }
 
-// Remove removes an account, and ends its sessions.
+// Remove removes an account and ends its sessions.
 func (s *Accounts) Remove(ctx context.Context, id int32) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		if err := checkOwners(ctx, q, id); err != nil {
@@ -189,8 +189,7 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 	})
 }
 
-// NewLink makes the link by which whoever has it chooses the password of an account, in place of
-// another one, and returns what is secret of it.
+// NewLink creates a link to choose an account's password and returns its token. It replaces the account's previous link.
 func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
 	token, hash := newToken()
 	return token, s.inTx(ctx, func(q *Queries) error {

@@ -10,12 +10,11 @@ import (
 	"footfall/visit"
 )
 
-const longestName = 100 // characters: the table knows
+const longestName = 100 // characters; the table checks it, too
 
-// readName reads the name of an account as people type it: a word or several, or an address of mail.
-// folded is how names are compared, without case and forms of the same letter. A name that could
-// be read as another one is refused: with characters that are invisible or turn the direction, or
-// with letters of several scripts, as a Latin name with a Cyrillic а.
+// readName parses an account's name: one or more words, or an email address. folded is the form for comparisons, without case
+// and variants of letters. It rejects names that could be mistaken for another name: those with invisible characters, changes
+// of direction, or letters of several scripts, such as a Latin name with a Cyrillic а.
 func readName(typed string) (shown, folded string, err error) {
 	shown, err = precis.Nickname.String(typed)
 	if err == nil {
@@ -37,7 +36,7 @@ func readName(typed string) (shown, folded string, err error) {
 	return shown, folded, nil
 }
 
-// Folded is a name as names are compared; one that nobody can have is as it was typed.
+// Folded returns a name's form for comparisons. Invalid names are returned unchanged.
 func Folded(typed string) string {
 	if _, folded, err := readName(typed); err == nil {
 		return folded
@@ -45,10 +44,10 @@ func Folded(typed string) string {
 	return typed
 }
 
-// together are scripts that one text is written in, also with the letters of another.
+// together are scripts that can be mixed, also with letters of one other script.
 var together = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
-// mixed reports whether a text has letters of scripts that do not go together.
+// mixed reports whether a text mixes other scripts.
 func mixed(text string) bool {
 	first := ""
 	for _, r := range text {

@@ -18,16 +18,16 @@ import (
 	"footfall/visit"
 )
 
-// How passwords are hashed: by argon2id, in 19 MiB, which OWASP's list has as the least, and with
-// more passes than it asks for, so that a password takes about 65 ms of one core (BenchmarkPassword).
+// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than it recommends. A
+// password takes about 65 ms of one core (BenchmarkPassword).
 const (
 	hashMemory   = 19 << 10 // KiB
 	hashPasses   = 8
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 1                // of strangers, and as many of known browsers: so sign-ins leave counting the machine
-	waitForPlace = 10 * time.Second // for one of these
+	hashesAtOnce = 1                // each for strangers and for known browsers, so that sign-ins leave resources for counting
+	waitForPlace = 10 * time.Second // for a free place
 )
 
 const (
@@ -42,13 +42,13 @@ func hashOfPassword(password, salt []byte) []byte {
 
 var base = base64.RawStdEncoding
 
-// encode is how a hash is stored, with all that is needed to make it again.
+// encode formats a hash for storage, with all of its parameters.
 func encode(salt, hash []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashPasses, hashLanes,
 		base.EncodeToString(salt), base.EncodeToString(hash))
 }
 
-// hashed hashes when there is a place for it.
+// hashed calls f when a place is free.
 func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
 	defer cancel()
@@ -61,17 +61,16 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 	}
 }
 
-// checkPassword reports whether a password is the one that is stored. Where nothing is ("") it takes
-// as long.
+// checkPassword reports whether a password matches the stored hash. If there is none (""), it takes the same time.
 func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (bool, error) {
 	typed, err := precis.OpaqueString.String(password)
 	if err != nil || len(password) > longestPassword {
-		typed, stored = "", "" // nobody has it
+		typed, stored = "", "" // never valid
 	}
 	var version, memory, passes, lanes int
 	rest := ""
 	if stored == "" {
-		stored = encode(make([]byte, saltBytes), make([]byte, hashBytes)) // which no password has
+		stored = encode(make([]byte, saltBytes), make([]byte, hashBytes)) // matches no password
 	}
 	_, err = fmt.Sscanf(stored, "$argon2id$v=%d$m=%d,t=%d,p=%d$%s", &version, &memory, &passes, &lanes, &rest)
 	saltText, hashText, _ := strings.Cut(rest, "$")
@@ -89,7 +88,7 @@ func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (
 	return subtle.ConstantTimeCompare(got, want) == 1, err
 }
 
-// newPassword returns what is stored of a new password of an account, unless it is easily guessed.
+// newPassword returns the hash of a new password. It rejects passwords that are easy to guess.
 func (s *Accounts) newPassword(ctx context.Context, name, password string) (stored string, err error) {
 	typed, err := precis.OpaqueString.String(password)
 	switch {
@@ -112,7 +111,7 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	return encode(salt, hash), err
 }
 
-// common are those of the most common passwords that are long enough.
+// common returns the most common passwords that are long enough.
 var common = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {

@@ -1,5 +1,5 @@
-// Package admin is what operators do: they add, change and delete apps, keys, links and notes, set
-// numbers that came before, delete pages, and show or erase visitors.
+// Package admin has the operator's actions: manage apps, keys, links and notes, set numbers from elsewhere, import history,
+// move and delete apps, delete pages, and show or erase visitors.
 package admin
 
 import (
@@ -17,29 +17,28 @@ import (
 	"footfall/visit"
 )
 
-// Admin changes apps and keys, erases visitors and deletes pages and apps. Every running instance
-// knows of a change when the method returns nil; db.ErrInstancesBehind means that the change is
-// made, but some instance has not answered yet.
+// Admin changes apps, keys and other data of operators. When a method returns nil, every running instance has applied the
+// change. db.ErrInstancesBehind means that the change is stored, but some instance has not confirmed it yet.
 type Admin struct {
 	db     *db.DB
 	secret app.Secret
-	who    string    // changes what is changed
-	listed Listed    // nil: they may list any site
-	tests  *sync.Map // apps by name of which a webhook is being tested
+	who    string    // author of the changes
+	listed Listed    // nil: any site may be listed
+	tests  *sync.Map // names of apps whose webhook is being tested
 	slots  *Slots
-	inSlot bool // a slot is held: transactions run on the connections for long work
+	inSlot bool // a slot is held, so transactions use the connections for long work
 }
 
 // Listed reports whether an app that the caller may not change lists a site.
 type Listed func(ctx context.Context, site string) (bool, error)
 
-// NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
+// NewAdmin returns an Admin. The secret is required for apps with hashed visitors.
 func NewAdmin(d *db.DB, secret app.Secret) *Admin {
 	return &Admin{db: d, secret: secret, who: Shell, tests: &sync.Map{}, slots: NewSlots(context.Background())}
 }
 
-// instancesWithin is how long a change waits for the running instances. It is longer than the
-// server takes to notice that one of them has vanished (db.Options.DeadAfter).
+// instancesWithin limits how long a change waits for other instances. It is longer than the server needs to detect that an
+// instance has disappeared (db.Options.DeadAfter).
 const instancesWithin = 15 * time.Second
 
 // AddApp adds an app.
@@ -47,7 +46,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	if err := app.CheckName(name); err != nil {
 		return err
 	}
-	if s.Access != nil && *s.Access == app.AccessOpen && s.PublicCounts == nil { // whoever opens an app wants to see it
+	if s.Access != nil && *s.Access == app.AccessOpen && s.PublicCounts == nil { // an open app shows its numbers by default
 		read := app.PublicRead
 		s.PublicCounts = &read
 	}
@@ -73,13 +72,13 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := q.noteAdded(ctx, &was, &row); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &row, &row) // which notes no change of a setting
+		return setApp(ctx, q, &row, &row) // noteSettings finds no difference here
 	})
 	return a.changed(ctx, "add app "+name, err)
 }
 
-// SetApp changes an app's settings. Without filters its rows of visits lose their tags, and without titles its
-// pages lose theirs.
+// SetApp changes an app's settings. If filters or titles are turned off, it deletes the tags of the app's visit rows, or the
+// titles of its pages.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	var set db.App
 	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
@@ -94,10 +93,10 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := checkCounted(ctx, q, &was, row); err != nil {
 			return err
 		}
-		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is held, as batches do it
+		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is locked, in the same order as batches
 			return err
 		}
-		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
+		if was.CountsBy() != row.CountsBy() { // visits accepted at the same time must not be counted the old way
 			if err := q.InboxHold(ctx); err != nil {
 				return err
 			}
@@ -105,7 +104,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
-		if was.Filters != row.Filters { // no batch writes tags that was made before
+		if was.Filters != row.Filters { // batches that were built before must not write tags
 			if err := q.BasisRaise(ctx); err != nil {
 				return err
 			}
@@ -121,8 +120,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	return cmp.Or(a.emptied(ctx, name, s, &set), err)
 }
 
-// checkCounted refuses to change what the numbers of an app rest on, once it has any; errHashes: it can
-// be done later.
+// checkCounted rejects changes to the basis of an app's numbers once it has any. It returns errHashes if the addresses can be
+// hashed instead.
 func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	if was.CountsBy() == row.CountsBy() {
 		return nil
@@ -140,7 +139,7 @@ func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	return errHashes
 }
 
-// setApp writes the settings of an app, and notes those that are others than they were.
+// setApp stores an app's settings and adds the differences to the change history.
 func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	if err := q.noteSettings(ctx, was, row); err != nil {
 		return err
@@ -154,7 +153,7 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	})
 }
 
-// tellBrowsers has instances refused that do not know how the app tells visitors apart from now on.
+// tellBrowsers locks out instances of older versions, which do not know the app's new way to distinguish visitors.
 func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
 	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
 		return nil
@@ -162,9 +161,8 @@ func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
 	return q.BrowsersTell(ctx)
 }
 
-// AddDemo adds the app for trying out, which is open to everybody, to a database that has never had
-// an app. Once it was deleted, or somebody has begun with an app of their own, nobody gets an open
-// app that they did not ask for.
+// AddDemo adds the demo app, which is open to everyone, if the database has never had an app. It is not added again after it
+// was deleted, or after an operator has added another app.
 func (a *Admin) AddDemo(ctx context.Context) error {
 	var changes int64
 	err := a.db.Read(ctx, func(q *db.Queries) (err error) { changes, err = q.AppsEpoch(ctx); return err })
@@ -181,31 +179,30 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	return nil
 }
 
-// AppNamed returns the app of a name, with all of its settings.
+// AppNamed returns an app with all of its settings.
 func (a *Admin) AppNamed(ctx context.Context, name string) (found db.App, err error) {
 	err = a.read(ctx, name, func(_ queries, row *db.App) error { found = *row; return nil })
 	return found, wrap("read app "+name, err)
 }
 
-// AppRow is an app with its settings as they are stored.
+// AppRow is an app with its stored settings.
 type AppRow = db.App
 
-// Apps returns all apps that are here, by name.
+// Apps returns all apps in this database, sorted by name.
 func (a *Admin) Apps(ctx context.Context) (apps []AppRow, err error) {
 	apps, err = a.db.Apps(ctx)
 	apps = slices.DeleteFunc(apps, func(row db.App) bool { return row.Cell != nil })
 	return apps, wrap("list apps", err)
 }
 
-// Instances lists the services that run, the one that was started last at the end.
+// Instances lists the running instances, the last started at the end.
 func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { all, err = q.StatusInstances(ctx); return err })
 	return all, wrap("list the instances", err)
 }
 
-// App returns the app of a name, with what reports go by. For "" it returns the only app that there
-// is, or else the one that counts a site ("": no site is named): one that lists it, or else one
-// that counts any.
+// App returns the app of a name, with the fields that reports need. If name is "", it returns the only app, or else the one
+// that counts a site ("": any): preferably one that lists the site.
 func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps, err := a.appsToRead(ctx)
 	if err != nil {
@@ -267,11 +264,11 @@ func namesOf(apps []db.App) string {
 	return strings.Join(names, ", ")
 }
 
-// queries are those that operators ask alone, and those that others ask, too.
+// queries has the queries of this package and the shared ones.
 type queries struct {
 	*Queries
 	*shared
-	who string // changes something
+	who string // author of the changes
 }
 
 type shared = db.Queries
@@ -284,28 +281,28 @@ func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
 	return run(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
 }
 
-// listing is a query that lists something of an app.
+// listing is a query for the things of an app.
 type listing[Row any] func(q queries, ctx context.Context, app int32) ([]Row, error)
 
-// list lists something of an app.
+// list runs a listing for an app.
 func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
 	err = a.read(ctx, name, func(q queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
 	return rows, wrap("list the "+what+" of app "+name, err)
 }
 
-// OfApp is a row that belongs to an app.
+// OfApp is a row with the name of its app.
 type OfApp[Row any] struct {
 	App string
 	Row Row
 }
 
-// Lines lists the counted lines of access logs, of an app or, where name is "", of each one.
+// Lines lists the counted lines of access logs, of one app, or of all apps if name is "".
 func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], error) {
 	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLines forgets which lines of access logs were counted, of some days by the clock of the lines, and
-// returns how many. They count again. server is the server that wrote them; nil: all servers.
+// ForgetLines deletes the record of counted log lines in a range of days, in the clock of the lines, and returns their
+// number. The lines can then be counted again. server is the server that wrote them; nil: all servers.
 func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
 	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
 		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
@@ -323,7 +320,7 @@ func hourOf(day int32) int32 {
 	return int32(at.Unix() / 3600) //nolint:gosec // some hundred thousand
 }
 
-// Queues lists how far queues were counted for an app, or for each one, where name is "".
+// Queues lists the positions in queues, of one app, or of all apps if name is "".
 func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[QueuesListRow], error) {
 	return listEach(ctx, a, "queues", name, queries.QueuesList)
 }
@@ -347,7 +344,7 @@ func listEach[Row any](ctx context.Context, a *Admin, what, name string, query l
 	return all, wrap("list the "+what+" of apps", err)
 }
 
-// appsNamed is the app of a name, or each one, where that is "".
+// appsNamed returns the app of a name, or all apps if it is "".
 func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	if name == "" {
 		return q.AppsList(ctx)
@@ -359,7 +356,7 @@ func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	return []db.App{*app}, nil
 }
 
-// none is what has failed, or says that there is none of what was named: a statement has changed so many rows of it.
+// none returns err, or a NotFound error if the statement changed no row.
 func none(changed int64, err error, field, says string, args ...any) error {
 	if err == nil && changed == 0 {
 		return visit.Errorf(visit.NotFound, field, says, args...)
@@ -367,7 +364,7 @@ func none(changed int64, err error, field, says string, args ...any) error {
 	return err
 }
 
-// noRow is an error, or what it means that a statement has returned no row.
+// noRow replaces the error for a missing row.
 func noRow(err error, means error) error {
 	if errors.Is(err, db.ErrNoRows) {
 		return means
@@ -375,7 +372,7 @@ func noRow(err error, means error) error {
 	return err
 }
 
-// wrap adds to an error what was being done, unless it is one for callers.
+// wrap adds the action to an error, unless the error is for callers.
 func wrap(doing string, err error) error {
 	var verr *visit.Error
 	switch {

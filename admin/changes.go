@@ -11,33 +11,32 @@ import (
 	"footfall/db"
 )
 
-// Shell is who changes something by a command.
+// Shell is the author of changes on the command line.
 const Shell = "shell"
 
-// As returns an Admin whose changes are those of somebody else than the shell: an account or a key,
-// by its name.
+// As returns an Admin whose changes are made by an account or a key, rather than on the command line.
 func (a *Admin) As(who string) *Admin {
 	as := *a
 	as.who = who
 	return &as
 }
 
-// Unless returns an Admin that lists no more sites of which listed is true.
+// Unless returns an Admin that rejects new sites for which listed returns true.
 func (a *Admin) Unless(listed Listed) *Admin {
 	bound := *a
 	bound.listed = listed
 	return &bound
 }
 
-// Who is whose the changes are.
+// Who returns the author of the changes.
 func (a *Admin) Who() string { return a.who }
 
-// note notes a change of an app in the transaction that makes it, as Note of db says.
+// note adds an entry to the change history, in the transaction of the change.
 func (q queries) note(ctx context.Context, app, what, was, is string) error {
 	return q.Note(ctx, q.who, app, what, was, is)
 }
 
-// noteSettings notes each setting that differs.
+// noteSettings adds each changed setting to the change history.
 func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 	for _, s := range app.Declared {
 		if s.Text(was) == s.Text(is) {
@@ -50,8 +49,8 @@ func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 	return nil
 }
 
-// noteAdded notes a new app in one row, with its initial settings: those that differ from the table's defaults, and
-// always how visits are counted. No app had the defaults before, so they are not listed as former values.
+// noteAdded adds a new app to the change history in one row, with its initial settings: those that differ from the table's
+// defaults, and always how visits are counted. The defaults are not former values, so they are not listed.
 func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
 	var settings []string
 	for _, s := range app.Declared {
@@ -76,7 +75,7 @@ func listedLines(text string) string {
 	return fmt.Sprintf("%d listed", strings.Count(text, "\n")+1)
 }
 
-// withoutSecret is where a webhook leads, without what may be secret in its URL.
+// withoutSecret returns a URL without its path and query, which may be secret.
 func withoutSecret(text string) string {
 	at, err := url.Parse(text)
 	if err != nil {
@@ -85,7 +84,7 @@ func withoutSecret(text string) string {
 	return at.Scheme + "://" + at.Host + "/…"
 }
 
-// Changes lists the last changes, of all apps of a name or of everything (""), the latest first.
+// Changes lists the last changes, the latest first, of all apps that had this name, or of everything ("").
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
 		p := ChangesListParams{App: &app, Most: most}
@@ -98,7 +97,7 @@ func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []
 	return changes, wrap("list changes", err)
 }
 
-// ChangesOf lists those of an app that is there, and of no other that had its name before.
+// ChangesOf lists the changes of an existing app, but not of earlier apps with its name.
 func (a *Admin) ChangesOf(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		changes, err = q.ChangesList(ctx, ChangesListParams{App: &row.Name, Began: &row.CreatedAt, Most: most})

@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// DeleteApp deletes an app and all that was counted for it, or accepted to be.
+// DeleteApp deletes an app with everything that was counted or accepted for it.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 	err := a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.deleteApp(ctx, name) })
 	return a.changed(ctx, "delete app "+name, err)
@@ -18,8 +18,8 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		if err := q.wholly(ctx, row); err != nil {
 			return err
 		}
-		// Before anything that raises the epoch of apps, as in SetApp: commands never wait for each
-		// other. Visits that wait to be written there then find the app closed.
+		// The inbox is locked before anything that raises the epoch of apps, as in SetApp, so that commands never wait for each other. Visits
+		// that wait to write to the inbox then find the app closed.
 		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
@@ -28,11 +28,11 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		}
 		return q.AppClose(ctx, row.ID)
 	})
-	if err != nil && !errors.Is(err, errBeingDeleted) { // such an app is left by a command that was killed
+	if err != nil && !errors.Is(err, errBeingDeleted) { // another command was killed while it deleted the app
 		return err
 	}
-	// Once no instance counts for the app any more, nobody waits for what follows. For an instance
-	// that does not answer, the locks of the last step wait.
+	// Once no instance counts for the app, the next steps delay nobody. The last step's locks wait for an instance that does not
+	// respond.
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if err := a.atLength(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
-	// The rows that are many, without locks that others wait for; then what is left.
+	// First the large tables, without locks that others need, then the rest.
 	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error { return q.AppRowsDelete(ctx, row.ID) }); err != nil {
 		return err
 	}

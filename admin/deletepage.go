@@ -11,16 +11,16 @@ import (
 
 // Page is a page of an app, with its numbers.
 type Page struct {
-	Site, URI string // as reports write them
+	Site, URI string // in the form of reports
 	PV, UV    int64
 	Hot       int64
 
-	Counted bool    // it has visits
+	Counted bool    // has visits
 	Offset  *Offset // nil: none
-	History int64   // days that others have counted
+	History int64   // imported days
 }
 
-// FindPage returns the page that somebody has typed, as a URI or as reports write it.
+// FindPage returns a page by its URI, or by its form in reports.
 func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
@@ -44,7 +44,7 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 	return page, wrap("find a page of app "+app, err)
 }
 
-// typedPage is the page that somebody has typed, and its site.
+// typedPage parses a page, and returns it with its site.
 func typedPage(app *db.App, typed string) (site, page string, err error) {
 	page, err = visit.ParseTarget(typed, app.KeepQuery)
 	if err != nil {
@@ -64,9 +64,9 @@ func noPage(app, uri string) error {
 	return visit.Errorf(visit.NotFound, "uri", "app %s has no page %s", app, visit.Shown(uri))
 }
 
-// DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site, and deletes its webhooks, its offset and its history, which may be all that there is.
-// Visits to its URI are then counted from 1 again. What was accepted before is counted first.
+// DeletePage moves everything counted for a page to the page (deleted) of its site. It deletes the page's webhooks, offset
+// and imported history, even if the page has nothing else. Visits to its URI are then counted from 1 again. It first counts
+// the visits that were accepted before. typed is as for FindPage.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	err := a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		if _, err := a.CountAccepted(ctx, app); err != nil {
@@ -76,7 +76,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		var verr *visit.Error
 		if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
 			err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error {
-				if row.DeletedAt != nil { // some rows are gone that prove the others
+				if row.DeletedAt != nil { // its deletion has begun, so rows that the merge needs may be gone
 					return nil
 				}
 				return q.HiddenPagesMerge(ctx, row.ID)
@@ -84,7 +84,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		}
 		return err
 	})
-	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
+	return a.changed(ctx, "delete a page of app "+app, err) // instances may have cached its offset
 }
 
 // hidePage takes a page off its URI, and deletes its webhooks, its offset and its history.
@@ -96,7 +96,7 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err != nil {
 		return err
 	}
-	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // unless it is none: then nothing of this is kept
+	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // rolled back if the page does not exist
 		return err
 	}
 	hidden, err := q.PageHide(ctx, PageHideParams{AppID: row.ID, Site: site, Uri: uri})
@@ -110,8 +110,8 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	return err
 }
 
-// removeByURI removes what stands at the URI of a page: its offset, its history, of which either is some,
-// and its webhooks.
+// removeByURI deletes the offset, the history and the webhooks of a page's URI. some reports whether there was an offset or
+// history.
 func removeByURI(ctx context.Context, q queries, app int32, uri string) (some bool, err error) {
 	offset, err := removeOffset(ctx, q, app, uri)
 	if err != nil {

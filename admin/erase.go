@@ -13,16 +13,16 @@ import (
 	"footfall/visit"
 )
 
-// Visitor is what is stored of a visitor of an app.
+// Visitor is the stored data about a visitor of an app.
 type Visitor struct {
-	StoredAs []netip.Addr // of a person all ids
-	Person   netip.Addr   // to whom these lead, one of them; not valid: nobody has said whose id it is
+	StoredAs []netip.Addr // for a person, all ids
+	Person   netip.Addr   // the person that the ids belong to, which is one of them; invalid: none
 	Tags     []string     // of the person
 	Targets  []VisitorTargetsRow
 }
 
-// ShowVisitor returns what is stored of a visitor of an app, who is named by an address, or by an
-// id where the app tells visitors apart by ids: any id of a person stands for all of them.
+// ShowVisitor returns the stored data about a visitor, who is given as an address, or as an id if the app uses ids. Any id of
+// a person selects all ids of that person.
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
 	err = a.RunLong(ctx, app, func(ctx context.Context, a *Admin) error {
 		return a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
@@ -34,22 +34,22 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Vis
 	return found, wrap("show a visitor of app "+app, err)
 }
 
-// searchedAtOnce is for about how many targets one transaction looks for a visitor, to erase them
-// there: it locks the sites at which they are found. The pages of a site stay together.
+// searchedAtOnce is about how many targets one transaction searches for a visitor to erase. It locks the sites where it finds
+// the visitor. The pages of a site are searched together.
 const searchedAtOnce = 5000
 
-// Erased says what was erased of a visitor.
+// Erased has the numbers of erased data.
 type Erased struct {
 	Targets int64
 	IDs     int // of the person
 }
 
-// EraseVisitor takes the addresses of a visitor, of a person all ids, out of everything that is
-// stored for an app. All sums and the ranks of others stay. An erased visitor who comes again is a
-// new visitor. What they visit while they are erased may stay, with its site: that visit came after
-// the erasure began. After an error some sites are done, and the next erasure finds the others, by
-// the same ids, which go last. What was accepted before is counted first. Refused messages of the
-// app go: nobody can tell whose they were.
+// EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the
+// ranks of other visitors stay. An erased visitor who visits again is a new visitor.
+//
+// It first counts the visits that were accepted before. A visit during the erasure may stay, with its site. After an error,
+// some sites are done. The next erasure finds the rest by the same ids, which are deleted last. It also deletes the app's
+// rejected messages, because their visitors are unknown.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
 	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		_, err := a.CountAccepted(ctx, app)
@@ -61,8 +61,8 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased E
 	return erased, wrap("erase a visitor of app "+app, err)
 }
 
-// erasePerson erases a visitor, unless an id was linked to the person meanwhile: then that is to be
-// erased, too.
+// erasePerson erases a visitor. It returns linked if an id was linked to the person in the meantime, which has to be erased,
+// too.
 func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Erased) (linked bool, err error) {
 	var of Visitor
 	err = a.withVisitor(ctx, app, visitor, func(_ queries, _ *db.App, v Visitor) error { of = v; return nil })
@@ -101,7 +101,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		}
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
-	}, func(q queries, ctx context.Context) error { // before it looks whether the app moves, which waits for this once
+	}, func(q queries, ctx context.Context) error { // first, because a move waits for this lock once
 		row, err := appOf(ctx, q, app)
 		if err != nil {
 			return err
@@ -111,8 +111,8 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 	return linked, err
 }
 
-// withVisitor runs f on a visitor of an app, of whom it has not looked for targets yet. It lets others
-// erase meanwhile: to find all ids of a person it reads all people of the app.
+// withVisitor runs f for a visitor, without the visitor's targets. It does not block other erasures: finding all ids of a
+// person reads all people of the app.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
 	return a.atLength(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
@@ -128,7 +128,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(qu
 	})
 }
 
-// findPerson adds the person to whom the visitor's id leads, if there is one, and all ids that do.
+// findPerson adds the person that the visitor's id belongs to, if any, with all ids of that person.
 func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	typed := v.StoredAs[0]
 	for {
@@ -148,8 +148,8 @@ func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	return err
 }
 
-// lacks reports whether one of these ids is none of the visitor's. There may be as many as before
-// nevertheless: another erasure may have taken some meanwhile.
+// lacks reports whether one of these ids is not the visitor's. Comparing their numbers would not be enough, because another
+// erasure may have deleted some ids in the meantime.
 func (v *Visitor) lacks(ids []netip.Addr) bool {
 	has := make(map[netip.Addr]bool, len(v.StoredAs))
 	for _, id := range v.StoredAs {
@@ -158,12 +158,12 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !has[id] })
 }
 
-// inErasure runs f on an app in a transaction while no other one erases.
+// inErasure runs f for an app in a transaction that excludes other erasures.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.atLength(ctx, name, f, queries.EraseTurn) })
 }
 
-// atLength runs f on an app in a slot, in a transaction whose statements may take long, after what comes first.
+// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before it.
 func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {
@@ -187,9 +187,8 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 	return a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error { return a.inTx(ctx, run) })
 }
 
-// CountAccepted counts the visits of an app that were accepted before, so that none of them comes
-// out of the inbox after what it was counted for is gone; their rows there, which have addresses, go
-// with that. It returns how many visits there were.
+// CountAccepted counts the visits that were accepted for an app, and returns their number. No visit can then leave the inbox
+// after its target is deleted. It also deletes their rows in the inbox, which contain addresses.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
@@ -212,11 +211,10 @@ func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error)
 	return inbox.Settle(ctx, a.db, r, app, inbox.Options{})
 }
 
-// StoredAs returns the addresses under which an app may have stored a visitor. A visitor is typed
-// as an address, as an id (with id: in front where it could be read as something else), or as
-// reports write one who is a hash: an address in fd00::/8. Where hashes change each day there is
-// one address for each day whose key is still there, that of the latest day first; where browsers are
-// told apart, one for each that may be behind an address.
+// StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id (with the prefix
+// id: if it is ambiguous), or a hash as in reports, which is an address in fd00::/8. If hashes change daily, there is one
+// address for each day whose key still exists, the latest day first. If browsers are distinguished, there is one for each
+// possible browser at an address.
 func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
@@ -229,7 +227,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 	return ips, wrap("find a visitor of app "+row.Name, err)
 }
 
-// storedAs does so for an address or an id.
+// storedAs is like StoredAs, for an address or an id.
 func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	of, err := app.New(*row, a.secret)
 	if err != nil {
@@ -246,7 +244,7 @@ func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor st
 	if err != nil {
 		return nil, err
 	}
-	days := []DayKey{{}} // no key, where none is needed
+	days := []DayKey{{}} // an empty key if none is needed
 	if of.Mode == app.ByDay {
 		if days, err = q.DayKeysList(ctx); err != nil {
 			return nil, err

@@ -22,14 +22,14 @@ import (
 	"footfall/visit/tag"
 )
 
-// Manifest says what a zip is that has all of an app: it lies in it, behind the files.
+// Manifest describes an export. It is a file in the zip, after the others.
 type Manifest struct {
 	Format     int       `json:"format"`
 	App        string    `json:"app"`
 	ExportedAt time.Time `json:"exported_at"`
-	Visitors   bool      `json:"visitors"` // those who came are in it, too
-	Kept       []int32   `json:"kept"`     // days of which there are rows of visits
-	Closed     []int32   `json:"closed"`   // days that were over and summed up
+	Visitors   bool      `json:"visitors"` // includes visitors
+	Kept       []int32   `json:"kept"`     // days that have visit rows
+	Closed     []int32   `json:"closed"`   // completed days with final sums
 	Files      []Taken   `json:"files"`
 }
 
@@ -41,13 +41,13 @@ type Taken struct {
 }
 
 const (
-	exportFormat = 1 // rises when a file or a column is there that must not be left out
+	exportFormat = 1 // incremented when a new file or column must not be ignored
 	manifestFile = "manifest.json"
 	exportMemory = "64MB"
 )
 
-// ExportApp writes all that an app has to a zip of CSV files, as it stood at one moment, while visits are
-// counted. Only with visitors it says who came, by keyed hashes: such a zip can be loaded again.
+// ExportApp writes all data of an app to a zip of CSV files, as of one moment. Counting continues. An export with visitors
+// contains keyed hashes of their addresses. Only such an export can be loaded again.
 func (a *Admin) ExportApp(ctx context.Context, name string, visitors bool, w io.Writer) (m *Manifest, err error) {
 	err = a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
 		snapshots, err := a.db.OpenSnapshots(ctx, exportMemory)
@@ -136,12 +136,12 @@ a value that is empty, without quotes, is not there. Days are numbers like 20190
 the app. Lists are written as {a,b}. manifest.json says how many rows each file has, and its SHA-256.
 `
 
-// export is one that is being written.
+// export is an export in progress.
 type export struct {
 	Manifest
 	q    queries
 	zip  *zip.Writer
-	hash rewrite // of addresses; nil: they are hashes, or left out
+	hash rewrite // hashes addresses; nil: not needed
 }
 
 func (e *export) create(name string) (io.Writer, error) {
@@ -168,10 +168,10 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 	return nil
 }
 
-// Tx is what the queries are asked on.
+// Tx returns the transaction of the queries.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// tellTagNews adds up the tags that batches have brought, of all apps, and tag_days does not have yet.
+// tellTagNews adds the recent tags of all apps, which tag_days does not contain yet.
 func tellTagNews(ctx context.Context, q queries) error {
 	brought, err := q.TagNewsAll(ctx)
 	if err != nil {
@@ -198,8 +198,8 @@ func tellTagNews(ctx context.Context, q queries) error {
 	return q.TakeoutNews(ctx, string(text))
 }
 
-// hashOnTheWay returns what hashes the addresses of an app's visitors while they are written: those whom
-// it will have then are told apart as those of an app with hashed visitors are.
+// hashOnTheWay returns a function that hashes the visitors' addresses during an export, in the same way as for an app with
+// hashed visitors.
 func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrite, error) {
 	if len(a.secret) == 0 {
 		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has no addresses of visitors, but keyed hashes of them: "+
@@ -215,7 +215,7 @@ func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrit
 		if err != nil {
 			return nil, err
 		}
-		if ip != app.BadgeVisitor { // who is no address
+		if ip != app.BadgeVisitor { // not an address
 			ip, _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 		}
 		return ip.AppendTo(to), nil

@@ -14,28 +14,27 @@ import (
 	"footfall/visit/tag"
 )
 
-// errHashes ends a change of settings by which the addresses of visitors are to be hashed.
+// errHashes stops a change of settings that requires hashing the visitors' addresses.
 var errHashes = errors.New("the addresses of visitors are to be hashed")
 
-// errHashed ends hashing the addresses of an app that has none any more.
+// errHashed stops hashing for an app that no longer has addresses.
 var errHashed = errors.New("somebody else has hashed the addresses of visitors")
 
-// hashedAtOnce is for how many addresses hashes are sent at once.
+// hashedAtOnce is the number of addresses in one query.
 const hashedAtOnce = 50_000
 
-// hashVisitors changes settings of an app that has counted by addresses, and is to count by their
-// hashes: it puts these in place of all addresses in its rows, also of what waits in the inbox. First
-// it keeps instances from counting for the app, so that nobody waits for its locks: its visits are
-// answered 503 meanwhile. After an error all is as it was; where the command was killed, instances
-// count again when the time is over that it had.
+// hashVisitors changes the settings of an app that counts by addresses, so that it counts by their hashes. It replaces all
+// addresses in the app's rows and in the inbox by hashes. It first stops counting for the app, so that its locks delay no
+// other app: the app's visits get status 503 until it is done. An error leaves everything unchanged. If the command is
+// killed, instances count again after the time limit in AppHold.
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
 	var before, held *time.Time
 	err := a.change(ctx, "hold app ", name, func(q queries, row *db.App) (err error) {
-		before = row.HeldUntil // by another command
+		before = row.HeldUntil // set by another command
 		held, err = q.AppHold(ctx, row.ID)
 		return err
 	})
-	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // for which the locks wait
+	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks wait for such an instance
 		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
 	}
 	if err == nil {
@@ -44,25 +43,25 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	letGo := func(q queries, row *db.App) error {
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
 	}
-	// What was in the way of the one is told; the time ends.
+	// The first error is the one to return. If this fails, the hold expires.
 	_ = a.change(context.WithoutCancel(ctx), "let go of app ", name, letGo)
-	if errors.Is(err, errHashed) { // while this waited for its turn
+	if errors.Is(err, errHashed) { // another command did it while this one waited
 		return a.SetApp(ctx, name, s)
 	}
 	return wrap("hash the addresses of app "+name, err)
 }
 
-// hashIn does so in a transaction. The row of the app keeps others from making pages, and the counters
-// of all pages keep them from counting.
+// hashIn does this in a transaction. The lock on the app's row prevents new pages, and the locks on all page counters prevent
+// counting.
 func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
 		return err
 	}
-	if was.Visitor != app.ByAddress { // as those of another command would be hashed again
+	if was.Visitor != app.ByAddress { // otherwise the hashes of another command would be hashed again
 		return errHashed
 	}
-	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // instances that count wait for the locks, with other apps' visits
+	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // else other apps' visits would wait for the locks, too
 		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was held for as long as others erased: try again", name))
 	}
 	set := was
@@ -78,7 +77,7 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	}
 	hash := func(ips []netip.Addr) []netip.Addr {
 		for i, ip := range ips {
-			if ip != app.BadgeVisitor { // who is no address
+			if ip != app.BadgeVisitor { // not an address
 				ips[i], _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 			}
 		}
@@ -101,7 +100,7 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	return nil
 }
 
-// hashWaiting hashes the addresses of what waits in the inbox.
+// hashWaiting hashes the addresses in the inbox.
 func hashWaiting(ctx context.Context, q queries, id int32, visitor string, hash func([]netip.Addr) []netip.Addr) error {
 	waiting, err := q.InboxAddresses(ctx, id)
 	for i := 0; i < len(waiting) && err == nil; i++ {
@@ -110,8 +109,7 @@ func hashWaiting(ctx context.Context, q queries, id int32, visitor string, hash 
 	return err
 }
 
-// hashCounted hashes the addresses in rows that are counted, and returns from which day on sketches are
-// of hashes.
+// hashCounted hashes the addresses in counted rows. It returns the first day whose sketches contain hashes.
 func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Addr) []netip.Addr) (from int32, err error) {
 	all, err := q.AddressesList(ctx, id)
 	for after := int64(0); after < all && err == nil; after += hashedAtOnce {
@@ -126,7 +124,7 @@ func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Add
 	return q.VisitorsHash(ctx, id)
 }
 
-// applyHashed applies settings to an app that counts by addresses, and is to do so by their hashes.
+// applyHashed applies settings that change an app from addresses to hashes.
 func (a *Admin) applyHashed(was, row *db.App, s app.Settings) error {
 	if err := s.Apply(row, a.secret); err != nil {
 		return err

@@ -14,56 +14,55 @@ import (
 	"footfall/visit"
 )
 
-// History is an import of days that others have counted.
+// History is an import of daily numbers from another analytics service.
 type History struct {
 	App, Source string
-	Site        string   // of which pages without a host are; "": the only one that the app lists
-	Files       []string // their names
-	AreParts    bool     // several lines of a page on a day are added up, visitors too
+	Site        string   // site of pages without a host; "": the only one that the app lists
+	Files       []string // file names
+	AreParts    bool     // adds up several lines about a page and day, including visitors
 	Offsets     bool     // offsets of its pages and sites contain its days
 	Try         bool
 }
 
-// Unknown is a number that is not told.
+// Unknown is a number that the source does not contain.
 const Unknown = -1
 
-// Told is what others tell of a page, or a site, on a day, or of one page view.
+// Told is a line of an import: a page or a site on a day, or one page view.
 type Told struct {
-	Host, Page                       string // Host "": that of the import; Page: a path or a URI, "": the site
+	Host, Page                       string // Host "": the import's site; Page: a path or a URI, "": the site
 	Day                              int32
 	PageViews, Visits, Visitors, New int64 // or Unknown
-	ByVisit, ByVisitor               int64 // hashes that tell whose a page view is; 0: not known
+	ByVisit, ByVisitor               int64 // hashes that identify the visit and the visitor of a page view; 0: unknown
 }
 
-// HistoryDone is what became of an import.
+// HistoryDone is the result of an import.
 type HistoryDone struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets *OffsetsDone    // how many have changed; nil: none contain history
-	Totals  []OffsetsPutRow // the first of these
+	Offsets *OffsetsDone    // number of changed offsets; nil: none contain history
+	Totals  []OffsetsPutRow // the first changed offsets
 }
 
-// HistoryTo is where an import puts what it reads.
+// HistoryTo receives the lines of an import.
 type HistoryTo struct {
 	q       queries
 	app     *db.App
 	zone    *time.Location
 	site    string
-	only    bool // the import is of that site alone
+	only    bool // rejects other sites
 	today   int32
 	lines   HistoryReadParams
 	targets map[[2]string]visit.Target
 }
 
-// historyAtOnce is how many lines are sent at once, and mostTargets how many pages are remembered.
+// historyAtOnce is the number of lines in one query, mostTargets the number of cached pages.
 const (
 	historyAtOnce = 5000
 	mostTargets   = 10000
 )
 
-// ImportHistory puts what read reads into the history of an app: all of it or, where read or anything else
-// fails, nothing. A day of a site that the same source has told before is replaced; of another one it is
-// refused.
+// ImportHistory imports everything that read adds, or nothing if read or another step fails. It replaces days of a site from
+// the same source, and rejects days from another source.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
 	var totals bool
 	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
@@ -76,7 +75,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			return err
 		}
 		var now *db.App
-		now, totals, err = q.heldForHistory(ctx, row, h.Offsets) // it may have gone elsewhere while files were read
+		now, totals, err = q.heldForHistory(ctx, row, h.Offsets) // the app may have moved while the files were read
 		switch {
 		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
@@ -160,8 +159,8 @@ func notCounted(row *db.App, site string) error {
 	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
 }
 
-// heldForHistory locks an app whose history changes. totals: its offsets contain history, or are to. Those who change
-// offsets have the app first.
+// heldForHistory locks an app whose history changes. totals is true if its offsets contain history or will. Changes of
+// offsets lock the app first.
 func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare
@@ -181,13 +180,12 @@ func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (
 	return now, totals, err
 }
 
-// Day is the day of a moment, in the time zone of the app.
+// Day returns the day of a moment in the app's time zone.
 func (to *HistoryTo) Day(at time.Time) int32 { return visit.DayOf(at, to.zone) }
 
-// Add adds what was told of a target on a day. What is wrong with that is a *visit.Error; any other error
-// ends the import.
+// Add adds a line. A *visit.Error means that the line is wrong. Any other error ends the import.
 func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
-	const firstDay = 19910101 // before it there was no page
+	const firstDay = 19910101 // before the first web page
 	switch {
 	case t.Day < firstDay:
 		return visit.Errorf(visit.Invalid, "", "%s lies before 1991", visit.DayText(t.Day))
@@ -222,7 +220,7 @@ func (to *HistoryTo) send(ctx context.Context) error {
 	return err
 }
 
-// target is the page that is named: a path, or a URI as in reports; "": the site.
+// target parses a page: a path, or a URI as in reports; "": the site.
 func (to *HistoryTo) target(host, page string) (target visit.Target, err error) {
 	key := [2]string{host, page}
 	if known, is := to.targets[key]; is {
@@ -245,7 +243,7 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	default:
 		target, err = visit.Normalize("http://"+cmp.Or(host, to.site)+page, to.app.KeepQuery)
 	}
-	if err != nil && page != "" { // which no field of its own has
+	if err != nil && page != "" { // a page has no field of its own
 		err = visit.InField("", err)
 	}
 	if err != nil {
@@ -264,13 +262,13 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	return target, nil
 }
 
-// HistoryImports lists those of an app, the last one first.
+// HistoryImports lists the imports of an app, the last one first.
 func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRow, error) {
 	return list(ctx, a, "history", app, queries.HistoryList)
 }
 
-// checkHistory refuses to let an app with history have another time zone: moments that others told were put on
-// days of the one that it has.
+// checkHistory rejects a new time zone for an app with imported history, whose moments were assigned to days of the old time
+// zone.
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	is, err := q.HistoryIs(ctx, row.ID)
 	if err == nil && is {
@@ -280,14 +278,14 @@ func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// RemoveHistory takes imports back, by their numbers, and returns how many days they had.
+// RemoveHistory removes imports by their numbers, and returns the number of days that they had.
 func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32) (removed int64, err error) {
 	done, err := a.TakeBackHistory(ctx, app, false, numbers)
 	return done.Replaced, err
 }
 
-// TakeBackHistory takes imports back, by their numbers, also from the offsets that contain them. Replaced is how many
-// days they had. With try nothing is changed.
+// TakeBackHistory removes imports by their numbers, also from the offsets that contain them. Replaced is the number of days
+// that they had. With try it changes nothing.
 func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryDone, err error) {
 	slices.Sort(numbers)
 	var totals bool

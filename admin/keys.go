@@ -13,8 +13,8 @@ import (
 	"footfall/visit"
 )
 
-// AddKey makes a key of an app ("": of all, to change them) with some scopes and returns it, also with ErrInstancesBehind. The
-// key cannot be read again: only its hash is stored.
+// AddKey adds a key with some scopes for an app ("": for all apps, to change them) and returns it, also with
+// ErrInstancesBehind. The key cannot be read again, because only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
 		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key allows: %s", scopeNames())
@@ -57,7 +57,7 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// KeyOfAll returns the name of a key that opens all apps; "" if it is none.
+// KeyOfAll returns the name of a key for all apps, or "".
 func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err error) {
 	hash := app.HashOf(key)
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { name, err = New(q.Tx()).AdminKeyUse(ctx, hash[:]); return err })
@@ -67,7 +67,7 @@ func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err erro
 	return name, wrap("look for a key", err)
 }
 
-// Keys lists an app's keys, or those of all apps (""), revoked ones included.
+// Keys lists the keys of an app, or those for all apps (""), including revoked ones.
 func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err error) {
 	if app == "" {
 		err = a.db.Read(ctx, func(q *db.Queries) error {
@@ -83,7 +83,7 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err e
 	return list(ctx, a, "keys", app, queries.KeysList)
 }
 
-// RevokeKey makes a key of an app, or one of all (""), invalid. It is named by its name, or by all of it.
+// RevokeKey revokes a key of an app, or one for all apps (""). name is the key's name, or the whole key.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
 		return wrap("revoke a key of all apps", a.inTx(ctx, func(q queries) error {
@@ -106,13 +106,12 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 }
 
 const (
-	shareDays     = 90   // for which a link shows something, unless its maker says otherwise
-	mostShareDays = 1826 // five years: the table knows
+	shareDays     = 90   // default lifetime of a link
+	mostShareDays = 1826 // five years; the table checks it, too
 )
 
-// AddShare makes a link that shows an app, or one site of it ("": all), up to a day ("": the usual
-// time), and returns the part of it that must be kept secret, and the day, also with
-// ErrInstancesBehind.
+// AddShare adds a link that shows an app, or one site of it ("": all), until a day ("": the default). It returns the link's
+// secret part and its last day, also with ErrInstancesBehind.
 func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token string, lastDay int32, err error) {
 	name, token := app.NewLink()
 	hash := app.HashOf(token)
@@ -154,7 +153,7 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 	return lastDay, nil
 }
 
-// today is the day that it is in the time zone of an app.
+// today returns the current day in an app's time zone.
 func (a *Admin) today(row *db.App) (int32, error) {
 	zone, err := time.LoadLocation(row.Tz)
 	if err != nil {
@@ -163,7 +162,7 @@ func (a *Admin) today(row *db.App) (int32, error) {
 	return visit.DayOf(a.db.Now(), zone), nil
 }
 
-// siteOf reads a site that an app must count; nil for "", which is all of the app.
+// siteOf parses a site, which the app must count; nil for "", which means all sites.
 func siteOf(row *db.App, typed string) (*string, error) {
 	if typed == "" {
 		return nil, nil
@@ -175,7 +174,7 @@ func siteOf(row *db.App, typed string) (*string, error) {
 	return &site, err
 }
 
-// SitesOf names the site of an app that something is about; nil: all of them.
+// SitesOf returns the name of a site; nil: all sites.
 func SitesOf(site *string) string {
 	if site == nil {
 		return "all sites"
@@ -183,12 +182,12 @@ func SitesOf(site *string) string {
 	return visit.Shown(*site)
 }
 
-// Shares lists an app's links, revoked ones and those that are over included.
+// Shares lists the links of an app, including revoked and expired ones.
 func (a *Admin) Shares(ctx context.Context, app string) ([]SharesListRow, error) {
 	return list(ctx, a, "links", app, queries.SharesList)
 }
 
-// RevokeShare lets a link show nothing any more. It is named by its name, or by all of it.
+// RevokeShare revokes a link. link is its name, its secret part, or its URL.
 func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	_, token, is := strings.Cut(link, "/share/")
 	if !is {

@@ -25,12 +25,12 @@ import (
 
 const (
 	longestManifest = 16 << 20
-	mostPacked      = 200     // times its size that a zip may unpack to
-	anywayUnpacked  = 1 << 30 // bytes that any may unpack to
+	mostPacked      = 200     // maximum ratio of unpacked size to zip size
+	anywayUnpacked  = 1 << 30 // bytes that are always accepted
 )
 
-// LoadApp makes an app of what ExportApp has written with visitors: with its name, or another one. Its
-// numbers are the same. unable says why nothing can be counted for it here; nil: it can.
+// LoadApp adds an app from an export with visitors, under its own or another name. Its numbers are the same. unable is the
+// reason why nothing can be counted for it here, or nil.
 func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as string) (m *Manifest, unable, err error) {
 	m, files, err := openExport(from, size)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as st
 		}
 		return a.inTx(ctx, func(q queries) error { return load(ctx, q, m, files) })
 	})
-	if db.Violates(err, "apps_name_is_unique") { // since a moment ago
+	if db.Violates(err, "apps_name_is_unique") { // added a moment ago
 		err = taken
 	}
 	if err := a.changed(ctx, "load app "+m.App, err); err != nil {
@@ -73,7 +73,7 @@ func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as st
 	return m, loaded.Fault, nil
 }
 
-// openExport reads what a zip is, and finds its files.
+// openExport reads the manifest of a zip, and finds its files.
 func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zip.File, err error) {
 	refuse := func(format string, args ...any) (*Manifest, map[string]*zip.File, error) {
 		return nil, nil, visit.Errorf(visit.Invalid, "", format, args...)
@@ -88,7 +88,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 		files[file.Name] = file
 		unpacked += file.UncompressedSize64
 	}
-	if unpacked > anywayUnpacked && unpacked/mostPacked > uint64(size) { //nolint:gosec // of a file
+	if unpacked > anywayUnpacked && unpacked/mostPacked > uint64(size) { //nolint:gosec // the size of a file
 		return refuse("it unpacks to more than %d times its size: no export does", mostPacked)
 	}
 	m = &Manifest{}
@@ -110,7 +110,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	return m, files, nil
 }
 
-// prepareDays makes room for visits, and closes the days that were closed where they come from.
+// prepareDays creates partitions for the visits, and closes the days that were closed in the source.
 func (a *Admin) prepareDays(ctx context.Context, m *Manifest) error {
 	for _, days := range [][]int32{m.Closed, m.Kept} {
 		for _, day := range days {
@@ -134,7 +134,7 @@ func (a *Admin) prepareDays(ctx context.Context, m *Manifest) error {
 	return err
 }
 
-// load copies all files, and makes an app of them.
+// load copies all files and adds the app.
 func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.File) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
@@ -170,14 +170,14 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loading is an app that is being copied. Its targets and tags get other numbers on the way.
+// loading is an app that is being copied. Its targets and tags get new numbers.
 type loading struct {
 	q             queries
-	untrusted     bool // it may have been written by anybody: what counting stores is checked as counting does
+	untrusted     bool // from an unknown source, so its values are checked like those of visits
 	numbered      bool
 	targets, tags numbers
-	app           int32   // of what is moved: what an export has none of
-	logs          numbers // likewise
+	app           int32   // new id of a moved app; exports do not contain it
+	logs          numbers // log files of a moved app
 }
 
 // file copies a file of a zip.
@@ -201,7 +201,7 @@ func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, pac
 	return nil
 }
 
-// part copies what a view takeout_… shows. One of an older Footfall may have fewer columns.
+// part copies the rows of a takeout_… view. An export from an older Footfall may have fewer columns.
 func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
 	if !l.numbered && !slices.Contains(saysWhatIs, part.Name) {
 		if err := l.number(ctx); err != nil {
@@ -224,7 +224,7 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	}
 	r, w := io.Pipe()
 	read := make(chan error, 1)
-	go func() { // beside sending
+	go func() { // concurrently with CopyIn
 		_, err := text.WriteTo(&rewriting{to: w, fields: l.rewrites(part.Name, columns)})
 		_ = w.CloseWithError(err)
 		read <- err
@@ -234,16 +234,16 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	if bad := <-read; bad != nil && !errors.Is(bad, io.ErrClosedPipe) {
 		err = visit.Errorf(visit.Invalid, "", "%s.csv: %v", part.Name, bad)
 	}
-	if part.Name == "targets" && err == nil { // there may be many: lists that grow take several times their size
+	if part.Name == "targets" && err == nil { // growing lists of many targets would need several times the memory
 		l.targets = numbers{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
 	}
 	return rows, err
 }
 
-// saysWhatIs are the files that come first: those after them have numbers of what is in these.
+// saysWhatIs are the files that come first. Later files refer to the numbers in these.
 var saysWhatIs = []string{"app", "targets", "tags"}
 
-// portionOfNumbers are read at a time: there may be many targets.
+// portionOfNumbers is the number of rows in one query: there may be many targets.
 const portionOfNumbers = 20_000
 
 func (l *loading) number(ctx context.Context) error {
@@ -270,7 +270,7 @@ func (l *loading) number(ctx context.Context) error {
 	return nil
 }
 
-// rewrites are what changes in the columns of a file.
+// rewrites returns the changes for the columns of a file.
 func (l *loading) rewrites(name string, columns []string) []rewrite {
 	all := make([]rewrite, len(columns))
 	for i, column := range columns {
@@ -304,7 +304,7 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 	return all
 }
 
-// checkTarget keeps a page or a site ("": none), and refuses one that counting could not have stored.
+// checkTarget keeps a page or a site ("": none), and rejects one that counting could not have stored.
 func checkTarget(to, field []byte) ([]byte, error) {
 	if len(field) == 0 {
 		return to, nil
@@ -312,13 +312,13 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	if err := visit.CheckStored(string(field)); err != nil {
 		return nil, err
 	}
-	return append(append(append(to, '"'), field...), '"'), nil // it may have commas
+	return append(append(append(to, '"'), field...), '"'), nil // it may contain commas
 }
 
-// numbers are what some numbers, which are in order, become.
+// numbers maps old numbers, which are sorted, to new ones.
 type numbers struct {
 	old, is, sites []int64
-	last           int // the place of the one that was asked for last
+	last           int // index of the last lookup
 }
 
 func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
@@ -336,7 +336,7 @@ func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
 	return strconv.AppendInt(to, n.is[n.last], 10), nil
 }
 
-// rewriteSet rewrites numbers like {1,2}. One that is not there stays so.
+// rewriteSet rewrites a set of numbers like {1,2}. An empty field stays empty.
 func (n *numbers) rewriteSet(to, field []byte) (_ []byte, err error) {
 	list, is := bytes.CutPrefix(field, []byte("{"))
 	if !is {

@@ -14,15 +14,16 @@ const (
 	slotWithin = 10 * time.Second
 )
 
-// Slots limits the long work of one process: imports of history, exports, loads, moves, erasures, deletions and the
-// hashing of addresses. It may hold a connection for minutes, and fill the disk. So two run at once, one per app, and
-// one that erases per database, on connections of their own (db.DB.InLongTx). Other callers wait here, without any.
+// Slots limits the long work of one process: history imports, exports, loads, moves, erasures, deletions and the hashing of
+// addresses. Such work may hold a connection for minutes and fill the disk. At most two tasks run at once, one per app, and
+// one erasing task per database. They have their own connections (db.DB.InLongTx). Other callers wait here without a
+// connection.
 type Slots struct {
-	until context.Context //nolint:containedctx // its end is the end of all long work
-	rooms sync.Map        // by room: a channel that has room for those that run
+	until context.Context //nolint:containedctx // cancels all long work
+	rooms sync.Map        // a channel for each room
 }
 
-// room is one app's, or one database's for work that erases, or the process's.
+// room is a limit: of an app, of a database for erasing work, or of the process (zero).
 type room struct {
 	db  *db.DB
 	app string
@@ -31,19 +32,19 @@ type room struct {
 // NewSlots returns slots whose work is cancelled when ctx ends.
 func NewSlots(ctx context.Context) *Slots { return &Slots{until: ctx} }
 
-// Sharing returns an Admin whose long work takes these slots, as that of others in this process does.
+// Sharing returns an Admin that shares these slots with others in this process.
 func (a *Admin) Sharing(s *Slots) *Admin {
 	shares := *a
 	shares.slots = s
 	return &shares
 }
 
-// RunLong runs f, long work on an app, when there is a slot for it, with an Admin whose work takes no other slot.
+// RunLong waits for a slot and runs f, with an Admin that does not wait for another slot.
 func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{})
 }
 
-// RunErasing is RunLong for work that takes the turn of erasures in the database, for which one connection waits.
+// RunErasing is like RunLong, for work that takes the database's turn for erasures, for which only one connection waits.
 func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
 }
@@ -80,7 +81,7 @@ func (a *Admin) runIn(ctx context.Context, f func(ctx context.Context, a *Admin)
 	return a.slots.explain(f(ctx, &in))
 }
 
-// explain returns why work has failed.
+// explain returns the reason if work failed because of the shutdown.
 func (s *Slots) explain(err error) error {
 	if err != nil && s.until.Err() != nil && !IsBehind(err) {
 		return visit.Errorf(visit.Unavailable, "", "the service is shutting down").Because(err)

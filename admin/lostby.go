@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// LostBy says what would be lost for ever if an app had settings: nothing, as a rule. It returns what
-// is wrong with them, as SetApp does.
+// LostBy returns descriptions of the data that would be lost if an app had new settings, usually none. It returns the same
+// errors as SetApp for invalid settings.
 func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []visit.Text, err error) {
 	row, err := a.AppNamed(ctx, name)
 	if err != nil {
@@ -38,8 +38,8 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptied empties what an app keeps no longer by settings that have been made. Of one that is about to
-// leave what is left would go along: it fails, and the settings are to be made again where the app has gone.
+// emptied deletes data that an app's new settings no longer keep. It fails if the app is about to move, because the rest
+// would move along. The settings then have to be set again in the new place.
 func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
 		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
@@ -53,10 +53,10 @@ func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *d
 	return err
 }
 
-// emptiedAtOnce is how many rows a transaction empties, for which visits hardly wait.
+// emptiedAtOnce is the number of rows in one transaction, small enough to hardly delay visits.
 const emptiedAtOnce = 5000
 
-// emptyTags takes the tags out of all rows of an app's visits.
+// emptyTags deletes the tags in all visit rows of an app.
 func (a *Admin) emptyTags(ctx context.Context, name string) error {
 	var days []SiteDaysRow
 	err := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) (err error) { days, err = q.SiteDays(ctx, row.ID); return err })

@@ -12,14 +12,14 @@ import (
 	"footfall/visit"
 )
 
-// Moving is an app on its way from one database to another, which a cell is.
+// Moving moves an app from one database to another. The target is a cell.
 type Moving struct {
 	Name, Cell string
 	From, To   *Admin
-	Lead       func(ctx context.Context) error // lets the name lead to the cell, once the app is there
-	At         func(step string)               // nil, or called before each step
+	Lead       func(ctx context.Context) error // points the app's name to the cell, after the app has arrived
+	At         func(step string)               // optional; called before each step
 
-	Refused time.Duration // for how long nobody counted for the app; 0: it did not begin here
+	Refused time.Duration // how long nothing was counted for the app; 0: this call did not stop counting
 	began   time.Time
 }
 
@@ -28,7 +28,8 @@ func onItsWay(row *db.App) error {
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
-// wholly refuses to delete of an app what its old place may still have, or has waiting for it.
+// wholly returns an error if the app's old place may still have some of its data or waiting visits. Deleting would miss
+// these.
 func (q queries) wholly(ctx context.Context, row *db.App) error {
 	partly, err := q.MovedPartly(ctx, row.ID)
 	if err == nil && partly {
@@ -38,13 +39,13 @@ func (q queries) wholly(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// overtaken is why a command goes no further: another one moves the app at the same time, and is ahead.
+// overtaken returns the error if another command moves the app at the same time and is ahead.
 func (m *Moving) overtaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command moves app %s just now: wait until that has ended, and type this one again",
 		m.Name)
 }
 
-// lock keeps others from changing the app where it comes from, if it is there still. begun: and is on its way.
+// lock locks the app in its old place and checks that it is still there. With begun, the move must have begun.
 func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
@@ -60,10 +61,10 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 	return nil
 }
 
-// MoveApp moves an app. Visits wait in its inbox meanwhile, and are counted where it has gone. Each step
-// is there as a whole or not at all, and after each one it can be called again, which goes on from there.
-// Of two that move one app at a time, one fails at the latest where it would do a step that the other has done.
-// What fails before the app is there leaves it where it is.
+// MoveApp moves an app. Its visits wait in the inbox in the meantime, and are counted in the new place. Each step is atomic.
+// After an error, MoveApp can be called again and continues after the last completed step. Of two commands that move the same
+// app, one fails at the latest when it tries a step that the other has done. An error before the app has arrived leaves it in
+// its old place.
 func (m *Moving) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
@@ -94,7 +95,7 @@ func (m *Moving) move(ctx context.Context) error {
 			return err
 		}
 		m.at("leave")
-		err = m.From.inTx(ctx, func(q queries) error { // nothing comes to its inbox any more
+		err = m.From.inTx(ctx, func(q queries) error { // nothing is added to its inbox any more
 			if err := errors.Join(q.InboxHold(ctx), m.lock(ctx, q, row, true)); err != nil {
 				return err
 			}
@@ -128,7 +129,7 @@ func (m *Moving) at(step string) {
 	}
 }
 
-// row is the app where it comes from.
+// row returns the app in its old place.
 func (m *Moving) row(ctx context.Context) (*db.App, error) {
 	apps, err := m.From.db.Apps(ctx)
 	at := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == m.Name })
@@ -143,10 +144,10 @@ func (m *Moving) row(ctx context.Context) (*db.App, error) {
 	return &apps[at], nil
 }
 
-// mark tells an app from others of its name that the cell may have.
+// mark distinguishes an app from other apps of its name in the cell.
 func mark(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.UnixMicro()) }
 
-// here is the app where it goes; ErrNoRows: it has not come.
+// here returns the app in its new place, or ErrNoRows if it has not arrived.
 func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
 		at, err = New(q.Tx()).MovedHere(ctx, m.Name, mark(row))
@@ -155,7 +156,7 @@ func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err er
 	return at, err
 }
 
-// bring has the app be where it goes, unless it is, and in its old place only those whose visits wait.
+// bring copies the app to its new place, unless it is there. Only waiting visits are left to move then.
 func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	if row.MovingTo != nil {
 		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) {
@@ -168,7 +169,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	m.at("hold")
 	m.began = time.Now()
 	err := m.From.changed(ctx, "hold", m.From.inTx(ctx, func(q queries) error {
-		// No batch commits that was made before, and none is made of its pages any more (AppCountsBy).
+		// After this no older batch commits, and no new batch has the app's pages (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
 			return err
 		}
@@ -202,7 +203,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	return errors.Join(err, m.From.changed(ctx, "take back", failed))
 }
 
-// check refuses what cannot go along.
+// check rejects moves of data that the cell cannot have.
 func (m *Moving) check(ctx context.Context, row *db.App) error {
 	var numbers MoveNumbersRow
 	err := m.From.db.Read(ctx, func(q *db.Queries) (err error) { numbers, err = New(q.Tx()).MoveNumbers(ctx, row.ID); return err })
@@ -227,9 +228,9 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// copy copies all that the app has in one transaction, while nobody may count for it.
+// copy copies all of the app's data in one transaction, while nothing is counted for it.
 func (m *Moving) copy(ctx context.Context, row *db.App) error {
-	// Who writes its people, or erases some, ends before that; whoever comes later knows that it moves.
+	// Wait for transactions that write or erase people. Later ones find that the app is moving.
 	err := m.From.inTx(ctx, func(q queries) error { return errors.Join(q.EraseBegin(ctx), q.PeopleLock(ctx, row.ID)) })
 	if err != nil {
 		return err
@@ -249,7 +250,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if err := m.lock(ctx, locked, row, true); err != nil {
 			return err
 		}
-		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // another command has copied it meanwhile
+		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // another command has copied it in the meantime
 			return err
 		}
 		if err := errors.Join(locked.QueuesHold(ctx, row.ID), locked.AppCountersTake(ctx, row.ID)); err != nil {
@@ -272,11 +273,11 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 	})
 }
 
-// carryWaiting takes the visits along that wait in the inbox, to which no more come. Each row goes once:
-// the number of the last one is kept beside them, and is still what it was when they are written.
+// carryWaiting copies the waiting visits in the inbox, to which none are added any more. Each row is copied once: the number
+// of the last one is stored with them, and must be unchanged when they are written.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.here(ctx, row)
-	if errors.Is(err, db.ErrNoRows) { // it is forgotten, unless there is something left of it
+	if errors.Is(err, db.ErrNoRows) { // another command has completed the move, unless some data is left
 		counts := false
 		err = m.From.db.Read(ctx, func(q *db.Queries) (err error) { counts, err = q.AppCounts(ctx, row.ID); return err })
 		if err == nil && counts {
@@ -322,7 +323,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	return m.From.inTx(ctx, func(q queries) error { return q.WaitingDelete(ctx, row.ID) })
 }
 
-// clear deletes what is left of the app in its old place, but its name.
+// clear deletes the app's data in its old place, except its name.
 func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	m.at("clear")
 	ofApp := func(f func(q queries) error) error {
@@ -343,7 +344,7 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	return ofApp(func(q queries) error { return q.AppRestDelete(ctx, row.ID) })
 }
 
-// forget lets go of what was noted of the move.
+// forget deletes the record of the move.
 func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	m.at("forget")
 	come, err := m.here(ctx, row)
@@ -355,7 +356,7 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	}))
 }
 
-// end comes last: up to there the old place is found by its row, whoever types the command again.
+// end is the last step: until then, a repeated command finds the old place by its row.
 func (m *Moving) end(ctx context.Context, row *db.App) error {
 	m.at("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })

@@ -12,12 +12,11 @@ import (
 	"footfall/visit"
 )
 
-// privately are the tables with what an export leaves out for people, in the order in which they refer
-// to each other.
+// privately lists the tables with data that exports leave out, in the order of their references.
 var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
 	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
-// put copies what a transaction reads to what another one writes.
+// put copies data from one transaction to another.
 func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
@@ -30,7 +29,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as AppLoad does
+	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as in AppLoad
 		return err
 	}
 	stub, err := q.MoveStub(ctx, m.Name)
@@ -49,7 +48,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	if row.Visitor == app.ByDay {
-		beside, err := q.MoveDailyBeside(ctx, come.ID) // since check has asked; who adds one now waits
+		beside, err := q.MoveDailyBeside(ctx, come.ID) // check has run earlier; from now on, new daily apps wait for this transaction
 		if err != nil {
 			return err
 		}
@@ -81,14 +80,14 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	return nil
 }
 
-// private copies what an export leaves out.
+// private copies data that exports leave out.
 func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	had, err := from.MoveNumbers(ctx, id)
 	if err != nil {
 		return err
 	}
 	l.logs.old = had.Logs
-	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // of files
+	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // number of files
 		return err
 	}
 	tables, err := from.MoveTables(ctx, id, privately)
@@ -104,7 +103,7 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	return err
 }
 
-// carry copies what a table has of the app.
+// carry copies the app's rows of a table.
 func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
 	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
 	if !t.Numbered {
@@ -119,7 +118,7 @@ func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error 
 	return l.q.CarryEnd(ctx, t.Name, t.Columns)
 }
 
-// across copies from one database to the other.
+// across copies rows from one database to the other.
 func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
 	r, w := io.Pipe()
 	read := make(chan error, 1)
@@ -134,7 +133,7 @@ func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) 
 	}()
 	_, err := l.part(ctx, part, r)
 	_ = r.CloseWithError(io.ErrClosedPipe)
-	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // the reason of whatever the other end made of it
+	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // the cause of any error at the other end
 		return fmt.Errorf("%s was cut off where it comes from, and is not in the new place: type the same command again: %w", part.Name, cut)
 	}
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"footfall/db"
 )
 
-// ClaimName lets the name of an app lead to a cell, unless it leads elsewhere, and returns to which cell it
-// leads; "": to none, since the app is here.
+// ClaimName points an app's name to a cell, unless it points elsewhere. It returns the cell that the name points to, or "" if
+// the app is in this database.
 func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, err error) {
 	err = a.db.InTx(ctx, func(q *db.Queries) (err error) {
 		led, err = q.NameClaim(ctx, name, cell)
@@ -17,8 +17,8 @@ func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, e
 	return led, wrap("lead the name "+name, err)
 }
 
-// LeadName lets a name that leads to a cell lead to another one, or the same, where its app began. Those who had
-// rights to an app that began at another time have none to this one. nil: it is not known when.
+// LeadName changes the cell that a name points to, and stores when its app was added. Accounts with rights to an app that was
+// added at another time lose them. nil: unknown.
 func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time.Time) error {
 	return wrap("lead the name "+name, a.db.InTx(ctx, func(q *db.Queries) error {
 		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to, Began: began})
@@ -26,7 +26,7 @@ func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time
 	}))
 }
 
-// LetNameGo lets a name lead nowhere any more that has led to a cell for so many seconds.
+// LetNameGo removes a name that has pointed to a cell for at least this many seconds.
 func (a *Admin) LetNameGo(ctx context.Context, name, cell string, seconds float64) error {
 	return wrap("let the name "+name+" go", a.db.InTx(ctx, func(q *db.Queries) error {
 		return q.NameLetGo(ctx, db.NameLetGoParams{Name: name, Cell: cell, Seconds: seconds})

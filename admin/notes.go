@@ -12,12 +12,12 @@ import (
 
 const (
 	mostNotes     = 1_000    // of an app
-	longestNote   = 200      // characters: the table knows
+	longestNote   = 200      // characters; the table checks it, too
 	firstDayNoted = 19910101 // before any web page
 	lastDayNoted  = 29991231
 )
 
-// newNote reads a note as people write it.
+// newNote parses a note.
 func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.DayID, err = visit.ParseDay(day, today); err != nil {
@@ -39,13 +39,12 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 	return n, err
 }
 
-// said is a note as it is told of.
+// said returns a note for the change history.
 func (n NotesListRow) said() string {
 	return visit.DayText(n.DayID) + ", " + SitesOf(n.Site) + ": " + n.Text
 }
 
-// AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of
-// all), and returns it as it is stored.
+// AddNote adds a note for a day, which charts of an app or one site of it ("": all) show, and returns it as stored.
 func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n NotesListRow, err error) {
 	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q queries, row *db.App) error {
 		today, err := a.today(row)

@@ -6,20 +6,19 @@ import (
 	"io"
 )
 
-// rewriting puts something else in the place of fields, while CSV as PostgreSQL writes it goes by. The
-// first line, with the names of columns, stays.
+// rewriting is a writer that changes fields of a CSV stream in PostgreSQL's format. It keeps the header line.
 type rewriting struct {
 	to     io.Writer
-	fields []rewrite // by column; nil, or none: as it is
-	lines  int64     // that have gone by
-	rest   []byte    // of a line that has not ended yet
+	fields []rewrite // by column; nil or missing: unchanged
+	lines  int64     // lines written
+	rest   []byte    // of an incomplete line
 	out    []byte
 }
 
-// rewrite appends what is to be in the place of a field.
+// rewrite appends the new value of a field.
 type rewrite func(to, field []byte) ([]byte, error)
 
-// longestLine is more than any row has.
+// longestLine is larger than any row.
 const longestLine = 16 << 20
 
 func (r *rewriting) Write(text []byte) (int, error) {
@@ -46,7 +45,7 @@ func (r *rewriting) Write(text []byte) (int, error) {
 	}
 }
 
-// line rewrites the line at the beginning of a text, and returns its length; 0: it has not ended yet.
+// line rewrites the first line of a text and returns its length, or 0 if the line is incomplete.
 func (r *rewriting) line(text []byte) (length int, err error) {
 	begun, start, column, quoted := len(r.out), 0, 0, false
 	for i, c := range text {

@@ -12,37 +12,37 @@ import (
 	"footfall/visit"
 )
 
-// Offset is what was counted for a page or a site elsewhere.
+// Offset has numbers from elsewhere for a page or a site.
 type Offset struct {
-	URI         string // as people write it; what is listed is written as in reports
+	URI         string // as typed by a user; in lists, in the form of reports
 	Hot, PV, UV int64
-	History     [3]int64 // the parts of Hot, PV and UV that are from history
+	History     [3]int64 // the parts of Hot, PV and UV from imports
 
-	Line  int    // of the file that it was read from; 0: of none
-	Add   bool   // to those of the same page or site that are before it in the list
-	Fault string // what is wrong with how it was written; "": nothing
+	Line  int    // in the source file; 0: none
+	Add   bool   // adds to earlier entries for the same page or site
+	Fault string // syntax error; "": none
 }
 
-// OffsetsDone is what became of offsets that were set.
+// OffsetsDone has the numbers of set offsets.
 type OffsetsDone struct {
 	Added, Changed, Same int64
 }
 
-// mostFaults bounds the faults that are told at once.
+// mostFaults is the maximum number of errors to return.
 const mostFaults = 100
 
-// errTried ends a transaction that was only to be tried.
+// errTried rolls back a dry run.
 var errTried = errors.New("tried")
 
-// SetOffsets is PutOffsets, and returns only how many offsets have changed.
+// SetOffsets is like PutOffsets, but returns only the numbers of changed offsets.
 func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (OffsetsDone, error) {
 	done, _, err := a.PutOffsets(ctx, app, list, try)
 	return done, err
 }
 
-// PutOffsets sets the numbers of pages and sites that come from elsewhere, in place of those that were set
-// for them before, and beside those of history: all of them or, if anything is wrong with one, none. The error
-// has all faults. It returns the first offsets that have changed; with try nothing is changed, and they would be.
+// PutOffsets sets the numbers from elsewhere of pages and sites. They replace the ones set before, and are added to those of
+// imports. It sets all or, after an error, none. The error contains all faults. first are the first changed offsets. With try
+// it changes nothing.
 func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
 	done OffsetsDone, first []OffsetsPutRow, err error,
 ) {
@@ -62,8 +62,8 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, first, a.changed(ctx, "set offsets of app "+app, err)
 }
 
-// putOffsets writes offsets that were checked, or those of history, and notes it: one with its numbers, several with
-// their number.
+// putOffsets stores checked offsets, or those of imports. It adds them to the change history: a single one with its numbers,
+// several with their number.
 func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {
@@ -87,11 +87,11 @@ func (o *Offset) said() string {
 	return fmt.Sprintf("%s: hot %d, pv %d, uv %d", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
 }
 
-// checkOffsets reads a list, or tells all that is wrong with it.
+// checkOffsets parses a list, or returns all errors in it.
 func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	var faults []error
 	p.AppID, p.ByHand = app.ID, true
-	places := make(map[string]int, len(list)) // in the result
+	places := make(map[string]int, len(list)) // index in the result
 	var lines []int
 	for i := range list {
 		o := &list[i]
@@ -127,10 +127,10 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	return p, visit.Join(faults...)
 }
 
-// mostOffset is the largest number that the table takes.
+// mostOffset is the largest number that the table accepts.
 const mostOffset = 1_000_000_000_000_000
 
-// check tells what is wrong with the numbers.
+// check checks the numbers.
 func (o *Offset) check() error {
 	switch {
 	case o.UV < 0:
@@ -150,7 +150,7 @@ func (o *Offset) check() error {
 	return nil
 }
 
-// offsetTarget is the page or site that an offset is of.
+// offsetTarget returns the page or site of an offset.
 func offsetTarget(row *db.App, o *Offset) (string, error) {
 	if o.Fault != "" {
 		return "", visit.Errorf(visit.Invalid, "", "%s", o.Fault)
@@ -169,7 +169,7 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 	return target, nil
 }
 
-// Offsets lists those of an app, in order of URI.
+// Offsets lists the offsets of an app, sorted by URI.
 func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err error) {
 	rows, err := list(ctx, a, "offsets", app, queries.OffsetsList)
 	for _, o := range rows {
@@ -183,7 +183,7 @@ func (o *Offset) ByHand() Offset {
 	return Offset{URI: o.URI, Hot: max(o.Hot-o.History[0], 0), PV: max(o.PV-o.History[1], 0), UV: max(o.UV-o.History[2], 0)}
 }
 
-// RemoveOffset removes the part of an offset of a page or a site that was set by hand, and returns it.
+// RemoveOffset removes the part of an offset that was set by hand, and returns it.
 func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Offset, err error) {
 	err = a.change(ctx, "remove an offset of app ", app, func(q queries, row *db.App) error {
 		target, err := visit.ParseTarget(typed, row.KeepQuery)
@@ -210,7 +210,7 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 	return removed, err
 }
 
-// offsetOf returns the offset of a target; nil if it has none. is tells whether there is a row of it.
+// offsetOf returns the offset of a target, or nil. is reports whether it has a row.
 func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
 	o, err := q.OffsetGet(ctx, app, target)
 	switch {
@@ -222,7 +222,7 @@ func offsetOf(ctx context.Context, q queries, app int32, target string) (offset 
 	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}}, true, nil
 }
 
-// removeOffset removes the offset of a target that is deleted, and returns it; nil if it has none.
+// removeOffset removes the offset of a deleted target, and returns it, or nil.
 func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
 	o, is, err := offsetOf(ctx, q, app, target)
 	if err != nil || !is {

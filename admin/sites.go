@@ -10,20 +10,18 @@ import (
 	"footfall/visit"
 )
 
-// AddSites lets an app count sites besides those that it lists, and returns all that it lists then,
-// also with ErrInstancesBehind.
+// AddSites adds sites to an app's list, and returns the new list, also with ErrInstancesBehind.
 func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		if len(row.Sites) == 0 {
 			return nil, visit.Errorf(visit.Invalid, "site", "app %s counts any site, and would count no other then: if that is meant, "+
 				"list them with app set %[1]s --site …", name)
 		}
-		return append(slices.Clone(row.Sites), given...), nil // twice is once
+		return append(slices.Clone(row.Sites), given...), nil // Apply removes duplicates
 	})
 }
 
-// RemoveSites lets an app no longer count sites that it lists. Their numbers stay. It returns those
-// that it lists then, also with ErrInstancesBehind.
+// RemoveSites removes sites from an app's list. Their numbers stay. It returns the new list, also with ErrInstancesBehind.
 func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		for _, site := range given {
@@ -41,12 +39,12 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 	})
 }
 
-// changeSites makes a list of an app's sites of that which it has and some that are given.
+// changeSites changes an app's list of sites with the function list.
 func (a *Admin) changeSites(ctx context.Context, name string, sites []string, list func(row *db.App, given []string) ([]string, error),
 ) (listed []string, err error) {
 	err = a.change(ctx, "change the sites of app ", name, func(q queries, row *db.App) error {
 		was, given := *row, *row
-		if err := (app.Settings{Sites: sites}).Apply(&given, a.secret); err != nil { // which reads them
+		if err := (app.Settings{Sites: sites}).Apply(&given, a.secret); err != nil { // parses the sites
 			return err
 		}
 		all, err := list(row, given.Sites)
@@ -65,8 +63,8 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 	return listed, err
 }
 
-// checkDropped refuses a list in place of another that would leave out sites: they would count
-// nothing from then on, which whoever wanted to add one finds out late.
+// checkDropped rejects a new list that leaves out sites of the old one. An operator who only wanted to add a site would
+// notice late that the others are no longer counted.
 func checkDropped(was, row *db.App) error {
 	if len(row.Sites) == 0 { // any site counts
 		return nil
@@ -81,7 +79,7 @@ func checkDropped(was, row *db.App) error {
 		"app site remove %[1]s takes some out", row.Name, strings.Join(ShownSites(dropped), ", "))
 }
 
-// checkListed refuses sites that another app lists. It does not name that app, which the caller may not know.
+// checkListed rejects sites that another app lists. The error does not name that app, which the caller may not know.
 func (a *Admin) checkListed(ctx context.Context, was, row *db.App) error {
 	for _, site := range row.Sites {
 		if a.listed == nil || slices.Contains(was.Sites, site) {
@@ -96,7 +94,7 @@ func (a *Admin) checkListed(ctx context.Context, was, row *db.App) error {
 	return nil
 }
 
-// ShownSites names sites for people.
+// ShownSites returns sites in readable form.
 func ShownSites(sites []string) (shown []string) {
 	for _, site := range sites {
 		shown = append(shown, visit.Shown(site))

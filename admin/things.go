@@ -12,35 +12,35 @@ import (
 	"footfall/webhook"
 )
 
-// Thing is something of which an app has several, each added and removed by itself: what pages and
-// programs need to know to do so.
+// Thing is a kind of things that an app has several of, such as keys. It has the fields and functions with which pages and
+// the API list, add and remove them.
 type Thing struct {
-	Name, One string  // of several, as in addresses, and of one
-	Fields    []Field // what is given to add one
+	Name, One string  // plural, also in URLs, and singular
+	Fields    []Field // to add one
 	Columns   []string
-	// Lost says what cannot be undone when one is removed; "": it can be added again.
+	// Lost describes the irreversible effect of a removal; "": it can be added again.
 	Lost string
 
-	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column names one
+	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column identifies a row
 	Add    func(ctx context.Context, a *Admin, app string, g Given) (Made, error)
 	Remove func(ctx context.Context, a *Admin, app, id string) error
 }
 
-// Field is something that is given to add a thing. Faults in it begin with its name.
+// Field is a field for adding a thing. Errors about it begin with its name.
 type Field struct {
 	Name     string
-	Help     string   // the name of the flag or argument, whose help it has
-	Choices  []string // several of them; nil: it is text
-	Is       bool     // it is true or false
+	Help     string   // name of the flag or argument with its help
+	Choices  []string // several can be chosen; nil: free text
+	Is       bool     // a boolean
 	Optional bool
 }
 
-// Given are values by the names of fields.
+// Given has values by field name.
 type Given map[string][]string
 
 func (g Given) one(name string) string { return strings.Join(g[name], "\n") }
 
-// number reads a number; usual is what holds where none is given.
+// number parses a number; usual is the default.
 func (g Given) number(name string, usual int64) (int64, error) {
 	if g.one(name) == "" {
 		return usual, nil
@@ -52,10 +52,10 @@ func (g Given) number(name string, usual int64) (int64, error) {
 	return n, nil
 }
 
-// Made is what was added, with what is told this once.
+// Made is an added thing, including secrets that are shown only once.
 type Made map[string]any
 
-// Things are all of them.
+// Things lists all kinds.
 var Things = []Thing{
 	{
 		Name: "hosts", One: "host", Columns: []string{"host"}, Fields: []Field{{Name: "site", Help: "app site add <host>"}},
@@ -155,7 +155,7 @@ var Things = []Thing{
 	},
 }
 
-// ThingNamed is one of Things; nil if it is none.
+// ThingNamed returns the kind of this name, or nil.
 func ThingNamed(name string) *Thing {
 	for i := range Things {
 		if Things[i].Name == name {
@@ -172,7 +172,7 @@ func waits(w WebhooksListRow) any {
 	return w.TryAt
 }
 
-// listOf lists things, each with its columns.
+// listOf converts a function that lists things to one that lists rows.
 func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), columns func(T) []any,
 ) func(context.Context, *Admin, string) ([][]any, error) {
 	return func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
@@ -184,19 +184,19 @@ func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), colu
 	}
 }
 
-// byNumber removes what is named by a number.
+// byNumber converts a function that removes by number to one that removes by text.
 func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, error)) func(context.Context, *Admin, string, string) error {
 	return func(ctx context.Context, a *Admin, app, id string) error {
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil {
 			return visit.Errorf(visit.NotFound, "number", "%.64q is not a number: look at the list", id)
 		}
-		_, err = remove(a, ctx, app, int32(n)) //nolint:gosec // it was parsed as one
+		_, err = remove(a, ctx, app, int32(n)) //nolint:gosec // parsed with 32 bits
 		return err
 	}
 }
 
-// Check returns an error unless what is given has all that a thing needs, and nothing else.
+// Check checks that all required fields are given, and no others.
 func (t *Thing) Check(g Given) error {
 	for name := range g {
 		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {

@@ -17,9 +17,8 @@ const (
 	webhookSaltBytes = 16
 )
 
-// AddWebhook adds a webhook of a site, or of a page, one of which is "", and returns its number,
-// the target and the key that its receiver needs. From now on each round number that a visitor of
-// it gets is told at the URL.
+// AddWebhook adds a webhook for a site or a page; the other one is "". From now on the URL is called for each round number of
+// visitors. It returns the webhook's number, its target, and the key for its receiver.
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
@@ -29,7 +28,7 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 		return 0, "", nil, err
 	}
 	salt := make([]byte, webhookSaltBytes)
-	_, _ = rand.Read(salt) // which never fails
+	_, _ = rand.Read(salt) // never fails
 	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q queries, row *db.App) (err error) {
 		if target, err = webhookTarget(row, site, page); err != nil {
 			return err
@@ -64,7 +63,7 @@ func (a *Admin) Webhooks(ctx context.Context, app string) ([]WebhooksListRow, er
 	return list(ctx, a, "webhooks", app, queries.WebhooksList)
 }
 
-// TestWebhook makes a call to a webhook that says that it is a test, and returns what became of it. An app makes one at a time.
+// TestWebhook makes a test call to a webhook and returns the result. Only one test per app runs at a time.
 func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.Logger) (said visit.Text, err error) {
 	if _, testing := a.tests.LoadOrStore(app, true); testing {
 		return said, visit.Errorf(visit.TooMany, "", "a test call of this app is being made: wait until it has ended")

@@ -10,13 +10,13 @@ import (
 	"footfall/visit"
 )
 
-// withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
-// deletes it.
+// withApp runs f in a transaction that locks an app, so that no other transaction changes it, creates its pages, or deletes
+// it.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.holding(ctx, name, queries.AppLock, f)
 }
 
-// holding runs f in a transaction that locks an app in one of two ways: it stays here as long.
+// holding runs f in a transaction that locks an app in one of two ways. Either lock keeps the app in this database.
 func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
 		row, err := q.held(ctx, name, lock)
@@ -30,7 +30,7 @@ func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q
 // locking is a query that locks an app.
 type locking func(q queries, ctx context.Context, name string) (db.App, error)
 
-// held locks an app, unless it is about to leave, or has left.
+// held locks an app. It returns an error if the app is moving, has moved, or is being deleted.
 func (q queries) held(ctx context.Context, name string, lock locking) (*db.App, error) {
 	row, err := lock(q, ctx, name)
 	switch {
@@ -49,17 +49,15 @@ func (q queries) held(ctx context.Context, name string, lock locking) (*db.App, 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "app",
 	"this app is being deleted: if that was interrupted, delete it again to complete it")
 
-// change is withApp, and returns when every running instance knows of the change. doing says what is
-// done to the app.
+// change is like withApp, and waits until every running instance has applied the change. doing describes the action.
 func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries, row *db.App) error) error {
 	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
 }
 
-// IsBehind reports whether a change was made, though some instance has not answered yet that it knows
-// of it.
+// IsBehind reports whether a change is stored, but some instance has not confirmed it yet.
 func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
-// changed returns when every running instance knows of a change, if that was made.
+// changed waits until every running instance has applied a change, unless the change failed.
 func (a *Admin) changed(ctx context.Context, doing string, err error) error {
 	if err != nil {
 		return wrap(doing, err)
@@ -83,7 +81,7 @@ func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 	return &apps[at], nil
 }
 
-// read runs f on an app that nothing is changed of.
+// read runs f for an app in a read transaction.
 func (a *Admin) read(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.db.Read(ctx, func(shared *db.Queries) error {
 		q := queries{Queries: New(shared.Tx()), shared: shared}

@@ -12,20 +12,20 @@ import (
 	"footfall/visit"
 )
 
-// Badge is what somebody wants to see of a page.
+// Badge has the parameters of a badge.
 type Badge struct {
 	URI    string
-	Event  string // in place of URI; "": none
-	Site   bool   // the number is the site's, not the page's
+	Event  string // instead of URI; "": none
+	Site   bool   // the site's number, not the page's
 	Number string // hot, pv or uv
-	Count  bool   // showing it is a visit
-	// Counted: the number is what was counted, without what is from elsewhere.
+	Count  bool   // each display counts as a visit
+	// Counted selects only counted numbers, without those from elsewhere.
 	Counted bool
 
 	label string
 }
 
-// What a badge may say, the usual first.
+// Values of parameters, the default first.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
 	eventNumbers = []string{"event.hot", "event.pv", "event.uv"}
@@ -37,9 +37,9 @@ const (
 	noNumber     = "–"
 )
 
-// ReadBadge reads the parameters of a badge. It keeps the default in place of a wrong value, so that the badge can
-// still be drawn, and returns the first fault. Other parameters are ignored: READMEs still contain the color, style
-// and chart of former versions.
+// ReadBadge parses the parameters of a badge. It keeps the default for a wrong value, so that the badge can still be drawn,
+// and returns the first error. It ignores other parameters: READMEs still contain the color, style and chart of former
+// versions.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -83,7 +83,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	return b, err
 }
 
-// Of is the number that the badge shows.
+// Of returns the number that the badge shows.
 func (b Badge) Of(a visit.Answer) int64 {
 	counts := a.Page
 	if b.Site {
@@ -98,14 +98,14 @@ func (b Badge) Of(a visit.Answer) int64 {
 	return counts.Hot
 }
 
-// SVG draws the badge with a number; nil: there is none.
+// SVG draws the badge with a number; nil: none.
 func (b Badge) SVG(number *int64) []byte {
 	return []byte(draw.Badge{Label: b.label, Message: message(number)}.SVG())
 }
 
-// JSON is the badge as shields.io draws it.
+// JSON returns the badge in the format of shields.io.
 func (b Badge) JSON(number *int64) []byte {
-	body, _ := json.Marshal(struct { // cannot fail for these
+	body, _ := json.Marshal(struct { // cannot fail for these types
 		SchemaVersion int    `json:"schemaVersion"`
 		Label         string `json:"label"`
 		Message       string `json:"message"`

@@ -1,5 +1,5 @@
-// Package embed is what goes into other people's pages: the script that counts, the line that loads
-// it, the one for pages made for busuanzi, and badges.
+// Package embed has the parts that other sites embed: the script that counts, its script tag, the script for pages made for
+// busuanzi, and badges.
 package embed
 
 import (
@@ -20,59 +20,57 @@ var (
 	busuanziSource []byte
 )
 
-// Where the scripts are served: the first under its plain name, the second where themes look for
-// busuanzi's own.
+// Paths of the scripts. BusuanziPath is where themes look for busuanzi's own script.
 const (
 	ScriptPath   = "/count.js"
 	BusuanziPath = "/busuanzi/2.3/busuanzi.pure.mini.js"
 )
 
-// Script is one that pages load.
+// Script is a script that pages load.
 type Script struct {
 	Plain, Gzipped []byte
 }
 
-// The scripts: Count is for pages that have our line, Busuanzi for those that have busuanzi's.
+// The scripts: Count for pages with Footfall's script tag, Busuanzi for pages with busuanzi's.
 var (
 	Count    = newScript(countSource)
 	Busuanzi = newScript(busuanziSource)
 )
 
-// newScript leaves out comments and indentation.
+// newScript removes comments and indentation.
 func newScript(source []byte) (s Script) {
 	for line := range bytes.Lines(source) {
-		code, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("//")) // which is in no text of it
+		code, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("//")) // the sources have no // in strings
 		if code = bytes.TrimSpace(code); len(code) > 0 {
 			s.Plain = append(append(s.Plain, code...), '\n')
 		}
 	}
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // which is a level
-	_, _ = w.Write(s.Plain)                                 // a bytes.Buffer refuses nothing
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // a valid level
+	_, _ = w.Write(s.Plain)                                 // a bytes.Buffer returns no errors
 	_ = w.Close()
 	s.Gzipped = out.Bytes()
 	return s
 }
 
-// Version is in the name of this version of Count.
+// Version identifies this version of Count in its path.
 var Version = func() string {
 	sum := sha256.Sum256(Count.Plain)
 	return hex.EncodeToString(sum[:6])
 }()
 
-// Integrity lets a browser run this version and nothing else.
+// Integrity is the hash with which browsers run only this version.
 var Integrity = func() string {
 	sum := sha512.Sum384(Count.Plain)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
 }()
 
-// Line is the line for pages of an app. origin is where people reach the service, as
-// https://count.example.
+// Line returns the script tag for the pages of an app. origin is the service's public origin, such as https://count.example.
 func Line(origin, app string) string {
 	return line(origin+ScriptPath, "", app)
 }
 
-// PinnedLine is the line for pages that run this version of the script and no other.
+// PinnedLine returns the script tag for pages that run only this version of the script.
 func PinnedLine(origin, app string) string {
 	return line(origin+"/count."+Version+".js", ` integrity="`+Integrity+`" crossorigin="anonymous"`, app)
 }

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// shared returns a sentence for each two apps that list the same site: the first such site, and which app counts a page that
-// names no app.
+// shared returns a sentence for each pair of apps that list the same site, with the first such site and the app that counts
+// pages without an app.
 func (f *facts) shared() []string {
 	apps := slices.DeleteFunc(slices.Clone(f.lists), func(a db.App) bool { return a.Cell != nil || a.DeletedAt != nil })
 	slices.SortFunc(apps, func(a, b db.App) int { return cmp.Compare(a.ID, b.ID) })
@@ -26,7 +26,7 @@ func (f *facts) shared() []string {
 	return sentences
 }
 
-// sharedBy returns the first entry of a list of sites that means a site of another list; "": there is none.
+// sharedBy returns the first entry of list that overlaps with others, or "".
 func sharedBy(others, list []string) string {
 	for _, site := range list {
 		if slices.ContainsFunc(others, func(other string) bool { return visit.Overlap(other, site) }) {

@@ -1,5 +1,5 @@
-// Package status tells an operator how the service is, as far as the database knows: which
-// instances run, what is counted and kept, and what needs somebody to look after it.
+// Package status reports the state of the service to an operator, as far as the database knows: the running instances, the
+// counted and kept data, and warnings.
 package status
 
 import (
@@ -14,30 +14,30 @@ import (
 	"footfall/visit"
 )
 
-// Status is how the service was at one moment. Days are numbers like 20190629; 0: none.
+// Status is the state of the service at one moment. Days are numbers like 20190629; 0: none.
 type Status struct {
 	Server    Server     `json:"server"`
-	Disk      *Disk      `json:"disk"` // null where the server is another machine's
+	Disk      *Disk      `json:"disk"` // null if the server is on another machine
 	Instances []Instance `json:"instances"`
 	Apps      []App      `json:"apps"`
 	Tables    []Table    `json:"tables"`
 	Visits    Visits     `json:"visits"`
 	Daily     Daily      `json:"daily_task"`
 	Inbox     Inbox      `json:"inbox"`
-	// Shared are sentences about sites that several apps list, which may be meant.
+	// Shared are sentences about sites that several apps list, which may be intended.
 	Shared []string `json:"shared_sites"`
-	// Warnings are sentences that say what is wrong and what to do. None: all is well.
+	// Warnings are sentences about problems and their remedies. If there are none, everything works.
 	Warnings []string `json:"warnings"`
 }
 
-// Server is the PostgreSQL server, and the database on it.
+// Server is the PostgreSQL server and its database.
 type Server struct {
 	Version     string  `json:"version"`
 	Database    string  `json:"database"`
 	Bytes       int64   `json:"bytes"`
-	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether its memory is in them
+	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether its memory uses them
 	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
-	Standby     bool    `json:"standby_required"`     // nothing is counted or changed where COMMIT waits for no synchronous standby
+	Standby     bool    `json:"standby_required"`     // if no synchronous standby follows, nothing is counted or changed
 }
 
 // Disk is the file system of the embedded server's data.
@@ -46,46 +46,45 @@ type Disk struct {
 	Free  int64 `json:"free_bytes"`
 }
 
-// Instance is a service that runs. What another role's sessions tell to nobody else is empty.
-// Address is that of its connections, and Name says where it is reached.
+// Instance is a running instance. Details of another role's sessions may be hidden, and are empty then.
 type Instance struct {
 	Name    string     `json:"name"`    // application_name of its connections
-	Address string     `json:"address"` // from which it is connected; empty over a Unix socket
+	Address string     `json:"address"` // address of its connections; empty over a Unix socket
 	Since   *time.Time `json:"since"`   // when it connected to watch the apps
 }
 
-// The rows of queries/status/status.sql, which says what they have.
+// Rows of queries/status/status.sql, which describes their columns.
 type (
-	// App is what an app has counted and keeps.
+	// App has the counted and kept data of an app.
 	App = StatusAppsRow
-	// Table is how large a table is.
+	// Table is a table with its size.
 	Table = TableSizesRow
 )
 
-// Visits are the days up to now of which there is a table for the rows of visits.
+// Visits are the days up to today that have a table of visit rows.
 type Visits struct {
 	Days     int   `json:"days"`
 	FirstDay int32 `json:"first_day"`
 	LastDay  int32 `json:"last_day"`
 }
 
-// Daily is the task that closes days, and lets go of what no app keeps.
+// Daily is the task that closes days and deletes data that no app keeps.
 type Daily struct {
-	DoneOn    int32      `json:"done_on"` // the last day on which all of it was done, in the time zone in which days begin last
+	DoneOn    int32      `json:"done_on"` // the last day on which it was completed, in the time zone where days begin last
 	Running   bool       `json:"running"`
 	ClosedDay int32      `json:"closed_day"`
 	ClosedAt  *time.Time `json:"closed_at"`
 }
 
-// Inbox is what was accepted and is not counted yet.
+// Inbox has the accepted visits that are not counted yet.
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
-	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted; null: none waits
-	Aside   int64      `json:"aside"`   // those of them whose app is locked, and that are passed by for now
+	Oldest  *time.Time `json:"oldest"`  // when the oldest was accepted; null: none
+	Aside   int64      `json:"aside"`   // waiting visits of locked apps, which are skipped for now
 }
 
-// Read reads the status. Where the schema is not this program's, it tells so in a warning, and
-// nothing of the tables. dir is the folder of the server's data if that is on this machine, or "".
+// Read reads the status. If the schema is not this program's, it adds a warning and reads no tables. dir is the folder of the
+// server's data if that is on this machine, or "".
 func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
@@ -115,32 +114,32 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	return f.status(), nil
 }
 
-// facts are what the database tells.
+// facts are the data from the database.
 type facts struct {
 	now   time.Time     // by the database's clock
-	ahead time.Duration // of it this machine's clock is
-	disk  *Disk         // nil: not known
+	ahead time.Duration // of this machine's clock
+	disk  *Disk         // nil: unknown
 
 	server    db.StatusServerRow
 	standby   db.Standby
 	instances []db.StatusInstancesRow
-	snapshots []db.SnapshotHoldersRow // that have been held for too long
+	snapshots []db.SnapshotHoldersRow // held for too long
 
-	unreadable error // the tables are not for this program, and what follows was not read
+	unreadable error // the tables are not for this program, so the following fields were not read
 	apps       []App
 	tables     []Table
 	daily      db.StatusDailyRow
 	inbox      []db.InboxLookRow
 	days       []int32 // with a partition
-	unclosed   []int32 // of them, though they should be closed
-	missing    []int32 // of yesterday, today and tomorrow
+	unclosed   []int32 // partitions that should be closed, but are not
+	missing    []int32 // out of yesterday, today and tomorrow
 	nodesAway  []string
 	refused    error // why no batch can be written now
 	webhooks   []WebhooksFailingRow
 	lists      []db.App
 }
 
-// readServer reads what needs no tables.
+// readServer reads the data that need no tables.
 func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
 	if f.server, err = q.StatusServer(ctx); err != nil {
 		return err
@@ -212,7 +211,7 @@ func (f *facts) status() *Status {
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {
-			break // made ahead
+			break // created ahead
 		}
 		s.Visits.FirstDay = cmp.Or(s.Visits.FirstDay, day)
 		s.Visits.LastDay = day
@@ -224,24 +223,24 @@ func (f *facts) status() *Status {
 // lastDay is later than every day.
 const lastDay = 99991231
 
-// timeOrNil is a time of the server; nil where there is none, and it says 1970.
+// timeOrNil returns nil for the server's zero time, which is 1970.
 func timeOrNil(t time.Time) *time.Time {
-	if t.Unix() <= 0 { // the zero time: it was not asked
+	if t.Unix() <= 0 { // not read
 		return nil
 	}
 	return &t
 }
 
-// dayOf is the day of a moment in UTC.
+// dayOf returns the day of a moment in UTC.
 func dayOf(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
 
-// DiskOf returns how large the disk of a folder is, and how much of it is free.
+// DiskOf returns the total and the free space of a folder's disk.
 func DiskOf(dir string) (*Disk, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return nil, fmt.Errorf("look at the disk of %s: %w", dir, err)
 	}
-	block := int64(fs.Bsize) //nolint:unconvert // an int32 elsewhere
+	block := int64(fs.Bsize) //nolint:unconvert // an int32 on other systems
 	d := &Disk{}
 	d.Bytes, d.Free = int64(fs.Blocks)*block, int64(fs.Bavail)*block //nolint:gosec // numbers of bytes
 	return d, nil

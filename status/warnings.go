@@ -15,26 +15,25 @@ const (
 	leastFree        = 1 << 30 // bytes of the disk
 	leastFreePercent = 5
 
-	// A day is over everywhere twelve hours after it is over in UTC. The daily task begins ten
-	// minutes later, and may take its time.
+	// A day has ended in all time zones twelve hours after its end in UTC. The daily task starts ten minutes later and may take
+	// long.
 	closedWithin = 36 * time.Hour
-	// Ten minutes after it was first tried, it has been tried by all instances: unless it runs, it
-	// has left something out.
+	// All instances have tried ten minutes after the first attempt. If none is running then, something was left out.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
-	enoughDays = 7 // instances make those of eight, some minutes after midnight
+	enoughDays = 7 // instances create eight days, some minutes after midnight
 
-	webhookWithin = time.Hour // a call should be taken, though its receiver is started anew
+	webhookWithin = time.Hour // for a call to succeed, which allows for a restart of its receiver
 )
 
-// daysLeft is how many days after today have partitions.
+// daysLeft returns the number of days after today that have partitions.
 func (f *facts) daysLeft() (left int) {
 	for ; slices.Contains(f.days, dayOf(f.now.AddDate(0, 0, left+1))); left++ {
 	}
 	return left
 }
 
-// due are the days that should be closed.
+// due returns the days that should be closed.
 func (f *facts) due() (due []int32) {
 	over := dayOf(f.now.Add(-closedWithin))
 	for _, day := range f.days {
@@ -45,7 +44,7 @@ func (f *facts) due() (due []int32) {
 	return due
 }
 
-// warnOfDays warns of missing partitions, which running instances make.
+// warnOfDays warns of missing partitions, which running instances create.
 func (f *facts) warnOfDays(warn func(format string, values ...any)) {
 	if len(f.instances) == 0 {
 		return
@@ -58,7 +57,7 @@ func (f *facts) warnOfDays(warn func(format string, values ...any)) {
 	}
 }
 
-// warnings are in the order in which somebody should look after them.
+// warnings returns the warnings in order of urgency.
 func (f *facts) warnings() []string {
 	warnings := []string{}
 	warn := func(format string, values ...any) { warnings = append(warnings, fmt.Sprintf(format, values...)) }
@@ -80,14 +79,14 @@ func (f *facts) warnings() []string {
 			"synchronous_standby_names, " +
 			"and see that its max_wal_senders is not 0; or let it count alone with `footfall standby require off`")
 	}
-	if f.refused != nil && !db.IsDenied(f.refused) { // or this role alone may not count
+	if f.refused != nil && !db.IsDenied(f.refused) { // otherwise only this role lacks the right to count
 		warn("no visit can be counted now: %s", db.Sentence(f.refused))
 	}
 	if len(f.nodesAway) > 0 {
 		warn("of the cluster of Citus %s is away; cells there count nothing: start it, put its standby in its place (`footfall cell node "+
 			"replace`), or remove it (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
 	}
-	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
+	if len(f.instances) == 0 && !f.server.IsStandby { // a standby does not show the locks of running instances
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
 	}
 	if f.ahead.Abs() > db.ClockMayDiffer {
@@ -100,8 +99,7 @@ func (f *facts) warnings() []string {
 	f.warnOfDays(warn)
 	const look = "see the service's log, or type `footfall retain`"
 	due := f.due()
-	// What is not closed may have come after the daily task, as visits of earlier days: the next one
-	// closes it.
+	// Unclosed days may be visits of earlier days that arrived after the daily task. The next task closes them.
 	behind := len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {

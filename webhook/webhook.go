@@ -1,6 +1,6 @@
-// Package webhook tells other programs that a page or a site has had a visitor with a round number.
-// What is to be told waits in the table webhooks (functions/round_numbers.sql); one instance at a
-// time makes a call, until its receiver has taken it. Nothing here is on the way of a visit.
+// Package webhook calls other programs when a page or a site has a visitor with a round number. Pending calls are in the
+// table webhooks (functions/round_numbers.sql). One instance at a time makes a call, and retries until the receiver accepts
+// it. Visits never wait for this package.
 package webhook
 
 import (
@@ -34,17 +34,17 @@ const (
 	takesAtMost = 10 * time.Second
 	notedWithin = 10 * time.Second // after a call
 	restsAtMost = time.Hour
-	mostHeaders = 64 << 10 // bytes of an answer; its body is not read
-	longestURL  = 2048     // the table knows
+	mostHeaders = 64 << 10 // bytes of a response; its body is not read
+	longestURL  = 2048     // the table checks it, too
 )
 
-// Options of NewSender. The zero value of a field means its default.
+// Options of NewSender. The zero value of a field selects its default.
 type Options struct {
-	Log    *slog.Logger  // default: nowhere
-	Within time.Duration // in which a receiver must answer; default 10 s
+	Log    *slog.Logger  // default: discards everything
+	Within time.Duration // timeout for a receiver; default 10 s
 }
 
-// Keys tell by which key the calls of a webhook are signed, of its number and its salt.
+// Keys returns the key that signs the calls of a webhook, from its number and its salt.
 type Keys func(webhook int32, salt []byte) []byte
 
 // Sender sends the calls of all webhooks of a database.
@@ -55,13 +55,12 @@ type Sender struct {
 	within time.Duration
 }
 
-// NewSender returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
-// them wait for another.
+// NewSender returns a Sender that signs the calls with key. If key is nil, calls wait for another instance.
 func NewSender(d *db.DB, key Keys, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
 
-// Run looks for round numbers, and sends what there is, until ctx ends.
+// Run looks for round numbers and makes calls until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
 	var underWay sync.WaitGroup
 	defer underWay.Wait()
@@ -78,8 +77,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// due looks for round numbers, and takes a call of each webhook that is to be tried now. Should this
-// instance be killed, others make it once it must have ended.
+// due looks for round numbers, and takes the due call of each webhook. If this instance is killed, another one retries the
+// call after its timeout.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
@@ -91,14 +90,14 @@ func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	return due, err
 }
 
-// write runs f in as much time as a statement may take, also where ctx has ended meanwhile.
+// write runs f with the timeout of a statement, even if ctx has ended.
 func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queries) error) error {
 	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
 	defer cancel()
 	return s.db.InTx(within, func(q *db.Queries) error { return f(within, New(q.Tx())) })
 }
 
-// deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.
+// deliver makes a call and stores the result. If the result cannot be stored, the call is repeated.
 func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	status, failed := s.call(ctx, w)
 	answer := time.Now().UTC().Format("2006-01-02 15:04:05 UTC: ") + said(status, failed)
@@ -113,8 +112,8 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	}
 }
 
-// unreached hides an error, which the log has: whoever may add a webhook would learn which names and addresses there are in the
-// service's own network.
+// unreached hides a network error, which is only logged. Otherwise a user who adds webhooks could find names and addresses in
+// the service's own network.
 type unreached struct{ error }
 
 func (unreached) Error() string { return "its host is not reached, or no public one" }
@@ -126,7 +125,7 @@ func detailed(err error) error {
 	return err
 }
 
-// said tells people what became of a call. What a receiver has written may be anything.
+// said describes the result of a call. It replaces unprintable characters, because receivers can write anything.
 func said(status int, failed error) string {
 	if failed == nil {
 		return fmt.Sprintf("taken (%d)", status)
@@ -139,9 +138,9 @@ func said(status int, failed error) string {
 	}, failed.Error()), "")
 }
 
-// Test makes a call to a webhook that says that it is a test, and returns what became of it.
+// Test makes a test call to a webhook and returns the result.
 func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) string {
-	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers take each id once
+	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers accept each id once
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
@@ -151,13 +150,13 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 	return said(status, nil)
 }
 
-// call makes one call. Every answer with 2xx says that it was taken.
+// call makes one call. Any status 2xx means that it was accepted.
 func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return 0, errors.New("its URL cannot be called: remove it") // which may be secret
+		return 0, errors.New("its URL cannot be called: remove it") // without the URL, which may be secret
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
@@ -171,7 +170,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	if _, network := errors.AsType[*net.OpError](err); network && !w.Private {
 		return 0, unreached{err}
 	} else if err != nil {
-		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote all that was answered
+		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote the whole response
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
@@ -180,18 +179,18 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	return answer.StatusCode, nil
 }
 
-// KeyText is a key as receivers are given it.
+// KeyText returns a key in the form for receivers.
 func KeyText(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) }
 
-// sign returns the signature of a call, as Standard Webhooks have it.
+// sign returns the signature of a call according to Standard Webhooks.
 func sign(key []byte, id, timestamp, body string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + timestamp + "." + body))
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// transport makes one call: it keeps no connection, follows no redirect and knows no proxy, so that
-// each connection is checked where it leads.
+// transport returns a transport for one call. It keeps no connections, follows no redirects and uses no proxy, so that the
+// address of each connection is checked.
 func transport(private bool) *http.Transport {
 	dialer := &net.Dialer{}
 	if !private {
@@ -200,7 +199,7 @@ func transport(private bool) *http.Transport {
 	return &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders}
 }
 
-// checkPublic checks an address that is about to be connected to, whatever name has led there.
+// checkPublic checks an address before a connection, whatever name led to it.
 func checkPublic(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && !isPublic(at.Addr()) {
@@ -209,22 +208,21 @@ func checkPublic(address string) error {
 	return err
 }
 
-// special are networks that are in nobody's reach, or lead to other addresses, beside those that
-// netip knows.
+// special are networks that are not public, or that lead to other addresses, in addition to those that netip recognizes.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo, 6to4: they hold IPv4 addresses
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo, 6to4: contain IPv4 addresses
 }
 
-// isPublic reports whether an address is one of the internet's. Of IPv6 that is 2000::/3.
+// isPublic reports whether an address is public. Public IPv6 addresses are in 2000::/3.
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsGlobalUnicast() && !a.IsPrivate() && (a.Is4() || a.As16()[0]>>5 == 1) &&
 		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// CheckURL tells what is wrong with where a webhook is to be called.
+// CheckURL checks the URL of a webhook.
 func CheckURL(text string, private bool) error {
 	at, err := url.Parse(text)
 	switch {

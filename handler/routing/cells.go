@@ -246,7 +246,7 @@ func (c *Cells) lookAgain() {
 // gone is a name that points to a cell without the app.
 type gone struct{ name, cell string }
 
-// settle stores where names lead in the home database, so that they are known while their cell is away.
+// settle stores in the home database where names lead, so that this is still clear while their cell is away.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
 	if home == nil {
