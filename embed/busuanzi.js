@@ -1,8 +1,8 @@
-// busuanzi.pure.mini.js fills pages that were made for busuanzi, and counts a visit: a theme loads
-// it by the name that busuanzi's own script has, with another host in front. It runs once for each
-// page, and again where a theme that changes pages by itself runs its scripts again. As busuanzi.min.js
-// it does what the script of busuanzi.cc does: that one runs again only after busuanziRequestSent is unset.
-// docs/embed.md says what it fills. Numbers go into the page as text, and nothing else does.
+// busuanzi.pure.mini.js fills pages that were made for busuanzi, and counts a visit. A theme loads it under the name of
+// busuanzi's own script, from another host. It runs once for each page, and again if a theme that replaces pages runs its
+// scripts again. As busuanzi.min.js it works like the script of busuanzi.cc, which runs again only after busuanziRequestSent
+// is unset.
+// docs/embed.md lists the elements that it fills. It inserts numbers as text, and nothing else.
 (() => {
 	const d = document
 	const line = d.currentScript || d.querySelector('script[src*="/busuanzi.pure."],script[src*="/busuanzi.min."]') // a module has no current script
@@ -11,10 +11,10 @@
 	if (cc) self.busuanziRequestSent = true
 	const service = new URL(cc ? '../../api.php' : '../../busuanzi', line.src)
 	const bszs = ['site_pv', 'page_pv', 'site_uv', 'page_uv', ...cc ? ['today_pv', 'today_uv'] : []]
-	const from = self.bszTag ? '' : d.referrer.split('/', 3).join('/') // the origin that led here, unless a theme did
-	let turn = 0 // of calls: before the page is seen, the last one is where the reader is
+	const from = self.bszTag ? '' : d.referrer.split('/', 3).join('/') // the origin that led here, unless the theme replaced the page
+	let turn = 0 // number of calls: before the page is visible, only the last one counts
 
-	// by finds what has one of the names as its id, or as a class.
+	// by finds elements with one of the names as id or class.
 	const by = names => d.querySelectorAll(names.map(name => `#${name},.${name}`).join())
 
 	const display = how => {
@@ -23,8 +23,8 @@
 		}
 	}
 
-	// What pages call by these names after a change of theirs. Wherever they say to ask, it is this
-	// service that they ask, about the page that is shown.
+	// Pages call these functions after they change. Whatever service they name, the numbers are for the current page and from
+	// this service.
 	self.bszTag = {
 		bszs,
 		texts: told => {

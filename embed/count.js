@@ -1,32 +1,31 @@
-// count.js counts a visit when somebody sees the page, and puts the numbers into it. Pages load it
-// with the line
+// count.js counts a visit when the page becomes visible, and inserts the numbers. Pages load it with
 //
 //   <script src="https://count.example/count.js" data-app="blog" defer></script>
 //
-// docs/embed.md says what the page may say. What is served is this file without comments and
-// indentation. Numbers go into the page as text, and nothing else does.
+// docs/embed.md lists the attributes. Comments and indentation are removed before it is served. It inserts numbers as text,
+// and nothing else.
 (() => {
 	const d = document
 	const line = d.currentScript || d.querySelector('script[data-app]') // a module has no current script
-	if (!line || self.footfall?.visit) return // the page has the line twice, or runs its scripts again
+	if (!line || self.footfall?.visit) return // a second tag on the page, or scripts that run again
 
 	const {app, format, manual, events, status} = line.dataset
 	const base = new URL('.', line.src)
-	const asked = new WeakMap() // for which page the place of a list was filled
-	let turn = 0 // of visits: the last one is where the reader is
-	let said // the answer to that one; undefined: there is none (yet)
-	let here // what is counted, or about to be
+	const asked = new WeakMap() // the page or event that a place was filled for
+	let turn = 0 // number of visits: only the last one is for the current page
+	let said // its response; undefined: none (yet)
+	let here // the page that is counted, or about to be
 	let ignored
 	let warned
-	let untold // whether the app tells pages no numbers, once that is known: then they keep their own text
-	let from = d.referrer.split('/', 3).join('/') // the origin that led here, until it is sent; paths say more than anybody asks for
+	let untold // whether the app shows pages no numbers, once known: then places keep their own text
+	let from = d.referrer.split('/', 3).join('/') // origin of the referrer, until it is sent; the path stays private
 	if (from == location.origin) from = ''
 
-	const at = href => Object.assign(d.createElement('a'), {href}) // which may be relative
-	const fragment = () => /^#[/!]/.test(location.hash) ? location.hash : '' // that is a route; others are none
+	const at = href => Object.assign(d.createElement('a'), {href}) // may be relative
+	const fragment = () => /^#[/!]/.test(location.hash) ? location.hash : '' // routes only, not other fragments
 
-	// The page may name the address by which it counts: on the line, or for search engines, who read
-	// one of its own site. Both name the page that was loaded, and routers may leave them as they are.
+	// The page can set the address to count: with data-uri, or with a canonical link on its own site. Both are for the loaded
+	// page, and routers may leave them unchanged.
 	const where = () => location.pathname + fragment()
 	const loaded = where()
 	const bare = at => at.host.replace(/^www\./, '')
@@ -34,13 +33,13 @@
 	const named = line.dataset.uri || canonical && !fragment() && bare(at(canonical.href)) == bare(location) && canonical.href
 	const page = at(named)
 	const tells = kind => manual == null && events?.split(/\s+/).includes(kind)
-	let missing = tells('404') && (status || performance.getEntriesByType('navigation')[0]?.responseStatus) == 404 // until that is sent
-	const marks = location.search.match(/utm_\w+=[^&]*/g) // by which the link here says what it was part of
+	let missing = tells('404') && (status || performance.getEntriesByType('navigation')[0]?.responseStatus) == 404 // until it is sent
+	const marks = location.search.match(/utm_\w+=[^&]*/g) // campaign parameters of the link to this page
 	if (marks) page.search += '&' + marks.join('&')
 
 	const file = /\.(7z|apk|avi|bz2|csv|deb|dmg|docx?|epub|exe|gz|iso|jar|key|midi?|mov|mp[34]|mpe?g|msi|od[pst]|pdf|pkg|pp[st]x?|rar|rpm|rtf|tar|tgz|txt|wav|wm[av]|xlsx?|xz|zip)$/i
 
-	// The owner is told, once. Readers see the page as it is without numbers.
+	// Warns the site's owner once, in the console. Readers see the page without numbers.
 	const warn = why => {
 		if (!warned) console.warn('footfall: ' + (warned = why))
 	}
@@ -53,7 +52,7 @@
 			const told = await answer.json()
 			if (answer.ok) return told
 			if (!ignored || places()[0]) warn(told.error)
-			if (ignored && answer.status == 403) return {} // where a visit would have been answered so
+			if (ignored && answer.status == 403) return {} // a visit would have got the same response
 		} catch {
 			warn(`no answer from ${base}: is it up, does app ${app} list this site, does connect-src allow it?`)
 		}
@@ -61,7 +60,7 @@
 
 	const query = what => '?' + new URLSearchParams({app, ...what})
 
-	// put fills a place. One whose number is not there is hidden.
+	// put fills a place, or hides it if it has no number.
 	const put = (place, numbers) => {
 		let name
 		const n = place.dataset.footfall.split('.').reduce((all, part) => all?.[name = part], numbers)
@@ -70,11 +69,11 @@
 		try {
 			place.textContent = how ? n.toLocaleString(place.closest('[lang]')?.lang || [], how == 'short' ? {notation: 'compact', maximumFractionDigits: 1} : {}) : n
 		} catch {
-			place.textContent = n // in a language that the browser does not know, or not there
+			place.textContent = n // unknown language, or no number
 		}
 	}
 
-	// A sentence is hidden while a number of its own is.
+	// Hides each sentence that contains a hidden number.
 	const show = () => {
 		const sentence = '[data-footfall-sentence]'
 		for (const s of d.querySelectorAll(sentence)) {
@@ -82,10 +81,10 @@
 		}
 	}
 
-	// once reports whether a place is new, or about something else than before.
+	// once reports whether a place is new, or for something else than before.
 	const once = (place, about) => asked.get(place) != about && asked.set(place, about)
 
-	// happened fills the places of an event with its numbers.
+	// happened fills the places for an event with its numbers.
 	const happened = (event, told) => {
 		for (const p of places()) if (p.dataset.footfallOf == event && told?.page) put(p, {event: told.page})
 		show()
@@ -96,7 +95,7 @@
 		const {footfallTop: n, footfallDays: days = 30, footfallShow: number} = list.dataset
 		const told = await ask('top' + query({site: location.host, days, n}))
 		for (const page of told?.pages || []) {
-			const link = at('/' + '/' + page.uri) // two slashes together begin a comment in what is served
+			const link = at('/' + '/' + page.uri) // two adjacent slashes would be removed as a comment
 			link.textContent = page.title || page.shown.replace(/^[^/]*/, '')
 			const item = d.createElement('li')
 			item.append(link, ' ', page[number] ?? '')
@@ -104,7 +103,7 @@
 		}
 	}
 
-	// fill fills all places that there are now; those of lists and events, once.
+	// fill fills all current places; those for lists and events only once.
 	const fill = async () => {
 		if (untold ?? manual == null) return
 		const list = []
@@ -130,7 +129,7 @@
 		show()
 	}
 
-	// counts asks about pages, and counts nothing.
+	// counts requests the numbers of pages without counting a visit.
 	const counts = async urls => {
 		const all = []
 		while (all.length < urls.length) {
@@ -141,8 +140,7 @@
 		return all
 	}
 
-	// count counts, unless this browser is left out, and returns the numbers. Pages are told none of
-	// events.
+	// count counts, unless this browser opted out, and returns the numbers, if any. An event's numbers go to its places.
 	const count = async what => {
 		const {event} = what
 		if (ignored && event != null) return {}
@@ -151,18 +149,18 @@
 		return told
 	}
 
-	// visit counts where the reader is, once they see it, or another page. Of several visits before
-	// that one counts.
+	// visit counts a visit to the current page when it becomes visible, or to another page. Of several pending visits only the
+	// last one counts.
 	const visit = async uri => {
 		const mine = ++turn
 		said = undefined
-		await new Promise(done => setTimeout(done)) // a router may lead on at once
+		await new Promise(done => setTimeout(done)) // a router may redirect at once
 		while (d.prerendering || d.hidden) {
 			await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
 		}
 		if (mine != turn) return
-		let title // of the page that was loaded: routers may set that of a route at any time
-		if (typeof uri != 'string') { // an event, where it is what listens
+		let title // of the loaded page only: routers may set a route's title at any time
+		if (typeof uri != 'string') { // called as an event listener
 			uri = loaded == where() && named ? page.href : location.href
 			if (mine < 2) title = d.title.slice(0, 200)
 		}
@@ -171,11 +169,11 @@
 		const answer = count({uri, ...(title && {title}), ...referrer})
 		if (missing) count({event: '404' + loaded, ...referrer})
 		missing = 0
-		if (!ignored) from = '' // what follows comes from the page itself
+		if (!ignored) from = '' // later visits come from the page itself
 		const told = await answer
 		untold = told && !told.later ? !Object.keys(told)[0] : untold ?? false
 		if (untold && places()[0]) warn(`app ${app} tells pages no numbers: see Settings, or footfall app set --public-counts`)
-		if (mine == turn) { // otherwise the reader is elsewhere by now
+		if (mine == turn) { // otherwise the reader has left the page
 			said = told
 			fill()
 			const words = ['today', 'here'].filter(word => d.querySelector(`[data-footfall*=".${word}"]`))
@@ -188,15 +186,14 @@
 		return told
 	}
 
-	// clicked counts the event that is named where somebody clicks; where none is, that a link leads to
-	// a file or to another host, for pages that want that told. Of addresses it tells no more than
-	// that: queries may say who somebody is. The middle button opens links, and the second click of
-	// two follows none.
+	// clicked counts the clicked element's named event. Otherwise, if the page wants that, it counts links to files or other
+	// hosts, without the query, which may identify a person. The middle button opens links, too. The second click of a double
+	// click is ignored.
 	const clicked = e => {
 		const link = e.composedPath().find(place => place.matches?.('a[href],area[href]'))
 		if (e.button && !(e.button == 1 && link)) return
 		let event = e.target.closest?.('[data-footfall-event]')?.dataset.footfallEvent
-		const to = at(link?.getAttribute('href') || '') // which of a link in SVG is no property
+		const to = at(link?.getAttribute('href') || '') // links in SVG have no such property
 		if (!event && link && /^http/.test(to.protocol) && e.detail < 2) {
 			const away = bare(to) == bare(location) ? '' : '/' + bare(to)
 			if (tells('download') && (link.hasAttribute('download') || file.test(to.pathname))) event = 'download' + away + to.pathname
@@ -205,8 +202,8 @@
 		if (event) count({event})
 	}
 
-	// route counts if the reader has come to another page. Where an address is replaced, what its
-	// query says is the state of the same page.
+	// route counts a visit if the reader is on another page. If an address is replaced with another query, it is still the same
+	// page.
 	const route = replaced => {
 		const was = here
 		const path = at => replaced ? at?.replace(/\?[^#]*/, '') : at
@@ -214,7 +211,7 @@
 		if (path(was) != path(here)) visit()
 	}
 
-	// tell says something to those who see no console, as on a phone: in a line that goes again.
+	// tell shows a message on the page for some seconds, for readers without a console, as on a phone.
 	const tell = textContent => {
 		console.info(textContent)
 		const p = Object.assign(d.createElement('b'), {textContent, role: 'status'})
@@ -223,8 +220,7 @@
 		setTimeout(() => p.remove(), 8000)
 	}
 
-	// Whoever opens a page with #footfall-ignore is not counted on its site until they open one
-	// with #footfall-count.
+	// A browser that opens a page with #footfall-ignore is not counted on that site, until it opens a page with #footfall-count.
 	const listen = () => {
 		const wish = location.hash.match(/^#footfall-(ignore|count)$/)?.[1]
 		try {
@@ -232,7 +228,7 @@
 			else if (wish) localStorage.footfall = wish
 			ignored = localStorage.footfall
 		} catch {
-			ignored = wish == 'ignore' // the browser keeps nothing
+			ignored = wish == 'ignore' // without storage
 		}
 		if (wish) tell(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
 	}
@@ -241,7 +237,7 @@
 	listen()
 	addEventListener('hashchange', listen)
 	if (manual != null) return fill()
-	for (const button of ['click', 'auxclick']) addEventListener(button, clicked, true) // before the page can end it
+	for (const button of ['click', 'auxclick']) addEventListener(button, clicked, true) // in the capture phase, before the page can stop the event
 	for (const name of ['pushState', 'replaceState']) {
 		const go = history[name]
 		history[name] = function (...to) {
@@ -254,9 +250,9 @@
 	addEventListener('pageshow', e => e.persisted && visit())
 	const drawn = () => {
 		route()
-		fill() // the places are others
+		fill() // the places have changed
 	}
 	for (const name of ['turbo:load', 'pjax:complete']) d.addEventListener(name, drawn)
-	self.jQuery?.(d).on('pjax:end', drawn) // of jquery-pjax, which the browser does not hear
+	self.jQuery?.(d).on('pjax:end', drawn) // from jquery-pjax; not a DOM event
 	route()
 })()

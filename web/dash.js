@@ -1,15 +1,15 @@
-// Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where
-// they are, numbers that stay new, texts that are copied. Nothing here is needed to see or to reach anything.
+// Enhancements for browsers with scripts: keyboard shortcuts, a cursor on charts, sortable tables, automatic refresh, and
+// buttons to copy texts. All information is available without them.
 
-const say = JSON.parse(document.body.dataset.words) // what this script says, in the language of the page
+const say = JSON.parse(document.body.dataset.words) // texts in the language of the page
 const all = (selector, within = document) => [...within.querySelectorAll(selector)]
 
-// ---- what this reader does with the page, which a refresh keeps ----
+// ---- state that a refresh keeps ----
 
 const sorted = new Map() // by number of the table: {column, down}
-let at = null            // the bar of the chart that the cursor is on
+let at = null            // index of the chart's selected bar
 
-// dress adds to a document what needs a script, in the state in which this reader has it.
+// dress adds the elements that need scripts, in their current state.
 const dress = doc => {
   all('table.sortable', doc).forEach((table, number) => {
     const state = sorted.get(number)
@@ -33,7 +33,7 @@ const dress = doc => {
 
 // ---- tables ----
 
-// valueOf is what a cell is sorted by: a number, or a text.
+// valueOf returns the value to sort a cell by: a number, or a text.
 const valueOf = cell => {
   if (cell.dataset.n) return +cell.dataset.n
   const text = cell.textContent.trim()
@@ -61,7 +61,7 @@ addEventListener('click', event => {
 
 // ---- texts to copy ----
 
-// The way of old works over plain http, too, and leaves the text selected where a browser refuses.
+// The old API also works over plain http, and leaves the text selected if the browser refuses.
 addEventListener('click', event => {
   const button = event.target.closest?.('button.copy')
   if (!button) return
@@ -95,21 +95,20 @@ addEventListener('keydown', event => {
 
 // ---- keys ----
 
-// Each link or field says by which key it is reached. A reader who speaks or types with one hand
-// can turn them off.
+// Links and fields declare their keys. Readers who use speech input or type with one hand can turn the keys off.
 let off = false
-try { off = localStorage.getItem('footfall-keys') === 'off' } catch { /* this browser keeps nothing */ }
+try { off = localStorage.getItem('footfall-keys') === 'off' } catch { /* no storage */ }
 
 const turn = on => {
   off = !on
-  try { localStorage.setItem('footfall-keys', on ? 'on' : 'off') } catch { /* likewise */ }
+  try { localStorage.setItem('footfall-keys', on ? 'on' : 'off') } catch { /* no storage */ }
 }
 
 addEventListener('keydown', event => {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || off) return
   if (event.target.closest?.('input, select, textarea, dialog, .plot-room')) return
   if (event.key === '?') return help()
-  if (event.shiftKey && event.key.startsWith('Arrow')) return // which selects text
+  if (event.shiftKey && event.key.startsWith('Arrow')) return // selects text
   const key = event.key.toLowerCase()
   const found = all('[aria-keyshortcuts]').find(e => e.getAttribute('aria-keyshortcuts').toLowerCase() === key)
   if (!found) return
@@ -137,15 +136,15 @@ const help = () => {
   const close = element('button', say.close), title = Object.assign(element('h2', say.keyboard), {id: 'keys'})
   const dialog = element('dialog', title, list, element('label', works, ' ' + say['keys-work']), close)
   dialog.setAttribute('aria-labelledby', 'keys')
-  close.onclick = dialog.onclose = () => dialog.remove() // which leaves the focus to nobody in it
+  close.onclick = dialog.onclose = () => dialog.remove() // so that nothing in it keeps the focus
   document.body.append(dialog)
   dialog.showModal()
 }
 
-// ---- numbers that stay new ----
+// ---- automatic refresh ----
 
-// become makes a node as another one is, and leaves alone what is the same already: what has the
-// focus keeps it, what is unfolded stays so, and nothing flickers.
+// become changes a node to equal another one. It keeps equal nodes, so that focus and open details stay, and nothing
+// flickers.
 const become = (node, fresh) => {
   if (node.nodeName !== fresh.nodeName) return node.replaceWith(fresh)
   if (node.nodeType !== Node.ELEMENT_NODE) {
@@ -162,8 +161,7 @@ const become = (node, fresh) => {
 const usual = 5000, longest = 120000 // milliseconds
 let pause = usual, shown = null, due = 0
 
-// refresh asks for the page again, which costs little where it is what the browser has. A service
-// that takes long to answer is asked less often.
+// refresh requests the page again, which is cheap if the browser's copy is current. A slow service is requested less often.
 const refresh = async () => {
   clearTimeout(due)
   const main = document.querySelector('main[data-live]')
@@ -171,7 +169,7 @@ const refresh = async () => {
   const began = performance.now()
   try {
     const answer = await fetch(location.href, {cache: 'no-cache'})
-    if (answer.status === 403 || answer.status === 404) return // the reader may look no more
+    if (answer.status === 403 || answer.status === 404) return // no longer permitted
     pause = Math.min(answer.ok ? Math.max(usual, 50 * (performance.now() - began)) : 2 * pause, longest)
     const version = answer.headers.get('ETag')
     if (answer.ok && version !== shown) {
@@ -181,7 +179,7 @@ const refresh = async () => {
       shown = version
     }
   } catch {
-    pause = Math.min(2 * pause, longest) // nobody answers
+    pause = Math.min(2 * pause, longest) // no response
   }
   due = setTimeout(refresh, pause)
 }
@@ -192,7 +190,7 @@ dress(document)
 document.querySelector('footer p')?.append(' ', Object.assign(element('button', say.keyboard), {className: 'plain', onclick: help}))
 due = setTimeout(refresh, pause)
 
-// A new site is offered the time zone of this browser.
+// The form for a new site preselects the browser's time zone.
 const zone = document.querySelector('select[data-zone]'), here = Intl.DateTimeFormat().resolvedOptions().timeZone
 if (zone && here) {
   if (![...zone.options].some(option => option.value === here)) zone.add(new Option(here))
