@@ -16,7 +16,7 @@ import (
 // Visitor is the stored data about a visitor of an app.
 type Visitor struct {
 	StoredAs []netip.Addr // for a person, all ids
-	Person   netip.Addr   // the person that the ids belong to, which is one of them; invalid: none
+	Person   netip.Addr   // id that represents the person of these ids; invalid: none
 	Tags     []string     // of the person
 	Targets  []VisitorTargetsRow
 }
@@ -101,7 +101,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		}
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
-	}, func(q queries, ctx context.Context) error { // first, because a move waits for this lock once
+	}, func(q queries, ctx context.Context) error { // before the check for a move, which waits for this lock once
 		row, err := appOf(ctx, q, app)
 		if err != nil {
 			return err

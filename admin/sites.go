@@ -64,7 +64,7 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 }
 
 // checkDropped rejects a new list that leaves out sites of the old one. An operator who only wanted to add a site would
-// notice late that the others are no longer counted.
+// notice late that the rest is not counted any longer.
 func checkDropped(was, row *db.App) error {
 	if len(row.Sites) == 0 { // any site counts
 		return nil

@@ -172,7 +172,7 @@ func waits(w WebhooksListRow) any {
 	return w.TryAt
 }
 
-// listOf converts a function that lists things to one that lists rows.
+// listOf returns a function that lists things as rows.
 func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), columns func(T) []any,
 ) func(context.Context, *Admin, string) ([][]any, error) {
 	return func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
@@ -184,7 +184,7 @@ func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), colu
 	}
 }
 
-// byNumber converts a function that removes by number to one that removes by text.
+// byNumber returns a function that parses a number and removes the thing of that number.
 func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, error)) func(context.Context, *Admin, string, string) error {
 	return func(ctx context.Context, a *Admin, app, id string) error {
 		n, err := strconv.ParseInt(id, 10, 32)

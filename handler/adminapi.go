@@ -249,7 +249,7 @@ func (m *manage) remove(thing *admin.Thing) func(echo.Context, changer) error {
 	}
 }
 
-// lose handles calls that remove data of an app. It does not ask for confirmation, since programs mean what they send. The
+// lose handles calls that remove data of an app. It does not ask for confirmation, because programs send it intentionally. The
 // body names the data, so that it appears in no URL.
 func (m *manage) lose(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,

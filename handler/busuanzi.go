@@ -18,7 +18,7 @@ import (
 )
 
 // busuanzi serves pages that were made for busuanzi and similar services. Their requests name neither an app nor a visitor:
-// the app is the one that lists the page's site, and the visitor is the client. Otherwise visits are admitted and counted
+// the app is found by the page's site, and the visitor is the client. Otherwise visits are admitted and counted
 // like those of /visit without a key. Errors are also those of /visit: these clients check the status, or the absence of a
 // success member.
 type busuanzi struct{ *service }

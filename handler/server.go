@@ -39,7 +39,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. Such a request may
-// also have a Content-Length. A proxy that uses the length takes for body what is another request here, so a client could
+// also have a Content-Length. A proxy that uses the length takes another request for a part of the body, so a client could
 // hide a request with forged headers on a trusted proxy's connection. net/http uses the chunks, hides the length, and would
 // continue reading.
 func lastIfChunked(h http.Handler) http.Handler {

@@ -48,8 +48,8 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 }
 
 // session returns the token of the browser's session. Over https, a cookie with the plain name is accepted only for sessions
-// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but cannot know such a session, and these
-// sessions expire within 30 days.
+// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but needs a session of that kind, and these
+// expire within 30 days.
 func (s *service) session(c echo.Context) string {
 	session := s.cookie(c, sessionCookie)
 	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {

@@ -76,7 +76,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	return nil
 }
 
-// onePage is the number of visits to a single page. It is read only on request, because it needs the rows of all pages.
+// onePage is the number of visitors who saw only one page. It is read only on request, because it needs the rows of all pages.
 type onePage struct {
 	report.OnePage
 	Ask    string // link that requests it; "": it was requested

@@ -137,7 +137,7 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the only condition is that a tag has one of some values. The numbers of these are kept for ever by
+// single reports whether the only condition is that a tag has one of some values. These numbers are kept for ever by
 // day.
 func (v view) single() bool {
 	if len(v.where) != 1 || v.in.Days() > mostDayBars {
@@ -149,7 +149,7 @@ func (v view) single() bool {
 }
 
 // readFiltered reads parts of the page in one statement. Days on which the tags of some visitors are not recorded leave the range,
-// unless the filter is a single tag, which has sums of them. Without parts it only finds these days.
+// unless the filter is a single tag, whose daily sums are kept. Without parts it only finds these days.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()

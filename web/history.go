@@ -45,7 +45,7 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone fills the page of something that was not counted here in these days, or ever. page.Never is set if it was not
+// alone fills the page of a target that was not counted here in these days, or ever. page.Never is set if it was not
 // imported either.
 func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)

@@ -93,7 +93,7 @@ func (v view) panelTags() (names []string) {
 	return names
 }
 
-// tagPanels reads the tag panels, or only the panel of which all rows are shown.
+// tagPanels reads the tag panels, or only the panel whose rows are all shown.
 func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err error) {
 	if v.onlySums() {
 		return nil, nil

@@ -57,7 +57,7 @@ func (a App) home() (path, site string) {
 // ofOneSite reports whether a shared link shows only one site of the app.
 func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
 
-// view is the state of a page, all of which is in its address.
+// view is the complete state of a page. The address contains all of it.
 type view struct {
 	app  App
 	site string // "": all sites of the app
@@ -86,7 +86,7 @@ type view struct {
 	funnel  bool   // shows the funnel
 	steps   []string
 	fields  int    // number of fields for steps
-	onePage bool   // shows the number of visits to a single page
+	onePage bool   // shows how many visitors saw only one page
 	value   string // of fromBy: lists only the pages to which it brought visitors; "": all
 
 	told   []report.ToldDay // imported days
