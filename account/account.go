@@ -127,8 +127,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account of a name from a trusted proxy. If there is none, it adds one without apps, unless it would be
-// the first account: then it returns nil.
+// Named returns the account of a name from a trusted proxy. It adds a missing account, without apps. If it would be the first
+// account, it returns nil instead.
 func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"footfall/db"
 )
 
-// DeviceFor is how long the cookie of a known browser is valid. A browser is known to an account after its first sign-in.
-// Known browsers have their own limit of attempts and their own place for hashing. Strangers who guess passwords therefore do
-// not lock out users who have signed in before. The cookie grants nothing else: the password is still required.
+// DeviceFor is how long the cookie of a known browser is valid. A browser counts as known after its first sign-in to an
+// account. Known browsers have their own limit of attempts and their own place for hashing. Strangers who guess passwords
+// therefore do not lock out users who have signed in before. The cookie grants nothing else: the password is still required.
 const DeviceFor = 365 * 24 * time.Hour
 
 // SignDevices sets the key that signs the cookies of known browsers. It is the same in all instances.
@@ -47,8 +47,8 @@ func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32
 	return row.ID, signed + "." + s.signDevice(row.ID, row.Password, signed), nil
 }
 
-// Device returns the id of a browser that is known to the account of a name, from the browser's cookie for that account. It
-// returns "" if the browser is not known, the cookie has expired, or the account's password has changed since.
+// Device returns the id of a known browser of a named account, from the browser's cookie for that account. It returns
+// "" if the cookie is missing or has expired, or if the account's password has changed since.
 func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(account int32) string) (device string, err error) {
 	_, folded, err := readName(name)
 	if err != nil {

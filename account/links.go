@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// errNoLink is returned for links that do not exist or are no longer valid.
+// errNoLink is returned for unknown, used and expired links.
 var errNoLink = visit.Errorf(visit.NotFound, "",
 	"this link does nothing any more: it was used, replaced by another one, or its time is over")
 

@@ -61,7 +61,7 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 	}
 }
 
-// checkPassword reports whether a password matches the stored hash. If there is none (""), it takes the same time.
+// checkPassword reports whether a password matches the stored hash. Without a stored hash ("") it takes the same time.
 func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (bool, error) {
 	typed, err := precis.OpaqueString.String(password)
 	if err != nil || len(password) > longestPassword {

@@ -27,7 +27,7 @@ type History struct {
 // Unknown is a number that the source does not contain.
 const Unknown = -1
 
-// Told is a line of an import: a page or a site on a day, or one page view.
+// Told is a line of an import: the numbers for a page or a site on a day, or one page view.
 type Told struct {
 	Host, Page                       string // Host "": the import's site; Page: a path or a URI, "": the site
 	Day                              int32

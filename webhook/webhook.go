@@ -208,7 +208,7 @@ func checkPublic(address string) error {
 	return err
 }
 
-// special are networks that are not public, or that lead to other addresses, in addition to those that netip recognizes.
+// special are networks that are not public, or that lead to other addresses. Package netip does not recognize them.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved
