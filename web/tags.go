@@ -186,8 +186,8 @@ func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	}
 }
 
-// withNone adds the visits without the tag to its values, if there are any. They come last, except for the source, where they
-// are direct visits and sorted like a value.
+// withNone adds the visits without the tag to its values, if there are such visits or no values. They come last, except for
+// the source, where they are direct visits and sorted like a value.
 func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
 	if none.Pv == 0 && len(values) > 0 {
 		return values
