@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"footfall/db"
+	"footfall/db/cells"
+	"footfall/handler"
+)
+
+type serveCmd struct {
+	Addr          string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	AdminAddr     string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	Cells         string   `env:"FOOTFALL_CELLS" placeholder:"URL"`
+	Migrate       bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
+	TrustProxy    []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
+	ProxyHeader   string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	SignInHeader  string   `env:"FOOTFALL_SIGN_IN_HEADER" placeholder:"NAME"`
+	CountryHeader string   `env:"FOOTFALL_COUNTRY_HEADER" placeholder:"NAME"`
+	Dashboard     string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
+	PublicURL     string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
+	Busuanzi      string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
+	MaxWait       string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	Overload      string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
+	InboxLimit    int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
+	Filter        string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
+	Memory        string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
+	RememberIDs   int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
+	countriesFlag
+
+	// The flags as check has read them.
+	proxies *handler.Proxies
+	maxWait time.Duration
+	memory  int64
+}
+
+func (c *serveCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	if c.Cells != "" {
+		_, err := cells.OpenCluster(c.Cells, db.Options{})
+		f.when(err != nil, "--cells: %w", err)
+		f.when(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it stands in place of --database-url: leave that out")
+	}
+	f.add(checkAddress("--addr", c.Addr))
+	f.add(checkAddress(adminAddr, c.AdminAddr))
+	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
+	c.proxies, f = proxies, append(f, wrong...)
+	f.add(handler.CheckSignInHeader(c.SignInHeader, c.TrustProxy))
+	f.add(handler.CheckCountryHeader(c.CountryHeader, c.TrustProxy))
+	var err error
+	c.maxWait, err = time.ParseDuration(c.MaxWait)
+	f.when(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
+		"--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait)
+	if c.Overload == "later" {
+		c.maxWait = laterWait
+	}
+	f.when(c.Overload != "refuse" && c.Overload != "later", "--overload: %q is neither refuse nor later: write one of them", c.Overload)
+	f.when(c.InboxLimit < 1, "--inbox-limit: %d is not a number of visits: write one from 1 on", c.InboxLimit)
+	f.when(c.Dashboard != "on" && c.Dashboard != "off", "--dashboard: %q is neither on nor off: write one of them", c.Dashboard)
+	if c.PublicURL != "" {
+		f.add(checkPublicURL(c.PublicURL))
+	}
+	f.when(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them",
+		c.Filter)
+	c.memory, err = units.RAMInBytes(c.Memory)
+	f.when(err != nil || c.memory != 0 && c.memory < leastMemory,
+		"--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none", c.Memory,
+		units.BytesSize(leastMemory))
+	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a number of days: write one from 1 to %d",
+		c.RememberIDs, longestMemory)
+	return f
+}
+
+// publicPath is a path below which a service can be reached: cookies have it.
+var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
+
+// checkPublicURL tells what is wrong with where people reach a service.
+func checkPublicURL(text string) error {
+	at, err := url.Parse(text)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path ||
+		!publicPath.MatchString(at.Path) {
+		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or "+
+			"https://blog.example/numbers, without a slash at its end", text)
+	}
+	return nil
+}
+
+// shares is how much the filter of all visitors may take, and how much the memory of recent ones, where
+// so many databases share what there is.
+func (c *serveCmd) shares(among int64) (filter, memory int64) {
+	all := c.memory / among
+	switch c.Filter {
+	case "off":
+		return 0, all
+	case "only":
+		return all, 0
+	}
+	return all / 5 * 4, all / 5
+}

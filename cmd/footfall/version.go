@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+type versionCmd struct{}
+
+func (*versionCmd) check(globals) faults { return nil }
+
+func (*versionCmd) run(_ context.Context, p *program) error {
+	fmt.Fprintln(p.stdout, versionText())
+	return nil
+}
+
+func versionText() string {
+	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
+}
+
+// builtFrom is the commit where the build does not see it: in the Dockerfile's, which has no .git.
+var builtFrom string
+
+// commit is what this program was built from.
+func commit() string {
+	if built, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range built.Settings {
+			if setting.Key == "vcs.revision" {
+				return setting.Value
+			}
+		}
+	}
+	return cmp.Or(builtFrom, "unknown")
+}
+
+// newRegistry has the metrics of the process, and which version it is.
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	promauto.With(registry).NewGauge(prometheus.GaugeOpts{
+		Name: "footfall_build_info", Help: "1; the labels say which version of the program runs.",
+		ConstLabels: prometheus.Labels{"version": version, "commit": commit(), "goversion": runtime.Version()},
+	}).Set(1)
+	return registry
+}
