@@ -1,0 +1,187 @@
+package app
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"footfall/db"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+const notKnown = "%.64q is not known: write %s"
+
+// applyWord sets a setting that is one of some words; refusal is the format of an error about another word and all of these.
+func applyWord(f *faults, name string, given, to *string, words []string, refusal string) {
+	if given == nil {
+		return
+	}
+	*to = *given
+	if !slices.Contains(words, *given) {
+		f.add(name, refusal, *given, strings.Join(words, ", "))
+	}
+}
+
+func applySwitch(f *faults, name string, given *string, to *bool) {
+	if given != nil {
+		var word string
+		applyWord(f, name, given, &word, keeping, notKnown)
+		*to = word == isKept[true]
+	}
+}
+
+// longestRetention is a hundred years.
+const longestRetention = 36500
+
+func applyDays(f *faults, name string, given *int, to *int32, refusal string) {
+	switch {
+	case given == nil:
+	case *given < 0 || *given > longestRetention:
+		f.add(name, refusal, *given, longestRetention)
+	default:
+		*to = int32(*given) //nolint:gosec // it is in range
+	}
+}
+
+// applyList sets a list to what read makes of each text, without repetitions.
+func applyList(f *faults, name string, given []string, to *[]string, read func(string) (string, error)) {
+	if given == nil {
+		return
+	}
+	*to = []string{}
+	for _, raw := range given {
+		one, err := read(raw)
+		if err != nil {
+			*f = append(*f, visit.InField(name, err))
+		} else if !slices.Contains(*to, one) {
+			*to = append(*to, one)
+		}
+	}
+}
+
+// mostHosts is how many a file of ignored hosts may have, and mostFaults of how many faults in it
+// somebody is told at once.
+const (
+	mostHosts  = 10_000
+	mostFaults = 10
+)
+
+// applyIgnoreFile puts the hosts of a file, one a line, in place of those that visitors were
+// ignored from, unless these are given beside it.
+func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
+	if s.IgnoreFile == nil {
+		return
+	}
+	var hosts []string
+	for at, line := range strings.Split(string(s.IgnoreFile), "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		host, err := readFrom(line)
+		if err != nil {
+			f.add("ignore-file", "line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
+		}
+		if hosts = append(hosts, host); len(*f) == mostFaults {
+			return
+		}
+	}
+	slices.Sort(hosts)
+	if hosts = slices.Compact(hosts); len(hosts) > mostHosts {
+		f.add("ignore-file", "it has %d hosts: %d are the most", len(hosts), mostHosts)
+	}
+	if s.Ignore == nil {
+		row.Ignore = slices.DeleteFunc(slices.Clone(row.Ignore), func(one string) bool { return strings.HasPrefix(one, FromPrefix) })
+	}
+	row.Ignore = append(row.Ignore, hosts...)
+}
+
+// readParameter reads a query parameter that distinguishes pages.
+func readParameter(name string) (string, error) {
+	if name == "" {
+		return "", invalid("a parameter has no name")
+	}
+	return name, nil
+}
+
+const mostGoals = 20
+
+// readGoal reads what visitors are to do, as a condition of filters.
+func readGoal(text string) (string, error) {
+	text = visit.StoredCondition(text)
+	name, value, _ := strings.Cut(text, ":")
+	_, err := visit.EventTarget(value)
+	if name == "event" && err == nil || name == "page" && strings.HasPrefix(value, "/") && len(value) <= mostGoal && utf8.ValidString(value) {
+		return text, nil
+	}
+	return "", invalid("%.64q is none: write one like event:signup, page:/thanks or page:/docs/*", text)
+}
+
+const mostGoal = 500 // bytes
+
+// belowEvent at the end of a public event stands for all events that begin with the rest.
+const belowEvent = "/*"
+
+// readPublicEvent reads an event whose numbers are public, in canonical form.
+func readPublicEvent(text string) (string, error) {
+	name, below := strings.CutSuffix(text, belowEvent)
+	t, err := visit.EventTarget(name)
+	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
+	if err != nil || len(text) > mostGoal || strings.Contains(event, "*") {
+		return "", invalid("%.64q is not an event: write one like signup, or like/* for all with such a path", text)
+	}
+	if below {
+		event += belowEvent
+	}
+	return event, nil
+}
+
+// applyLimit sets a limit: nil for the default.
+func applyLimit(f *faults, name string, given *string, to **int32) {
+	if given == nil {
+		return
+	}
+	if *given == byDefault {
+		*to = nil
+		return
+	}
+	n, err := strconv.ParseInt(*given, 10, 32)
+	if err != nil || n < 0 {
+		f.add(name, "%.64q is not a limit: write a number up to %d, 0 for no limit, or %s", *given, math.MaxInt32, byDefault)
+		return
+	}
+	limit := int32(n)
+	*to = &limit
+}
+
+// noTags stands in a list of names for none but hour.
+const noTags = "none"
+
+// readTags reads the names of tags that are counted: those that are built in, of which hour always
+// is, in their order, and then the app's own. default stands for all that are built in.
+func readTags(f *faults, given []string) (names []string) {
+	var own []string
+	for _, name := range given {
+		switch err := tag.CheckName(name); {
+		case name == byDefault, name == noTags && len(given) == 1, slices.Contains(tag.Names, name), slices.Contains(own, name):
+		case name == noTags:
+			f.add("tags", "%s stands alone: leave it, or the other names, out", noTags)
+		case err != nil:
+			*f = append(*f, visit.InField("tags", err))
+		default:
+			own = append(own, name)
+		}
+	}
+	if len(own) > tag.MostNames {
+		f.add("tags", "%d names are the app's own: leave out all but %d", len(own), tag.MostNames)
+	}
+	for _, name := range tag.Names {
+		if name == tag.Hour || slices.Contains(given, name) || slices.Contains(given, byDefault) {
+			names = append(names, name)
+		}
+	}
+	return append(names, own...)
+}

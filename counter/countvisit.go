@@ -1,0 +1,114 @@
+package counter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"footfall/counter/app"
+	"footfall/record"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// count counts a visit that is admitted, unless it is to be skipped, or was counted before.
+func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject) (visit.Answer, error) {
+	if w.repeated {
+		return c.answerRepeated(ctx, a, w), nil
+	}
+	looked := *w
+	if r.Browser != "" {
+		looked.byAgent(r)
+	}
+	if why := c.skips(a, r, looked); why != "" {
+		answer, err := c.readTold(ctx, a, w)
+		answer.Skipped = why
+		return answer, err
+	}
+	v := c.visitOf(a, w, r.ID)
+	if v.Vouched = w.asserter; a.Titles && r.Event == "" && (v.Vouched || r.isOfPage(a, w.target.Site)) {
+		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(sourceOf(a.ID, w.address).from)
+	}
+	if r.asserts() { // headers say nothing of whom the caller names
+		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
+	}
+	v.Tags = c.tags(a, r, w)
+	if r.Later {
+		return c.accept(v)
+	}
+	answer, err := c.recorder.Record(v)
+	if c.overflow && errors.Is(err, record.ErrOverloaded) {
+		return c.accept(v)
+	}
+	switch {
+	case errors.Is(err, record.ErrRepeated):
+		return c.answerRepeated(ctx, a, w), nil
+	case errors.Is(err, record.ErrNumbersLost):
+		return visit.Answer{NoNumbers: true}, nil
+	}
+	return answer, err
+}
+
+// byAgent has bots looked for by the User-Agent that the caller asserts: it is the visitor's own, and
+// not the caller's.
+func (w *subject) byAgent(r *Request) {
+	w.untrusted, w.asserter = true, true
+	r.Agent, r.Hints = r.Browser, tag.Hints{}
+}
+
+// answerRepeated answers a visit that was counted before with the numbers of now, if these can be
+// read.
+func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
+	answer, err := c.readTold(ctx, a, w)
+	answer.Repeated, answer.NoNumbers = true, err != nil
+	return answer
+}
+
+// accept has a visit counted later, and returns when it is accepted.
+func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
+	err := c.inbox.Put(v)
+	if err == nil {
+		c.recorder.Accepted(v)
+	}
+	return visit.Answer{Later: true}, err
+}
+
+// visitOf is the visit that a request is about. id: "" if it has none.
+func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
+	v := record.Visit{
+		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
+		NewPages: a.MostNewPages(w.untrusted), ID: id,
+	}
+	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
+		address := w.address
+		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
+			key, err := c.days.of(ctx, a.ID, day, false)
+			if err != nil {
+				return netip.Addr{}, err
+			}
+			return a.VisitorByAddress(c.secret, address, tag.Agent{}, key)
+		}
+	}
+	return v
+}
+
+// tags reads what else a visit brings, as far as the app counts it.
+func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
+		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
+	agent, hints, address := r.Agent, r.Hints, w.address
+	return func() tag.Set {
+		if len(a.Tags) == 1 {
+			return tag.Set{{Name: tag.Hour, Value: tag.HourOf(t.At, t.Zone)}}
+		}
+		if agent != "" {
+			t.Agent = c.bots.of(agent).agent.With(hints)
+		}
+		if t.Country == "" {
+			t.Country = c.countries.Of(address)
+		}
+		return slices.DeleteFunc(tag.Read(t), func(brought tag.Tag) bool { return !slices.Contains(a.Tags, brought.Name) })
+	}
+}
