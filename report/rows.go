@@ -1,0 +1,270 @@
+package report
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"footfall/visit"
+)
+
+// Rows are what was asked for: a list of structs, whose fields are its columns.
+type Rows struct {
+	Look Look
+	Name string // of the list, in JSON
+	List any
+	One  bool   // it has one row, which JSON has in place of a list
+	Of   any    // what the list is of: a struct that JSON has beside it; nil for nothing
+	Next string // where the list goes on; "": at its end
+	// Follow asks for the rows behind these, where all were asked for and they are too many for once;
+	// nil: there are none.
+	Follow *Look
+}
+
+// panel makes a report of what a page shows.
+func panel[Row any](
+	name string, read func(*Reader, context.Context, Look) (Panel[Row], error),
+) func(context.Context, *Reader, Look) (*Rows, error) {
+	return func(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+		p, err := read(from, ctx, l)
+		return &Rows{Look: l, Name: name, List: p.Rows}, err
+	}
+}
+
+// listing is a list of the first rows; where one more was read, it goes on behind the last of them.
+func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
+	if rows == nil {
+		rows = []Row{} // in JSON, [] instead of null
+	}
+	made := &Rows{Look: l, Name: name, List: rows}
+	if l.N > 0 && len(rows) > l.N {
+		made.List = rows[:l.N]
+		if after != nil {
+			made.Next = after(rows[l.N-1])
+		}
+	}
+	return made
+}
+
+func readSites(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	sites, err := from.Sites(ctx, l.App, l.After.Name, l.N+1)
+	return listing(l, "sites", sites, func(s Site) string { return s.Site }), err
+}
+
+func placeOfName(text string, l *Look) bool {
+	l.After.Name = text
+	return true
+}
+
+func placeOfPage(text string, l *Look) bool {
+	if l.By == "uri" {
+		return placeOfName(text, l)
+	}
+	at := &l.After
+	read, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		_, err = fmt.Sscanf(string(read), l.By+" %d %d %d", &at.Before, &at.Number, &at.PageID)
+	}
+	return err == nil && at.cursor(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
+}
+
+// cursor writes a place among top pages. It holds for one order.
+func (at Place) cursor(by string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
+}
+
+// readPages reads pages by a number, the first first, or by their URIs. Where all are asked for, as
+// many as can be put in order are; where there are more, they come in order of their URIs, which does
+// not change while they are read.
+func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	switch {
+	case len(l.Where) > 0:
+		pages, err := from.TopPages(ctx, l)
+		return pagesOf(listing(l, "pages", pages.Rows, nil)), err
+	case l.N > 0 && l.By == "uri":
+		pages, err := from.PagesAfter(ctx, l, l.N+1)
+		return pagesOf(listing(l, "pages", pages, func(p Page) string { return p.URI })), err
+	case l.N > 0 && l.Find == "":
+		pages, next, err := from.TopPagesAfter(ctx, l)
+		made := listing(l, "pages", pages, nil)
+		if next != nil {
+			made.Next = next.cursor(l.By)
+		}
+		return pagesOf(made), err
+	case l.N > 0:
+		found, err := from.FindPages(ctx, l)
+		return pagesOf(listing(l, "pages", found.Rows, nil)), err
+	}
+	if l.After.Name == "" && l.By != "uri" {
+		read := (*Reader).FindPages
+		if l.Find == "" {
+			read = (*Reader).TopPages
+		}
+		top, err := read(from, ctx, l)
+		if err != nil || len(top.Rows) < DeepestTop {
+			return pagesOf(listing(l, "pages", top.Rows, nil)), err
+		}
+	}
+	pages, err := from.PagesAfter(ctx, l, DeepestTop)
+	made := &Rows{Look: l, Name: "pages", List: pages}
+	if len(pages) == DeepestTop {
+		follow := l
+		follow.After.Name = pages[len(pages)-1].URI
+		made.Follow = &follow
+	}
+	if l.Find == "" && l.By != "uri" { // as above, those that were visited
+		made.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
+	}
+	return pagesOf(made), err
+}
+
+// pagesOf leaves columns out that are about other days, where none are compared.
+func pagesOf(made *Rows) *Rows {
+	if made.Look.Before == 0 {
+		made.List = convert(made.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
+	}
+	return made
+}
+
+func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	asked := daysOf{From: l.In.From, To: l.In.To}
+	if l.N == 0 {
+		l.N = mostDays
+	}
+	if l.In.To == visit.AllDays.To {
+		asked.To = 0
+	}
+	if l.After.Day > 0 {
+		l.In.From = max(l.In.From, l.After.Day+1)
+	}
+	days, err := from.DaysWhere(ctx, l)
+	if err != nil || !l.History {
+		made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
+		made.Of = asked
+		return made, err
+	}
+	more := l
+	more.N++
+	told, err := from.Told(ctx, more)
+	made := listing(l, "days", withTold(days, told), func(d ToldDay) string { return strconv.Itoa(int(d.Day)) })
+	made.List, made.Of = withoutUnknown(made.List), asked
+	return made, err
+}
+
+type daysOf struct {
+	From int32 `json:"from,omitempty"`
+	To   int32 `json:"to,omitempty"`
+}
+
+func placeOfDay(text string, l *Look) bool {
+	day, err := visit.ParseDay(text, l.Today)
+	l.After.Day = day
+	return err == nil
+}
+
+// placeOfVisitor reads a day and a visitor. The day is part of where the list goes on, so that it stays
+// the same if midnight passes between two parts.
+func placeOfVisitor(text string, l *Look) bool {
+	began, address, _ := strings.Cut(text, "-")
+	day, wrongDay := visit.ParseDay(began, l.Today)
+	visitor, err := netip.ParseAddr(address)
+	if wrongDay != nil || err != nil || visitor.Zone() != "" || text != afterVisitor(day, visitor) || l.Day != 0 && l.Day != day {
+		return false
+	}
+	l.Day, l.After.Day, l.After.Visitor = day, day, visitor
+	return true
+}
+
+func afterVisitor(day int32, visitor netip.Addr) string {
+	return strconv.Itoa(int(day)) + "-" + visitor.String()
+}
+
+func readVisitors(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	came, err := from.CameOn(ctx, l.App, l.Target, l.Day)
+	if err != nil {
+		return nil, err
+	}
+	made := listing(l, "visitors", []DayVisitor{}, nil)
+	if came.PV > 0 {
+		visitors, err := from.Visitors(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		made = listing(l, "visitors", visitors, func(v DayVisitor) string { return afterVisitor(l.Day, v.Visitor) })
+	}
+	made.Of = came
+	return made, nil
+}
+
+func readRanks(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	found, err := from.Ranked(ctx, l)
+	ranks := []Ranked{found}
+	if errors.Is(err, ErrNobody) {
+		ranks, err = nil, nil
+	}
+	return listing(l, "ranks", ranks, nil), err
+}
+
+func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	u, err := from.UniquesOf(ctx, l)
+	return &Rows{Look: l, List: []Uniques{u}, One: true}, err
+}
+
+func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	read, err := from.ByTag(ctx, l)
+	made := &Rows{Look: l, Name: "tags", List: read.Rows}
+	of := tagsOf{Name: l.Name}
+	for _, v := range read.Rows {
+		of.Since = v.Since
+	}
+	if made.Of = of; l.Before == 0 {
+		made.List = convert(read.Rows, func(v TagValue) Tag { return Tag{v.Value, v.Pv, v.Newcomers} })
+	}
+	return made, err
+}
+
+type tagsOf struct {
+	Name  string `json:"name"`
+	Since int32  `json:"since,omitempty"`
+}
+
+func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	if l.In.To > l.Today && l.Today > 0 { // of days to come there would be a row each
+		l.In.To = l.Today
+	}
+	return panel("chart", (*Reader).Chart)(ctx, from, l)
+}
+
+// readGoals reads all that is told of goals, or as many rows as are asked for: of more nobody would know that
+// the last goals are missing.
+func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	asked := l
+	if l.N == 0 {
+		asked.N = DeepestTop + 1
+	}
+	read, err := from.Goals(ctx, asked)
+	if len(read.Rows) > DeepestTop {
+		return nil, visit.Errorf(visit.Invalid, "by", "these are more than 10,000 rows: ask for fewer days, or for one goal")
+	}
+	return &Rows{Look: l, Name: "goals", List: read.Rows}, err
+}
+
+func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
+	part := l
+	if part.N > 0 {
+		part.N++
+	}
+	came, err := from.WhoCame(ctx, part)
+	made := listing(l, "visitors", came.Rows, func(c Came) string { return afterVisitor(c.Day, c.Visitor) })
+	if l.N == 0 && len(came.Rows) == DeepestTop {
+		last := came.Rows[len(came.Rows)-1]
+		part.After.Day, part.After.Visitor = last.Day, last.Visitor
+		made.Follow = &part
+	}
+	return made, err
+}
