@@ -12,13 +12,11 @@ import (
 	"footfall/visit"
 )
 
-// A single visit, or a question about counts, is authorized as it is admitted (visit.go).
-// Callers who want more of an app are authorized once, here: to count many visits, or to read
-// reports.
+// A single visit or query is authorized when it is admitted (visit.go). The functions here authorize longer access
+// once: to count many visits, or to read reports.
 
-// AuthorizeCounting lets a caller count many visits at once, and assert their visitors, if nothing
-// is wrong with the app, the key and its scope, how the call was written, the origin, and the rate,
-// for which a call is one request.
+// AuthorizeCounting lets a caller count many visits at once, of any visitors. It checks the app, the key and its scope,
+// the syntax of the call, the origin, and the rate, where a call counts as one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
 	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "takes many visits at once")
 	if err != nil {
@@ -37,8 +35,9 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	return counting, err
 }
 
-// authorize checks the app, the key, that it has a scope unless the app is open (to readers: and public; to nobody who
-// changes it), and how the request was written. does is what the app does with a key of the scope alone.
+// authorize checks the app, the key and its scope, and the syntax of the request. An open app needs no key for the
+// scope assert, and a public app none for the scope read. The scope admin always needs a key. does describes, for
+// errors, the action that the scope allows.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.callerOf(ctx, r)
 	switch {
@@ -54,11 +53,11 @@ func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, do
 		does, scope)
 }
 
-// looks reports whether the caller is signed in as somebody who may look at an app.
+// looks reports whether the caller is signed in as a user who may see an app.
 func (r *Request) looks(a *app.App) bool { return r.MayLook != nil && r.MayLook(a.Name) }
 
-// AuthorizeOperator lets a command count visits of an app, by whomever they are: those who have the
-// database need no key.
+// AuthorizeOperator lets a command count visits of an app for any visitors. Operators with access to the database need
+// no key.
 func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -76,8 +75,7 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 	return &Counting{counter: c, app: a}, nil
 }
 
-// AuthorizeAdmin lets a caller change an app who shows a key of it of the scope admin. Nobody does so
-// without one, whoever may count.
+// AuthorizeAdmin lets a caller change an app if it has a key with the scope admin. Even an open app needs the key.
 func (c *Counter) AuthorizeAdmin(ctx context.Context, r Request) error {
 	a, _, err := c.authorize(ctx, &r, app.ScopeAdmin, "is changed")
 	if err != nil {
@@ -86,9 +84,9 @@ func (c *Counter) AuthorizeAdmin(ctx context.Context, r Request) error {
 	return c.checkRate(a, subject{address: r.Peer})
 }
 
-// AuthorizeReading lets a caller read the reports of an app, if nothing is wrong with the app, the
-// key and its scope or the account, and how the question was written. The Reading then reads targets
-// and visitors of the question; CheckRate is the last check.
+// AuthorizeReading lets a caller read the reports of an app. It checks the app, the account or the key and its scope,
+// and the syntax of the query. The caller then uses the Reading to parse targets and visitors, and finally calls
+// CheckRate.
 func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, error) {
 	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "opens its reports")
 	if err != nil {
@@ -99,8 +97,8 @@ func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, er
 	return reading, nil
 }
 
-// AuthorizeTop lets everybody list the most visited pages of a site, if the app makes them public, and returns the
-// app's current day.
+// AuthorizeTop lets any caller list the most visited pages of a site if the app makes them public. It returns the app's
+// current day.
 func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (today int32, err error) {
 	a, key, err := c.callerOf(ctx, &r)
 	if err == nil {
@@ -123,8 +121,8 @@ func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (tod
 	return visit.DayOf(c.clock(), a.Zone), c.checkRate(a, subject{address: r.Peer, untrusted: !a.IsOpen() && key == nil})
 }
 
-// AuthorizeReadings lets a caller read every app that is open, or that they may look at. It returns
-// them by name. The app to try out with is none where there is another one.
+// AuthorizeReadings lets a caller read every app that is public or that mayLook allows. It returns them by name. The
+// demo app is left out if there are other apps.
 func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string) bool) (readings []*Reading, err error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -139,9 +137,8 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets those who follow a link read what it shows: an app, or one site of it. A link
-// that shows nothing is ErrNoShare, for any reason; from an address that follows many of them it is
-// visit.TooMany.
+// AuthorizeLink lets the holder of a share link read the app or site that it shares. An invalid link returns
+// ErrNoShare, for any reason. Too many invalid links from one address return visit.TooMany.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -157,24 +154,24 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 	return nil, cmp.Or(c.TryLink(peer), error(ErrNoShare))
 }
 
-// ErrNoShare says that a link shows nothing.
+// ErrNoShare reports that a share link is invalid.
 var ErrNoShare = visit.Errorf(visit.NotFound, "",
 	"this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
 
 // Reading is the permission to read what was counted for an app.
 type Reading struct {
 	App   string
-	Site  string // the one that a link shows; "": all of the app
-	Today int32  // in Zone, that of the app
-	Hour  int    // of today that it is
+	Site  string // the only site that a share link shows; "": the whole app
+	Today int32  // in the app's time zone
+	Hour  int    // current hour in Zone
 	Zone  *time.Location
-	Open  bool // everybody may read
-	Names bool // they may see on pages who came: by a key or an account alone, also where everybody may see the numbers
+	Open  bool // the app is public
+	Names bool // the caller may see visitors' identities: needs a key or an account, even if the numbers are public
 
 	counter  *Counter
 	app      *app.App
 	peer     netip.Addr
-	stranger bool // shows neither a key nor an account
+	stranger bool // has neither a key nor an account
 }
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
@@ -183,20 +180,19 @@ func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
 		app: a, peer: peer}
 }
 
-// Goals are those of the app, as conditions of filters.
+// Goals returns the app's goals, as filter conditions.
 func (r *Reading) Goals() []string { return r.app.Goals }
 
-// Public names the numbers that anybody is told.
+// Public returns the app's setting public-counts.
 func (r *Reading) Public() string { return r.app.PublicCounts }
 
-// Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
-// keeps.
+// Target parses a page or a site like visit.ParseTarget, with the query parameters that the app keeps.
 func (r *Reading) Target(text string) (string, error) {
 	return visit.ParseTarget(text, r.app.KeepQuery)
 }
 
-// Visitors returns the visitor that an address, or an id where the app tells visitors apart by ids,
-// stands for today; where browsers are told apart, all who may be behind the address.
+// Visitors returns today's visitor for an address or, if the app identifies visitors by id, for an id. If the app
+// distinguishes browsers, it returns all visitors that may be behind the address.
 func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, error) {
 	if r.app.Fault != nil {
 		return nil, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
@@ -213,11 +209,11 @@ func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, er
 	return []netip.Addr{w.visitor}, nil
 }
 
-// CheckRate refuses callers who ask too often. For those who may read reports only a limit that the
-// app has chosen holds, but for those who have a link the usual one, too.
+// CheckRate refuses callers that send too many requests. Readers have only the limit that the app sets. Share links
+// also have the default limit.
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }
 
-// Sites are those that the app lists, *.host for the subdomains of a host.
+// Sites returns the sites that the app lists, with *.host for the subdomains of a host.
 func (r *Reading) Sites() []string { return slices.Sorted(slices.Values(r.app.Sites)) }

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// Badge returns the numbers of a page and its site, to anybody, if the app makes them public. With
-// counting the visit counts before, if the app lets badges count.
+// Badge returns the numbers of a page and its site, without a key, if the app makes them public. With counting it first
+// counts the visit, if the app lets badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer visit.Answer, err error) {
 	a, _, err := c.callerOf(ctx, &r)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	return target, answer, err
 }
 
-// isImageProxy reports whether a User-Agent is that of a proxy through which people see images: of
-// GitHub (github-camo), PyPI and others that run Camo, of Gmail (GoogleImageProxy).
+// isImageProxy reports whether a User-Agent belongs to a proxy that fetches images for people: GitHub (github-camo),
+// PyPI and others with Camo, and Gmail (GoogleImageProxy).
 func isImageProxy(agent string) bool {
 	return hasAny(strings.ToLower(agent[:min(len(agent), agentBytes)]), []string{"camo", "imageproxy"})
 }

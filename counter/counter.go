@@ -1,5 +1,5 @@
-// Package counter decides who may count or read, and as which visitor: it admits visits and
-// questions to the apps of package app.
+// Package counter counts visits and reads their numbers. It checks that the caller is allowed to count or read, and
+// identifies the visitor. Apps and their settings are in package app. Visits are written by package record.
 package counter
 
 import (
@@ -22,65 +22,66 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
+// Options configure Open. The counter shares log, metrics and clock with its recorder.
 type Options struct {
 	record.Options
-	Secret     app.Secret         // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
-	Countries  *country.Countries // where countries of addresses are found; default: nowhere
-	InboxLimit int64              // how many visits the inbox may hold; default 10 million
+	Secret     app.Secret         // hashes visitors; without it, apps with hashed visitors cannot count
+	Countries  *country.Countries // finds countries of addresses; default: none
+	InboxLimit int64              // maximum number of visits in the inbox; default 10 million
 }
 
-// Request is a visit, or a question about counts, as a caller states it.
+// Request is a visit or a query as the caller sent it.
 type Request struct {
 	App string
 	URI string
 
-	Event   string // what is counted in place of a URI; "": a page
-	OtherOf string // the site whose page (other) is counted if there is no URI
+	Event   string // an event to count instead of a URI; "": a page
+	OtherOf string // without a URI: the site whose page (other) is counted
 
-	Key string // the key that the caller shows; "": none
+	Key string // the caller's key; "": none
 
-	MayLook func(app string) bool // what the caller is signed in for, in place of a key; nil: for nothing
+	MayLook func(app string) bool // the apps that a signed-in caller may see; nil: not signed in
 
-	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart
-	// by ids. With neither, the visitor is Peer.
+	// The visitor that the caller names: an address, or an id if the app identifies visitors by id. Without either, the
+	// visitor is Peer.
 	IP, Visitor string
 	ID          string     // makes a visit repeatable; "": none
-	At          string     // when the visit was; "": now
-	Title       string     // what the page calls itself; "": it is not told
-	Referrer    string     // the page that the visitor comes from; "": none, or it is not known
-	Language    string     // of the visitor, as the caller asserts, or the visitor's header Accept-Language; "": not given
-	Country     string     // of the visitor, as the caller asserts; "": not given
-	Tags        tag.Set    // of names of the app's own, as the caller asserts
-	Browser     string     // the visitor's User-Agent, as the caller asserts; "": not given
-	Later       bool       // it is enough that the visit is counted a moment later
-	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
-	Peer        netip.Addr // the address that the request came from
-	Anybody     bool       // a question that names no visitor
-	Counted     bool       // only what was counted is to be answered, without offsets
-	Numbers     bool       // a visit that is sent for its numbers: without them it does not count
-	With        With       // which numbers of the moment the answer includes
+	At          string     // the visit's time; "": now
+	Title       string     // the page's title; "": not sent
+	Referrer    string     // the page that linked here; "": none, or unknown
+	Language    string     // sent by the caller, or from the visitor's header Accept-Language; "": not sent
+	Country     string     // sent by the caller; "": not sent
+	Tags        tag.Set    // the app's own tags, sent by the caller
+	Browser     string     // the visitor's User-Agent, sent by the caller; "": not sent
+	Later       bool       // the visit may be counted later
+	Asserts     bool       // IP or Visitor was sent, even if it is empty or invalid
+	Peer        netip.Addr // the address that sent the request
+	Anybody     bool       // a query without a visitor
+	Counted     bool       // return only counted numbers, without offsets
+	Numbers     bool       // a visit sent to get its numbers: it is not counted if they are not public
+	With        With       // additional current numbers for the answer
 
-	ParseErr error // what is wrong with how the fields above were written; reported when the order of checks comes to it
+	ParseErr error // why a field above is invalid; reported when the order of checks reaches it
 
-	Origin     string // of the page that sends the request, as a browser tells it; "": none
+	Origin     string // of the page that sends the request, from the browser; "": none
 	Agent      string // User-Agent
 	Hints      tag.Hints
 	Languages  string // Accept-Language
-	Located    string // the country of Peer, as a trusted proxy says; "": it does not
-	Prefetch   bool   // a browser fetches the page in case somebody asks for it
-	DoNotTrack bool   // the visitor asks not to be tracked
+	Located    string // the country of Peer according to a trusted proxy; "": unknown
+	Prefetch   bool   // the browser prefetches the page
+	DoNotTrack bool   // the browser asks not to be tracked
 }
 
-// asserts reports whether the request names a visitor.
+// asserts reports whether the request names a visitor or a time.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// isOfPage reports whether a page of a site sends the request, as a browser tells it, and the app lists that.
+// isOfPage reports whether, according to the browser, a page of this site sends the request, and the app lists the
+// site.
 func (r *Request) isOfPage(a *app.App, site string) bool {
 	return r.Title != "" && a.Lists(site) && app.SiteOfOrigin(r.Origin) == site
 }
 
-// target is what a request is about: the page of its URI, or its event.
+// target returns the page or event that the request is about.
 func (r *Request) target(a *app.App) (visit.Target, error) {
 	switch {
 	case r.OtherOf != "" && r.URI == "":
@@ -93,8 +94,7 @@ func (r *Request) target(a *app.App) (visit.Target, error) {
 	return visit.EventTarget(r.Event)
 }
 
-// shown is an answer as the caller is to see it: with the offsets of the app, unless only what was
-// counted is asked for.
+// shown adds the app's offsets to an answer, unless the request asks only for counted numbers.
 func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
 	if r.Counted {
 		return answer
@@ -102,7 +102,7 @@ func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.A
 	return a.Shown(t, answer)
 }
 
-// Counter counts visits, and answers. It is safe for concurrent use.
+// Counter counts visits and answers queries. It is safe for concurrent use.
 type Counter struct {
 	db        *db.DB
 	apps      *app.Directory
@@ -110,22 +110,22 @@ type Counter struct {
 	uses      *keyUses
 	rates     *rates
 	bots      *bots
-	refused   sync.Map // string → Refused: by the name of the app
+	refused   sync.Map // app name → Refused
 	loaded    loads
 	countries *country.Countries
 	recorder  *record.Recorder
 	inbox     *inbox.Inbox
-	overflow  bool // visits that would wait for too long go there
+	overflow  bool // visits that would wait too long go to the inbox
 	metrics   *metrics
 	secret    app.Secret
 	clock     func() time.Time
 	log       *slog.Logger
 
-	upkeep    sync.WaitGroup // keepUp
+	upkeep    sync.WaitGroup // runs keepUp
 	endUpkeep context.CancelFunc
 }
 
-// Open starts a counter on a migrated database. Close ends it; the database stays open.
+// Open starts a counter on a migrated database. Close stops it. The database stays open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -155,8 +155,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	return c, nil
 }
 
-// Close refuses new visits, waits until every accepted one has been answered, and stops what runs
-// in the background.
+// Close refuses new visits, waits until all accepted visits are answered, and stops the background work.
 func (c *Counter) Close() {
 	c.inbox.Close()
 	c.recorder.Close()
@@ -165,13 +164,13 @@ func (c *Counter) Close() {
 	c.apps.Close()
 }
 
-// Ready returns an error, which says why, unless visits can be counted now.
+// Ready returns an error with the reason if visits cannot be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
 
-// DaysLeft is for how many days after today visits can be counted, unless days are made, as Ready saw it last.
+// DaysLeft returns the number of days after today for which partitions existed when Ready last checked.
 func (c *Counter) DaysLeft() int { return c.recorder.DaysLeft() }
 
-// readInTime is DB.Read for a caller, who waits no longer than one statement may take.
+// readInTime calls DB.Read with the time limit of one statement.
 func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) error {
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
@@ -181,15 +180,13 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 	return nil
 }
 
-// Register is all apps as they stand.
+// Register returns the current register of apps.
 func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
 
-// Held is what Register returns, if that is in memory; nil: it is not, since the database is away, or was
-// until now.
+// Held returns the register in memory, or nil if the database was not reachable until now.
 func (c *Counter) Held() *app.Register { return c.apps.Held() }
 
-// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
-// "", for any app at all.
+// AllowsOrigin reports whether pages of an origin may read answers for an app, or for any app if name is "".
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -208,14 +205,14 @@ func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	return false
 }
 
-// metrics of a counter. No label bears an address or a URI.
+// metrics of a counter. No label contains an address or a URI.
 type metrics struct {
 	skipped *prometheus.CounterVec // by reason
 	limited prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	make := promauto.With(r) // registers nowhere where r is nil
+	make := promauto.With(r) // a nil r registers nothing
 	return &metrics{
 		skipped: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_skipped_total",

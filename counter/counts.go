@@ -10,8 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// Counts returns the numbers of a page and its site, counting nothing, and how far these are
-// behind.
+// Counts returns the numbers of a page and its site without counting, and how many accepted visits are not counted yet.
 func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -39,7 +38,7 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	return r.shown(a, w.target, answer), err
 }
 
-// untold refuses to tell numbers without a key.
+// untold returns the error for a caller without a key if the numbers are not public.
 func untold(a *app.App, event bool) error {
 	if event {
 		return visit.Errorf(visit.Forbidden, "event",
@@ -49,7 +48,7 @@ func untold(a *app.App, event bool) error {
 		"operator make them public", a.Name)
 }
 
-// readTold reads the numbers of now, where the caller is told any.
+// readTold reads the current numbers, unless the caller may not see them.
 func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
 	if w.untold {
 		return visit.Answer{}, nil
@@ -57,8 +56,8 @@ func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.A
 	return c.read(ctx, a, w.target, &w.visitor)
 }
 
-// behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
-// so that no visit is missing in both.
+// behind returns the number of accepted visits of an app that are not counted yet. It must be called before the numbers
+// are read: otherwise a visit could be missing from both.
 func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err error) {
 	if visits, err = c.inbox.Behind(ctx, a.ID); err != nil {
 		return 0, visit.Unanswered(err)
@@ -66,17 +65,16 @@ func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err err
 	return visits, nil
 }
 
-// Counted is one of the answers of CountsOf.
+// Counted is one result of CountsOf.
 type Counted struct {
 	visit.Answer
-	Fault string // what is wrong with the URI, in a sentence: then there are no numbers
+	Fault string // why the URI is invalid, as a sentence; then there are no numbers
 }
 
-// pagesOfARequest is how many pages in one call cost as much as a request for one.
+// pagesOfARequest is the number of pages in one call that cost as much as one request.
 const pagesOfARequest = 25
 
-// CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one
-// that all of them have in common, and so is how far they are behind.
+// CountsOf is Counts for many pages at once. The error and behind apply to all of them.
 func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -100,7 +98,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	counted = make([]Counted, len(uris))
 	targets := make([]visit.Target, len(uris))
 	asked := make([]string, 0, 2*len(uris))
-	var places []int // of the targets of good URIs
+	var places []int // indexes of the valid URIs
 	for i, uri := range uris {
 		t, err := a.Target(uri)
 		if told, wrong := errors.AsType[*visit.Error](err); wrong {
@@ -127,7 +125,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	return counted, behind, nil
 }
 
-// withNow sets the answers of CountsOf with numbers of the moment, at the places whose URI is good.
+// withNow fills in the results of CountsOf with current numbers, at the indexes in places.
 func (c *Counter) withNow(
 	ctx context.Context, a *app.App, r *Request, w *subject, counted []Counted, targets []visit.Target, places []int, behind int64,
 ) ([]Counted, int64, error) {
@@ -145,7 +143,7 @@ func (c *Counter) withNow(
 	return counted, behind, nil
 }
 
-// who is the visitor about whom a question is; nil if it names none.
+// who returns the visitor that a query is about, or nil.
 func (r *Request) who(w *subject) *netip.Addr {
 	if r.Anybody {
 		return nil
@@ -153,13 +151,13 @@ func (r *Request) who(w *subject) *netip.Addr {
 	return &w.visitor
 }
 
-// read reads the numbers of a page and its site, with the ranks of a visitor if one is named.
+// read reads the numbers of a page and its site and, with a visitor, the visitor's ranks.
 func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
 	numbers, err := c.readAll(ctx, a, []string{t.Site, t.Page}, visitor)
 	return visit.Answer{Site: numbers[t.Site], Page: numbers[t.Page]}, err
 }
 
-// readAll reads the numbers of targets, by their URI. Those that were never counted are left out.
+// readAll reads the numbers of targets, by URI. It leaves out targets that were never counted.
 func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
 	ask := db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor}
 	var rows []db.CountsGetRow
@@ -184,7 +182,7 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 	return numbers, nil
 }
 
-// personsOf returns for whom some visitors of an app stand: as them they are counted.
+// personsOf returns the persons that visitors of an app are linked to. Visitors are counted as their persons.
 func personsOf(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
 	if a.Mode != app.ByID {
 		return visitors, nil

@@ -13,7 +13,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// count counts a visit that is admitted, unless it is to be skipped, or was counted before.
+// count counts an admitted visit, unless it is skipped or was counted before.
 func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject) (visit.Answer, error) {
 	if w.repeated {
 		return c.answerRepeated(ctx, a, w), nil
@@ -31,7 +31,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	if v.Vouched = w.asserter; a.Titles && r.Event == "" && (v.Vouched || r.isOfPage(a, w.target.Site)) {
 		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(sourceOf(a.ID, w.address).from)
 	}
-	if r.asserts() { // headers say nothing of whom the caller names
+	if r.asserts() { // the headers describe the caller, not the visitor
 		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
 	}
 	v.Tags = c.tags(a, r, w)
@@ -51,22 +51,20 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	return answer, err
 }
 
-// byAgent has bots looked for by the User-Agent that the caller asserts: it is the visitor's own, and
-// not the caller's.
+// byAgent makes the check for bots use the User-Agent that the caller sent: it is the visitor's.
 func (w *subject) byAgent(r *Request) {
 	w.untrusted, w.asserter = true, true
 	r.Agent, r.Hints = r.Browser, tag.Hints{}
 }
 
-// answerRepeated answers a visit that was counted before with the numbers of now, if these can be
-// read.
+// answerRepeated answers a visit that was counted before with the current numbers, if these can be read.
 func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
 	answer, err := c.readTold(ctx, a, w)
 	answer.Repeated, answer.NoNumbers = true, err != nil
 	return answer
 }
 
-// accept has a visit counted later, and returns when it is accepted.
+// accept puts a visit into the inbox, to be counted later.
 func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
 	err := c.inbox.Put(v)
 	if err == nil {
@@ -75,7 +73,7 @@ func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
 	return visit.Answer{Later: true}, err
 }
 
-// visitOf is the visit that a request is about. id: "" if it has none.
+// visitOf builds the visit for a request. id is "" if it has none.
 func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	v := record.Visit{
 		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
@@ -94,7 +92,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	return v
 }
 
-// tags reads what else a visit brings, as far as the app counts it.
+// tags returns a function that reads the visit's tags. It keeps only tags that the app counts.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
 		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}

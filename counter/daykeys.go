@@ -13,16 +13,16 @@ import (
 	"footfall/visit"
 )
 
-// dayKeys are the keys that change hashes each day. They lie in the database, so that all instances
-// agree on them; the Secret, which hashes need as well, does not. An instance remembers them for as
-// long as its recorder remembers anything of the tables, and for each app by itself: one that is moved
-// here brings those by which it has counted, in place of what no app has used.
+// dayKeys are the keys that change hashes every day. They are stored in the database, so that all instances use the
+// same. The Secret, which hashes also need, is not. An instance caches keys only for the recorder's current generation.
+// The cache is per app: an app that was moved here brings the keys with which it has counted, and these replace keys
+// that no app has used.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
 	mu         sync.Mutex
-	keys       map[appDay][]byte // guarded by mu, as what follows; a few days of each app
-	generation uint64            // of what the recorder remembers, which they rest on too
+	keys       map[appDay][]byte // guarded by mu, like generation; a few days for each app
+	generation uint64            // the recorder's generation in which keys were read
 }
 
 type appDay struct{ app, day int32 }
@@ -31,8 +31,7 @@ func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
 	return &dayKeys{db: d, recorder: r, keys: map[appDay][]byte{}}
 }
 
-// of returns the key of a day for an app that was read before, and makes it if there is none; not for
-// a day that is past, where the error is db.ErrNoRows.
+// of returns the key of a day for an app, and creates a missing one. If past is true it returns db.ErrNoRows instead.
 func (k *dayKeys) of(ctx context.Context, app, day int32, past bool) ([]byte, error) {
 	generation := k.recorder.Generation()
 	if key := k.remembered(generation, appDay{app, day}); key != nil {
@@ -70,16 +69,16 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 		return key, err
 	}
 	fresh := make([]byte, sha256.Size)
-	_, _ = rand.Read(fresh) // never fails: it would end the process
+	_, _ = rand.Read(fresh) // never fails: the runtime would stop the process
 	if err := k.db.KeepDayKey(ctx, day, fresh); err != nil {
 		return nil, err
 	}
 	err = k.db.Read(ctx, get)
-	return key, err // that of another instance, if it was faster
+	return key, err // another instance may have been faster: then this is its key
 }
 
-// keep deletes the keys of the days before from, and makes those of other days ahead of time, so
-// that they are there at midnight.
+// keep deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at
+// midnight.
 func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
 	if err := k.db.InTx(ctx, func(q *db.Queries) error { return q.DayKeysForget(ctx, from) }); err != nil {
 		return fmt.Errorf("delete the keys of past days: %w", err)

@@ -13,36 +13,36 @@ import (
 	"footfall/visit/tag"
 )
 
-// Item is one visit of many, as a caller states it.
+// Item is one of many visits, as the caller sent it.
 type Item struct {
 	URI, Event, IP, Visitor, Agent, ID string
 
-	Referrer, Language, Country string  // of the visitor; "": not given
-	Tags                        tag.Set // of names of the app's own
+	Referrer, Language, Country string  // of the visitor; "": not sent
+	Tags                        tag.Set // the app's own tags
 
-	At time.Time // when it was; zero: now
+	At time.Time // the visit's time; zero: now
 
-	Bots bool // it counts, whatever its agent is
+	Bots bool // count it even if the agent is a bot
 }
 
-// Counting is the permission to count visits of an app by whomever the caller names. Its Visit is for
-// one goroutine.
+// Counting is the permission to count visits of an app for any visitors. Visit must be called by one goroutine at a
+// time.
 type Counting struct {
 	counter *Counter
 	app     *app.App
 	calls   string // the source of calls with the caller's key, or callsOfAnybody
-	counted bool   // only what was counted is to be answered
-	keyless bool   // the caller shows no key, and is told what the app tells anybody
+	counted bool   // return only counted numbers, without offsets
+	keyless bool   // the caller has no key and sees only public numbers
 
-	firstDay int32 // of which the app takes visits, as it was read; 0: not yet
+	firstDay int32 // first day for which the app accepts visits; 0: not read yet
 }
 
 // callsOfAnybody is the source of calls without a key.
 const callsOfAnybody = "calls"
 
-// Visit reads an item: what is to be counted, or why it is not. An error of the kind Unavailable
-// concerns more than the item. Where nothing is wrong but that its day is kept no longer, the visit
-// comes beside the error: it may be one that was counted before.
+// Visit validates an item. It returns the visit to count, or the reason to skip it. An error of the kind Unavailable
+// concerns more than this item. If the only problem is that its day is no longer kept, Visit returns both the visit and
+// the error, because the visit may have been counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Browser: item.Agent, ID: item.ID,
@@ -78,12 +78,12 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	return v, "", nil
 }
 
-// Known are those of some ids with which visits were counted before.
+// Known returns the ids with which visits were counted before.
 func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
 	return g.counter.countedIDs(ctx, g.app, ids...)
 }
 
-// Shown is the answer to a visit that the recorder has counted, as the caller is to see it.
+// Shown returns the recorder's answer to a visit as the caller may see it.
 func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	answer.Untold = g.keyless && (!g.app.Tells() || v.Target.Site == visit.EventSite)
 	if g.counted {
@@ -92,10 +92,9 @@ func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	return g.app.Shown(v.Target, answer)
 }
 
-// OpenCall returns how far the call with an Idempotency-Key (name) has been counted, whose body has
-// this hash and so many items. Where callers show no key of an app, another body with the same name
-// is another call, so that strangers cannot keep each other's visits from counting. "": the call has
-// no name, and cannot come again.
+// OpenCall returns how far a call has been counted. name is its Idempotency-Key, content the hash of its body. Without
+// a key of the app, the same name with another body is another call, so that strangers cannot block each other's
+// visits. A call without a name cannot be repeated.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
 	if name == "" {
 		return record.OfItems(items), nil
@@ -106,7 +105,7 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, 
 	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.calls, Part: name}, content, items)
 }
 
-// Numbers returns the present numbers of visits, as Counts does.
+// Numbers returns the current numbers of visits, like Counts.
 func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
 	ask := db.CountsOfVisitsParams{AppID: g.app.ID, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
 	for i := range visits {
@@ -139,29 +138,28 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 	return answers, nil
 }
 
-// App is the app whose visits are counted.
+// App returns the app whose visits are counted.
 func (g *Counting) App() *app.App { return g.app }
 
-// DB is where they are counted.
+// DB returns the database that stores the visits.
 func (g *Counting) DB() *db.DB { return g.counter.db }
 
-// Recorder counts what Visit has read.
+// Recorder returns the recorder that counts the visits from Visit.
 func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
 
-// OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
-// read it before.
+// OpenQueue returns how far a partition of a queue was counted. If nothing was read before, this is first.
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }
 
-// LogKey is the key by which the logs of the app are known again; nil: its visitors are addresses, or
-// were, and the tables have one. daily: hashes of visitors change each day, and so do those of lines.
+// LogKey returns the key that identifies the app's logs. It is nil if visitors are or were stored as addresses: then
+// the tables contain a key. daily: hashes of visitors and of lines change every day.
 func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err error) {
 	if g.app.Mode == app.ByAddress || g.app.LogKey != nil {
 		return nil, false, nil
 	}
 	if daily = g.app.Mode == app.ByDay; daily {
-		_, err = g.counter.days.of(ctx, g.app.ID, visit.DayOf(g.counter.clock(), g.app.Zone), false) // made, if it was not
+		_, err = g.counter.days.of(ctx, g.app.ID, visit.DayOf(g.counter.clock(), g.app.Zone), false) // creates a missing key
 	}
 	return g.counter.secret.LogKey(g.app.HashedFor()), daily, err
 }

@@ -9,14 +9,14 @@ import (
 	"footfall/visit"
 )
 
-// With selects numbers of the moment, which an answer includes in addition to the totals.
+// With selects current numbers that an answer includes in addition to the totals.
 type With struct {
-	Today bool // of the site and the page
-	Here  bool // of the site
+	Today bool // today's numbers of the site and the page
+	Here  bool // the site's visitors at this moment
 }
 
-// readNow reads the numbers of pages and their sites with those of the moment, and the ranks of a visitor if one
-// is named. The answers are in the order of the pages.
+// readNow reads totals and current numbers of pages and their sites and, with a visitor, the visitor's ranks. The
+// answers are in the order of the pages.
 func (c *Counter) readNow(
 	ctx context.Context, a *app.App, of []visit.Target, visitor *netip.Addr, day int32, with With,
 ) (answers []visit.Answer, err error) {
@@ -71,7 +71,7 @@ func (c *Counter) readNow(
 	return answers, nil
 }
 
-// checkWith refuses numbers of the moment that the caller cannot read.
+// checkWith refuses current numbers that the caller may not read.
 func checkWith(a *app.App, r *Request, w *subject) error {
 	switch {
 	case r.With == (With{}):

@@ -6,14 +6,14 @@ import (
 	"footfall/counter/app"
 )
 
-// People is the permission to say, or to ask, whom ids of an app's visitors stand for.
+// People is the permission to link ids of an app's visitors to persons, or to look the persons up.
 type People struct {
 	counter *Counter
 	app     *app.App
 }
 
-// AuthorizePuttingPeople lets a caller say whom ids stand for, if nothing is wrong with the app, the
-// key and its scope, how the call was written, the origin, and the rate.
+// AuthorizePuttingPeople lets a caller link ids to persons. It checks the app, the key and its scope, the syntax of the
+// call, the origin, and the rate.
 func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*People, error) {
 	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "takes links of ids")
 	if err == nil {
@@ -22,7 +22,7 @@ func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*Peopl
 	return p, err
 }
 
-// AuthorizeFindingPeople lets a caller ask whom ids stand for, likewise.
+// AuthorizeFindingPeople lets a caller look up persons, after the same checks.
 func (c *Counter) AuthorizeFindingPeople(ctx context.Context, r Request) (*People, error) {
 	return c.authorizePeople(ctx, &r, app.ScopeRead, "tells for whom ids stand")
 }
@@ -41,12 +41,12 @@ func (c *Counter) authorizePeople(ctx context.Context, r *Request, scope app.Sco
 	return &People{c, a}, c.checkRate(a, subject{address: r.Peer})
 }
 
-// Put writes links of ids, as app.App.PutPeople does.
+// Put writes links of ids, see app.App.PutPeople.
 func (p *People) Put(ctx context.Context, links []app.Link, wrong map[int]string) (faults []string, err error) {
 	return p.app.PutPeople(ctx, p.counter.db, p.counter.secret, p.counter.clock(), links, wrong)
 }
 
-// Find finds whom ids stand for.
+// Find looks up the persons of ids.
 func (p *People) Find(ctx context.Context, ids []string) ([]app.Person, error) {
 	ctx, cancel := p.counter.db.InTime(ctx)
 	defer cancel()

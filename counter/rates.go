@@ -7,19 +7,17 @@ import (
 	"footfall/record/cache"
 )
 
-// rates limits how often each source may send a request a minute. For each source it keeps until
-// when its requests so far would last if they were spread evenly. That may lie a minute ahead, so
-// that a source may send all requests of a minute at once. Its memory is bounded: when it is full,
-// the source that was not seen for longest begins anew. checkRate, in visit.go, refuses by it. It is
-// safe for concurrent use.
+// rates limits the requests of each source per minute. For each source it stores the time until which its requests so
+// far would last if they were spread evenly. That time may be a minute ahead, so a source may send all requests of a
+// minute at once. Memory is bounded: when it is full, the source that was unused for the longest time is forgotten.
+// checkRate (visit.go) uses it. It is safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[source, time.Duration]
 	began   time.Time
 	clock   func() time.Time
 }
 
-// source is an address that calls an app. It holds no pointer, so that the garbage collector need
-// not look into it.
+// source is an address that calls an app. It contains no pointer, so the garbage collector does not scan it.
 type source struct {
 	app  int32
 	from [16]byte
@@ -27,11 +25,10 @@ type source struct {
 
 const (
 	ratesBytes  = 16 << 20
-	sourceEntry = 96 // bytes that an entry takes in a map at most, about
+	sourceEntry = 96 // approximate maximum bytes of an entry in a map
 )
 
-// newRates makes limits that go by a clock; without one by this machine's, which is only asked how
-// much time has passed.
+// newRates creates limits. Without a clock they use this machine's clock, and only the time that has passed.
 func newRates(clock func() time.Time) *rates {
 	if clock == nil {
 		clock = time.Now
@@ -42,7 +39,7 @@ func newRates(clock func() time.Time) *rates {
 	}
 }
 
-// sourceOf returns the source of a request. A caller who has one IPv6 address has all of its /64.
+// sourceOf returns the source of a request. A caller with one IPv6 address controls its whole /64.
 func sourceOf(app int32, address netip.Addr) source {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
@@ -52,8 +49,8 @@ func sourceOf(app int32, address netip.Addr) source {
 	return source{app: app, from: address.As16()}
 }
 
-// take takes so many of the requests that a source may send a minute. If not as many are left, it
-// returns how long until they are; more than those of a minute are there once none is taken.
+// take uses up requests of a source's limit per minute. If too few are left, it uses none and returns the time until
+// enough are. More requests than the limit are allowed once none is in use.
 func (r *rates) take(s source, most int64, requests int) (wait time.Duration) {
 	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)

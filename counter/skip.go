@@ -5,7 +5,7 @@ import (
 	"footfall/visit"
 )
 
-// skips returns why a visit is not counted; "" for a visit that is to be counted.
+// skips returns why a visit is skipped, or "" if it counts.
 func (c *Counter) skips(a *app.App, r *Request, w subject) visit.Skipped {
 	why := c.whySkipped(a, r, w)
 	if why != "" {
@@ -22,7 +22,7 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 		return visit.SkippedIgnored
 	case a.RespectDnt && r.DoNotTrack:
 		return visit.SkippedDNT
-	case r.Agent == "" && w.asserter: // a backend tells of the visitor what it knows
+	case r.Agent == "" && w.asserter: // a backend sends only the data that it has
 	case w.badge && isImageProxy(r.Agent):
 	case a.SkipsBots(w.untrusted) && c.bots.is(r.Agent):
 		return visit.SkippedBot

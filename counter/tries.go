@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// The limits besides those of apps. Each number stands for an app, and no app has it.
+// Limits other than those of apps. Each number takes the place of an app's number, and no app has it.
 const (
-	passwordsFrom = 0  // passwords tried from one address
-	wrongLinks    = -1 // links followed from one address that show or do nothing
-	passwordsFor  = -2 // passwords that strangers tried for one name
-	keysFrom      = -3 // wrong admin keys sent from one address
-	devicesFor    = -4 // passwords that known browsers tried for one name
-	deviceTries   = -5 // passwords that one known browser tried
-	fromNetwork   = -9 // is added to a limit of addresses for the networks that they are in
+	passwordsFrom = 0  // passwords from one address
+	wrongLinks    = -1 // invalid links from one address
+	passwordsFor  = -2 // passwords from unknown browsers for one name
+	keysFrom      = -3 // wrong admin keys from one address
+	devicesFor    = -4 // passwords from known browsers for one name
+	deviceTries   = -5 // passwords from one known browser
+	fromNetwork   = -9 // added to a limit of addresses for the limit of their network
 
 	mostTries        = 10 // a minute from one address
 	mostTriesOfName  = 20
-	mostTriesNetwork = 100 // a minute from a /48 of IPv6, in which one caller has 65,536 addresses as sourceOf counts them
+	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 addresses as sourceOf counts them
 	networkBits      = 48
 
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
-// Try refuses a stranger if too many passwords were tried from the address or for the name ("": no name is known).
-// Each instance counts for itself, as with all limits.
+// Try refuses a caller without a known browser if too many passwords were tried from its address or for the name ("": unknown
+// name). Each instance counts by itself, as with all limits.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.takeTry(passwordsFrom, peer)
-	if wait == 0 { // an address that is refused takes no tries from the name
+	if wait == 0 { // a refused address does not use up the name's limit
 		wait = c.takeTryOf(passwordsFor, name, mostTriesOfName)
 	}
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryDevice refuses a browser that has signed in before if too many passwords were tried in it (device) or in all such
-// browsers for the name. Strangers take none of these tries.
+// TryDevice refuses a browser that has signed in before if too many passwords were tried in it (device), or in all such browsers
+// for the name. Callers without a known browser do not use up these limits.
 func (c *Counter) TryDevice(device, name string) error {
 	wait := c.takeTryOf(deviceTries, device, mostTries)
 	if wait == 0 {
@@ -44,13 +44,14 @@ func (c *Counter) TryDevice(device, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryKey refuses an address that has sent too many wrong admin keys: a program that has an old one keeps nobody from signing in.
+// TryKey refuses an address that sent too many wrong admin keys. It has its own limit, so that a program with an old key blocks
+// no sign-in.
 func (c *Counter) TryKey(peer netip.Addr) error {
 	return c.refuseTry(c.takeTry(keysFrom, peer), "too many wrong keys were sent from one address; try again in %d s")
 }
 
-// TryLink refuses an address that has followed too many links that show or do nothing: an image of another site
-// is enough to follow one, so that they keep nobody from signing in.
+// TryLink refuses an address that followed too many invalid links. It has its own limit: an image on another site can follow
+// links, and must not block sign-ins.
 func (c *Counter) TryLink(peer netip.Addr) error {
 	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries, 1); wait > 0 {
 		return c.tooMany(wait, "too many links that show nothing were followed from one address; try again in a minute")
@@ -65,7 +66,7 @@ func (c *Counter) refuseTry(wait time.Duration, says string) error {
 	return c.tooMany(wait, says, int64((wait+time.Second-1)/time.Second))
 }
 
-// takeTry takes a try of an address, and of its network. It returns how long until there is one.
+// takeTry uses up one try of an address and of its network. It returns how long to wait if there is none.
 func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	wait := c.rates.take(sourceOf(limit, peer), mostTries, 1)
 	if wait == 0 && peer.Is6() {
@@ -75,7 +76,7 @@ func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	return wait
 }
 
-// takeTryOf takes a try of what a text names; "" has any number.
+// takeTryOf uses up one try of a text. An empty text has no limit.
 func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration {
 	if text == "" {
 		return 0

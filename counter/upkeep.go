@@ -15,12 +15,11 @@ const (
 	dayKeysEvery  = 10 * time.Minute
 	usesEvery     = 15 * time.Second
 	dayKeysWithin = time.Minute
-	daysBehind    = 1 // may still be counted somewhere: no time zone is a whole day behind UTC
+	daysBehind    = 1 // may still be counted: no time zone is more than a day behind UTC
 )
 
-// keepUp makes the keys of coming days, deletes those of past days, and writes down which keys of
-// apps were used, until ctx ends; if it is calm, not at once. Any number of instances may do so at
-// once.
+// keepUp creates the keys of coming days, deletes those of past days, and stores which keys of apps were used, until
+// ctx ends. If calm it does not start at once. Any number of instances may run it.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()
@@ -52,7 +51,7 @@ func (c *Counter) writeUses(ctx context.Context) {
 func (c *Counter) keepDayKeys(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, dayKeysWithin)
 	defer cancel()
-	// In UTC, where every day has 24 hours.
+	// UTC, because every day has 24 hours there.
 	today := c.clock().UTC()
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
 	err := c.days.keep(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
@@ -61,8 +60,7 @@ func (c *Counter) keepDayKeys(ctx context.Context) {
 	}
 }
 
-// keyUses gathers which keys have been used, until they are written into the database. It is safe
-// for concurrent use.
+// keyUses collects which keys were used until write stores them. It is safe for concurrent use.
 type keyUses struct {
 	used  sync.Map // id → *atomic.Bool
 	dirty atomic.Bool
@@ -79,7 +77,7 @@ func (u *keyUses) note(id int32) {
 	}
 }
 
-// write writes into the database which keys were used since the last time.
+// write stores which keys were used since the last call.
 func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 	if !u.dirty.Swap(false) {
 		return nil
@@ -93,7 +91,7 @@ func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 	})
 	if err := d.InTx(ctx, func(q *db.Queries) error { return q.KeysUsed(ctx, ids) }); err != nil {
 		for _, id := range ids {
-			u.note(id) // next time
+			u.note(id) // retried next time
 		}
 		return fmt.Errorf("write the use of keys: %w", err)
 	}

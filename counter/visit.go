@@ -14,8 +14,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Visit counts a visit and returns its numbers once they have committed. A visit that is not
-// counted on purpose gets the answer of Counts.
+// Visit counts a visit, and returns its numbers after the commit. A skipped visit is answered like Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
@@ -41,25 +40,25 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	return r.shown(a, w.target, answer), err
 }
 
-// subject is what a request is about: which visitor comes where, and when.
+// subject describes a request: visitor, target and time.
 type subject struct {
 	target    visit.Target
 	visitor   netip.Addr
-	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
+	address   netip.Addr // the visitor's address; zero if the caller sent only an id
 	day       int32
 	when      record.When
-	at        time.Time // when it came
-	tooOld    error     // why no visit of its day counts any more: then it is refused, unless it is repeated
-	repeated  bool      // it was counted before with its id, as far as is known by now
-	asserter  bool      // the caller has a key that says who came
-	badge     bool      // a badge counts, for people who nobody knows
-	keyless   bool      // the caller shows no key
-	untold    bool      // the caller is told no numbers
-	untrusted bool      // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
+	at        time.Time // the visit's time
+	tooOld    error     // why visits of its day are not accepted any more, or nil; only a repeated visit is answered then
+	repeated  bool      // counted before with its id, as far as this instance can see
+	asserter  bool      // the caller's key allows naming visitors
+	badge     bool      // counted by a badge, so the visitor is unknown
+	keyless   bool      // the caller has no key
+	untold    bool      // the caller may not see numbers
+	untrusted bool      // no trusted caller vouches for the visitor: default limits apply, and crawlers are skipped
 }
 
-// admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need
-// is the scope that the request takes.
+// admit checks a request in a fixed order: app, key, asserted visitor, address and URI, site, rate. need is the scope
+// that the request requires.
 func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, w, err := c.admitCaller(ctx, r, need)
 	if err != nil {
@@ -68,7 +67,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 	if w.target, err = r.target(a); err != nil {
 		return nil, subject{}, err
 	}
-	if r.Event != "" && w.keyless { // who has sent an event nobody can find out by asking about others
+	if r.Event != "" && w.keyless { // a stranger must not find out which visitors sent an event
 		w.untold = r.asserts() || !a.TellsEvent(w.target)
 	}
 	if w.tooOld != nil {
@@ -86,7 +85,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 	return a, w, c.checkRate(a, w)
 }
 
-// admitCaller checks all of a request that comes before its URI.
+// admitCaller runs the checks of a request that come before its URI.
 func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, key, err := c.callerOf(ctx, r)
 	if err != nil {
@@ -103,13 +102,13 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	}
 	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
 		if err = c.checkHeld(a); r.Later && a.MovingTo != nil {
-			err = nil // it is counted there
+			err = nil // the cell counts it
 		}
 	}
 	return a, w, err
 }
 
-// callerOf finds the app of a request, and the key that it shows; nil where it shows none.
+// callerOf returns the app of a request, and the caller's key or nil.
 func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -123,21 +122,20 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key,
 	return a, key, err
 }
 
-// keyOf returns the key that a request shows; nil where it shows none.
+// keyOf returns the key of a request, or nil if it has none.
 func (c *Counter) keyOf(register *app.Register, a *app.App, r *Request) (*app.Key, error) {
 	if r.Key == "" {
 		return nil, nil
 	}
 	key := register.Key(r.Key)
-	if key == nil || key.App != a.ID { // one answer for both, which tells nothing about the keys of other apps
+	if key == nil || key.App != a.ID { // the same error in both cases, to reveal nothing about keys of other apps
 		return nil, visit.Errorf(visit.BadKey, "key", "it is not a key of app %s, or it is revoked: send another, or leave it out", a.Name)
 	}
 	c.uses.note(key.ID)
 	return key, nil
 }
 
-// checkRights checks that the caller may do what they ask for, and assert the visitor that they
-// name, or that the visit is the one of an id.
+// checkRights checks that the caller may do the requested action, and may name a visitor or send an id of a visit.
 func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	asserting := need
 	if need == app.ScopeCount {
@@ -173,7 +171,7 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		field = "country"
 	case r.Tags != nil:
 		field = "tags"
-	case r.ID != "": // a stranger who guesses the ids of others would keep their visits from counting
+	case r.ID != "": // a stranger who guesses other visits' ids could keep these visits from counting
 		field = "id"
 	default:
 		return nil
@@ -183,8 +181,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		a.Name, asserting, field)
 }
 
-// identify finds the day and the visitor of a request that is about a moment; the zero one is now.
-// firstDay: see chooseDay.
+// identify finds the day and the visitor of a request. at is the visit's time, zero for now. See chooseDay for
+// firstDay.
 func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, firstDay *int32, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
@@ -204,7 +202,7 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 	return c.identifyVisitor(ctx, a, r, w)
 }
 
-// checkHeld checks that an app is counted for at this time.
+// checkHeld returns an error while counting for an app is paused.
 func (c *Counter) checkHeld(a *app.App) error {
 	if a.MovingTo != nil {
 		moving := visit.Errorf(visit.Unavailable, "", "app %s is on its way to the cell %s: send it again in a moment", a.Name, *a.MovingTo)
@@ -221,7 +219,7 @@ func (c *Counter) checkHeld(a *app.App) error {
 	return nil
 }
 
-// checkFault checks that this instance can tell the visitors of an app apart.
+// checkFault returns an error if this instance cannot identify the app's visitors.
 func (c *Counter) checkFault(a *app.App) error {
 	if a.Fault == nil {
 		return nil
@@ -229,7 +227,7 @@ func (c *Counter) checkFault(a *app.App) error {
 	return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
 }
 
-// identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.
+// identifyVisitor finds the visitor: the one that the caller names, or else the caller itself.
 func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w *subject) (err error) {
 	switch {
 	case r.Visitor != "" && a.Mode != app.ByID:
@@ -256,7 +254,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 	if a.Mode == app.ByDay {
 		key, err = c.days.of(ctx, a.ID, w.day, w.when == record.Past)
 		if w.when == record.Past && errors.Is(err, db.ErrNoRows) {
-			w.visitor = netip.IPv6Unspecified() // nobody knows any more who that is
+			w.visitor = netip.IPv6Unspecified() // the key of that day is deleted, so the visitor is unknown
 			if w.tooOld == nil {
 				w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.Zone))
 			}
@@ -270,7 +268,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 	return err
 }
 
-// agentOf is what the visitor's browser is, for an app that tells visitors apart by that, too.
+// agentOf returns the visitor's browser if the app distinguishes visitors by browser.
 func (c *Counter) agentOf(a *app.App, r *Request) (tag.Agent, error) {
 	switch {
 	case a.Mode != app.ByBrowser:
@@ -284,7 +282,7 @@ func (c *Counter) agentOf(a *app.App, r *Request) (tag.Agent, error) {
 	return c.bots.of(r.Agent).agent.With(r.Hints), nil
 }
 
-// checkOrigin checks that the app counts the site of the page for which a browser sends a request.
+// checkOrigin checks that the app counts the site of the page that sends the request.
 func checkOrigin(a *app.App, r *Request) error {
 	if r.Origin != "" && !a.IsOpen() && !a.AllowsOrigin(r.Origin) {
 		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.Name)
@@ -292,10 +290,10 @@ func checkOrigin(a *app.App, r *Request) error {
 	return nil
 }
 
-// checkRate refuses callers who ask too often.
+// checkRate refuses callers that send too many requests.
 func (c *Counter) checkRate(a *app.App, w subject) error { return c.checkRateOf(a, w, 1) }
 
-// checkRateOf is checkRate for a call that costs as much as so many.
+// checkRateOf is checkRate for a call that costs as much as several requests.
 func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	most := a.MostRequests(w.untrusted)
 	if most == 0 {
@@ -311,7 +309,7 @@ func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	return nil
 }
 
-// tooMany refuses a request, and says why.
+// tooMany refuses a request with a reason and the time to wait.
 func (c *Counter) tooMany(wait time.Duration, says string, values ...any) error {
 	c.metrics.limited.Inc()
 	refused := visit.Errorf(visit.TooMany, "", says, values...)

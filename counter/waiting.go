@@ -10,25 +10,26 @@ import (
 	"footfall/visit"
 )
 
-// Refused is the last visit that this instance has not counted for an app, for those who wait for the first.
+// Refused is the last visit of an app that this instance did not count. The page for setting up an app shows it while
+// the app waits for its first visit.
 type Refused struct {
-	Site string // of the page; "": it hides that
-	Why  string // unlisted, origin, or why it was skipped
+	Site string // the page's site; "": not sent
+	Why  string // unlisted, origin, or why the visit was skipped
 	At   time.Time
 }
 
 const (
-	refusedFor = 10 * time.Minute // for how long somebody is told of one, and of a page that has loaded the script
-	mostLoaded = 1000             // sites whose pages have
+	refusedFor = 10 * time.Minute // how long a refused visit, or a load of the script, is shown
+	mostLoaded = 1000             // maximum number of sites in loads
 )
 
-// loads are the sites of pages that have loaded the script from this instance, and when. A load names no app.
+// loads holds, by site, when a page last loaded the script from this instance. A load names no app.
 type loads struct {
 	sync.Mutex
 	at map[string]time.Time
 }
 
-// NoteLoaded notes the site of a page that has loaded the script, for those who wait for its first visit.
+// NoteLoaded records the site of a page that has loaded the script.
 func (c *Counter) NoteLoaded(site string) {
 	c.loaded.Lock()
 	defer c.loaded.Unlock()
@@ -36,12 +37,12 @@ func (c *Counter) NoteLoaded(site string) {
 		if len(c.loaded.at) < mostLoaded {
 			break
 		}
-		delete(c.loaded.at, other) // any: whoever waits loads the script again
+		delete(c.loaded.at, other) // any of them: a user who waits loads the script again
 	}
 	c.loaded.at[strings.Clone(site)] = c.clock()
 }
 
-// Loaded is when a page of the app has loaded the script last; the zero time: none has of late.
+// Loaded returns when a page of the app last loaded the script, or the zero time if none did recently.
 func (r *Reading) Loaded() (last time.Time) {
 	loaded := &r.counter.loaded
 	loaded.Lock()
@@ -54,7 +55,7 @@ func (r *Reading) Loaded() (last time.Time) {
 	return last
 }
 
-// noteRefused notes why a page's visit was not counted, one an app. Programs with a key are told themselves.
+// noteRefused records, per app, why a page's visit was not counted. Programs with a key get the reason in the response.
 func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 	refused, is := errors.AsType[*visit.Error](err)
 	if r.Key != "" || skipped == "" && (!is || refused.Kind != visit.Forbidden) {
@@ -79,8 +80,7 @@ func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 // Counts reports whether the app counts a site.
 func (r *Reading) Counts(site string) bool { return r.app.Counts(site) }
 
-// Waiting tells of the last visit that this instance has not counted for an app; false where that is
-// long ago.
+// Waiting returns the last visit of an app that this instance did not count. is is false if there was none recently.
 func (c *Counter) Waiting(name string) (seen Refused, is bool) {
 	if found, is := c.refused.Load(name); is {
 		seen = found.(Refused)

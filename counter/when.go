@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// clocksDiffer is how far ahead a time may be that is taken for now.
+	// clocksDiffer is how far in the future a time may be and still be treated as now.
 	clocksDiffer = 5 * time.Minute
-	// firstDayEver comes before any web page. A time without a value is far before it.
+	// firstDayEver is before any web page. A missing time is far before it.
 	firstDayEver = 19910101
-	// pauseHours is how long a pause of retention lasts that nobody renews.
+	// pauseHours is how long a pause of retention lasts unless it is renewed.
 	pauseHours = 24
 )
 
-// chooseDay sets the day of a visit: the present one, or that of the time that the caller gave.
-// Where that is kept no longer, it is tooOld. first is the first day of which the app takes visits,
-// which is read where it is 0.
+// chooseDay sets the day of a visit: the current day, or the day of the time that the caller sent. If that day is no
+// longer kept, it sets tooOld. first caches the first day for which the app accepts visits, 0 before it was read.
 func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first *int32, w *subject) (err error) {
 	now := c.clock()
 	w.day, w.at = visit.DayOf(now, a.Zone), now
@@ -57,7 +56,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	return nil
 }
 
-// firstDay returns the first day of which an app takes visits.
+// firstDay returns the first day for which an app accepts visits.
 func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 	var first, keyed int32
 	err := c.readInTime(ctx, func(q *db.Queries) (err error) {
@@ -71,7 +70,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 		return 0, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
 	case err != nil:
 		return 0, err
-	case a.Mode == app.ByDay && keyed == 0: // not even that of today has been made
+	case a.Mode == app.ByDay && keyed == 0: // not even today's key exists
 		keyed = visit.DayOf(c.clock(), a.Zone)
 	}
 	return max(first, keyed, firstDayEver), nil
@@ -83,11 +82,11 @@ func keyGone(a *app.App, first int32) error {
 		a.Name, visit.DayText(first))
 }
 
-// countedIDs are those of some ids with which visits of an app were counted before.
+// countedIDs returns the ids with which visits of an app were counted before.
 func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
 	asked := make([]db.VisitID, 0, len(ids))
 	for _, id := range ids {
-		if id != "" { // a visit that has none
+		if id != "" { // "": the visit has no id
 			asked = append(asked, db.VisitID{App: a.ID, ID: id})
 		}
 	}
@@ -107,8 +106,8 @@ func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (ma
 	return counted, nil
 }
 
-// NotAhead returns a time, or the zero one, which is now, in place of one that lies ahead. isFar: by
-// more than Visit takes for now.
+// NotAhead returns at, or the zero time (now) if at is in the future. isFar reports whether it is further ahead than
+// Visit accepts as now.
 func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
 	now := g.counter.clock()
 	if !at.After(now) {
@@ -117,10 +116,10 @@ func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
 	return time.Time{}, at.After(now.Add(clocksDiffer))
 }
 
-// Latest is the latest time that Visit takes for now.
+// Latest returns the latest time that Visit treats as now.
 func (g *Counting) Latest() time.Time { return g.counter.clock().Add(clocksDiffer) }
 
-// FirstDay returns the first day of which the app takes visits.
+// FirstDay returns the first day for which the app accepts visits.
 func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	if g.firstDay == 0 {
 		g.firstDay, err = g.counter.firstDay(ctx, g.app)
@@ -128,14 +127,14 @@ func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	return g.firstDay, err
 }
 
-// Pause is a pause of retention. An app may have several at once, each until it is ended.
+// Pause is a pause of retention. An app may have several at once, each until it ends.
 type Pause int64
 
-// NewPause returns a pause that has not begun.
-func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // it is no secret
+// NewPause returns a new pause, which has not started.
+func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // not a secret
 
-// PauseRetention keeps all days, and visitors, that are there now, for a day at most from the last
-// call with this pause on: for whoever reads in what may take longer than a night.
+// PauseRetention keeps all current days and visitors for at most a day after the last call with this pause. It is for
+// imports that may run past midnight.
 func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 	return g.setPause(ctx, p, pauseHours)
 }
@@ -144,20 +143,20 @@ func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 func (g *Counting) ResumeRetention(ctx context.Context, p Pause) error { return g.setPause(ctx, p, 0) }
 
 func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
-	g.firstDay = 0 // to be read anew
+	g.firstDay = 0 // read it again
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error {
 		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.ID, Run: int64(p), Hours: hours})
 		return err
 	})
 }
 
-// TellInstances makes running instances read the visitors anew, after another process has counted
-// many: their filters would take each of those for new once.
+// TellInstances makes running instances read the visitors again after another process has counted many. Otherwise their
+// filters would once treat each of these visitors as new.
 func (g *Counting) TellInstances(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }
 
-// write runs f in a transaction, in the time that one statement may take.
+// write runs f in a transaction, within the time limit of one statement.
 func (g *Counting) write(ctx context.Context, f func(ctx context.Context, q *db.Queries) error) error {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()

@@ -1,6 +1,5 @@
-// Package app is what an app is: its settings, its sites, keys and links, how its visitors are told
-// apart, its limits, and the numbers that it has from elsewhere. A Directory holds all apps as they
-// stand now.
+// Package app holds the apps: settings, sites, keys, share links, visitor identification, limits, and numbers imported
+// from other counters (offsets). A Directory keeps the current state of all apps in memory.
 package app
 
 import (
@@ -20,16 +19,16 @@ import (
 	"footfall/visit/tag"
 )
 
-// App is an app with its settings parsed; it never changes.
+// App is an app with parsed settings. It is immutable.
 type App struct {
 	db.App
 	Zone     *time.Location
 	Mode     string // one of visitorModes
 	CountsBy db.CountsBy
-	Fault    error // why this instance cannot count for it; nil: it can
+	Fault    error // why this instance cannot count for the app, or nil
 	sites    sites
 	ignored  ignored
-	offsets  map[string]visit.Counts // by target; nil: none
+	offsets  map[string]visit.Counts // by target, nil without offsets
 }
 
 // New parses the settings of an app.
@@ -44,32 +43,33 @@ func New(row db.App, secret Secret) (*App, error) {
 	}, nil
 }
 
-// Demo is the name of the app that is there to try out with.
+// Demo is the name of the app for trying out Footfall.
 const Demo = "demo"
 
-// IsDemo reports whether an app is the one to try out with, and anybody may still count for it.
+// IsDemo reports whether an app is the unchanged demo app, for which anybody can count.
 func IsDemo(row *db.App) bool {
 	return row.Name == Demo && row.Access == AccessOpen && len(row.Sites) == 0
 }
 
-// IsOpen reports whether anybody may count for the app as anybody, and ask about anybody.
+// IsOpen reports whether any caller can count and query visits of any visitor.
 func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 
-// NeedsKey reports whether nobody counts for the app without a key.
+// NeedsKey reports whether the app counts only callers with a key.
 func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
-// LetsBadges reports whether anybody may see numbers by badges, or count by them.
+// LetsBadges reports whether badges work without a key: those that show numbers or, if count is true, those that count
+// visits.
 func (a *App) LetsBadges(count bool) bool {
 	return a.PublicCounts == publicCount || a.PublicCounts == PublicRead && !count
 }
 
-// Tells reports whether anybody is told numbers of pages and sites.
+// Tells reports whether callers without a key can read the numbers of pages and sites.
 func (a *App) Tells() bool { return a.PublicCounts != PublicOff }
 
-// ListsTop reports whether anybody can list the most visited pages.
+// ListsTop reports whether callers without a key can list the most visited pages.
 func (a *App) ListsTop() bool { return a.PublicTop && a.Tells() }
 
-// TellsEvent reports whether anybody can read the numbers of an event.
+// TellsEvent reports whether callers without a key can read the numbers of an event.
 func (a *App) TellsEvent(t visit.Target) bool {
 	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
 	return a.Tells() && slices.ContainsFunc(a.PublicEvents, func(public string) bool {
@@ -78,10 +78,10 @@ func (a *App) TellsEvent(t visit.Target) bool {
 	})
 }
 
-// IsPublic reports whether anybody may look at the dashboard and ask for reports.
+// IsPublic reports whether anybody can open the dashboard and query reports.
 func (a *App) IsPublic() bool { return a.IsOpen() && a.LetsBadges(false) }
 
-// SkipsBots reports whether the visits of crawlers do not count.
+// SkipsBots reports whether visits of crawlers are skipped.
 func (a *App) SkipsBots(untrusted bool) bool {
 	if a.Bots == nil {
 		return untrusted
@@ -89,10 +89,10 @@ func (a *App) SkipsBots(untrusted bool) bool {
 	return *a.Bots == botsSkip
 }
 
-// Counts reports whether the app counts a site. An open app that lists no sites counts every one.
+// Counts reports whether the app counts a site. An open app that lists no sites counts every site.
 func (a *App) Counts(site string) bool { return a.IsOpen() && a.sites.empty() || a.sites.have(site) }
 
-// CheckTags returns an error unless all tags that a caller gives are of names of the app's own.
+// CheckTags returns an error if a given tag is not one of the app's own tags.
 func (a *App) CheckTags(given tag.Set) error {
 	for _, t := range given {
 		if tag.CheckName(t.Name) != nil || !slices.Contains(a.Tags, t.Name) {
@@ -103,46 +103,46 @@ func (a *App) CheckTags(given tag.Set) error {
 	return nil
 }
 
-// Register holds all apps, keys and links as they stood at one moment.
+// Register holds all apps, keys and links at one moment.
 type Register struct {
 	Apps   map[string]*App      // by name
-	Cells  map[string]string    // of the names of apps that are elsewhere, in which cell
-	Began  map[string]time.Time // of those that were seen there, when they were added
+	Cells  map[string]string    // app name → the cell that holds the app
+	Began  map[string]time.Time // app name → when a cell added the app; only apps seen there
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
-	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
-	// long as all other checks together. It has at most one entry for each key.
+	// shown caches valid keys by the text that requests send. Hashing a key takes as long as all other checks together.
+	// The cache has at most one entry for each key.
 	shown sync.Map // string → *Key
 }
 
-// Key returns the key of a text that a request shows; nil if it is not a valid key.
+// Key returns the key for a text in a request, or nil if no valid key has this text.
 func (r *Register) Key(shown string) *Key {
 	if cached, ok := r.shown.Load(shown); ok {
 		return cached.(*Key)
 	}
 	key := r.keys[HashOf(shown)]
 	if key != nil {
-		r.shown.Store(strings.Clone(shown), key) // a copy, which does not keep the whole request in memory
+		r.shown.Store(strings.Clone(shown), key) // a copy, so that the request's buffer can be freed
 	}
 	return key
 }
 
-// Directory holds all apps and keys in memory, as they stand in the database. While it watches
-// them, a command that changes an app or a key waits for it; while it does not, it holds nothing
-// and asks the database each time.
+// Directory holds all apps and keys of the database in memory. While it watches the database, a command that changes an
+// app or a key waits until the directory has the change. While it does not watch, it holds nothing and every request
+// reads the database.
 type Directory struct {
 	db     *db.DB
 	log    *slog.Logger
 	secret Secret
-	held   atomic.Pointer[Register] // nil while the directory does not watch; written by the watching goroutine
-	// offsets are the last that were read. They are read anew only where one has changed, also for
-	// each request while the directory does not watch.
+	held   atomic.Pointer[Register] // nil while the directory does not watch; written only by the watching goroutine
+	// offsets are the offsets read last. They are read again only after a change, even while the directory does not
+	// watch.
 	offsets atomic.Pointer[offsets]
 	cancel  context.CancelFunc
-	done    sync.WaitGroup // the watching goroutine, ended by cancel
+	done    sync.WaitGroup // the watching goroutine, stopped by cancel
 }
 
-// Open makes a directory and returns when it watches.
+// Open creates a directory and returns once it watches the database.
 func Open(ctx context.Context, d *db.DB, log *slog.Logger, secret Secret) (*Directory, error) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	dir := &Directory{db: d, log: log, secret: secret, cancel: cancel}
@@ -168,8 +168,8 @@ func (dir *Directory) Close() {
 	dir.done.Wait()
 }
 
-// A watcher whose connection was lost is made anew after watchPause, and after each further failure
-// twice as late, up to watchPauseMax. Meanwhile each request reads the apps from the database.
+// A watcher that lost its connection is restarted after watchPause. Each further failure doubles the pause, up to
+// watchPauseMax. In the meantime each request reads the apps from the database.
 const (
 	watchPause    = 200 * time.Millisecond
 	watchPauseMax = 5 * time.Second
@@ -193,19 +193,19 @@ func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 		if ctx.Err() == nil {
 			dir.log.Warn("apps are not watched for now", "again_in", again, "error", err)
 		}
-		_ = pause.For(ctx, again) // when ctx ends, so does the loop
+		_ = pause.For(ctx, again) // the loop stops when ctx ends
 	}
 }
 
 func sendFirst(first chan<- error, err error) {
 	select {
 	case first <- err:
-	default: // the first was sent before
+	default: // already sent
 	}
 }
 
-// read makes a register, and keeps the offsets. An app for which this instance cannot count is
-// logged if log is true: not with each request.
+// read builds a register and stores the offsets. With log it logs each app for which this instance cannot count. A
+// caller that reads for every request passes false.
 func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
 	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, Began: map[string]time.Time{},
 		keys: newKeys(access.Keys)}
@@ -235,10 +235,10 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 	return r
 }
 
-// Held is the register while the directory watches; nil: it does not.
+// Held returns the register, or nil while the directory does not watch.
 func (dir *Directory) Held() *Register { return dir.held.Load() }
 
-// Current returns the register as it stands.
+// Current returns the current register.
 func (dir *Directory) Current(ctx context.Context) (*Register, error) {
 	if held := dir.held.Load(); held != nil {
 		return held, nil
@@ -271,12 +271,12 @@ func (r *Register) App(name string) (*App, error) {
 	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
 }
 
-// InCell is the error for whoever asks here for an app that a cell has.
+// InCell returns the error for a request for an app that a cell holds.
 func InCell(name, cell string) error {
 	return visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s: the service of that cell counts and answers for it", name, cell)
 }
 
-// NoApp is the error for an operator who names an app that there is not.
+// NoApp returns the error for an operator who names an app that does not exist.
 func NoApp(name string) error {
 	if strings.Contains(name, ".") {
 		return visit.Errorf(visit.NotFound, "app",
@@ -285,15 +285,14 @@ func NoApp(name string) error {
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }
 
-// Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far
-// above what people do, and far below what a program can.
+// Default limits for visitors that no trusted caller vouches for. They are far above human use and far below a
+// program's.
 const (
-	usualRequests = 600   // a minute from one address: an office behind one address clicks less
+	usualRequests = 600   // a minute from one address; even an office behind one address clicks less
 	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
 )
 
-// mostOf is a limit as it holds for a request; 0: any number. One that the app has chosen holds for
-// trusted callers, too.
+// mostOf returns the limit for a request, 0 for no limit. A limit that the app sets also applies to trusted callers.
 func mostOf(chosen *int32, usual int64, untrusted bool) int64 {
 	switch {
 	case chosen != nil:
@@ -304,12 +303,12 @@ func mostOf(chosen *int32, usual int64, untrusted bool) int64 {
 	return 0
 }
 
-// MostRequests is how many requests of one address the app takes a minute; 0: any number.
+// MostRequests returns how many requests a minute the app accepts from one address, 0 for no limit.
 func (a *App) MostRequests(untrusted bool) int64 {
 	return mostOf(a.MaxRequests, usualRequests, untrusted)
 }
 
-// MostNewPages is how many pages the app makes a day; 0: any number.
+// MostNewPages returns how many new pages the app stores a day, 0 for no limit.
 func (a *App) MostNewPages(untrusted bool) int64 {
 	return mostOf(a.MaxNewPages, usualNewPages, untrusted)
 }

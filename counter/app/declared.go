@@ -9,19 +9,19 @@ import (
 	"footfall/visit"
 )
 
-// Setting is one of the settings of an app, as the shell, pages and programs have it.
+// Setting describes one setting of an app for the command line, the pages and the API.
 type Setting struct {
-	Name    string   // as the shell's flag has it, and what is said of faults
-	Choices []string // the words that it may be; nil: anything
-	Many    bool     // it is a list
-	// Hidden: what it is may be personal, so that a list of changes has how many there are.
+	Name    string   // as in the command-line flag and in errors
+	Choices []string // the allowed words; nil: any value
+	Many    bool     // the setting is a list
+	// Hidden marks values that may be personal. A list of changes shows only how many there are.
 	Hidden bool
 
-	of func(*db.App) any   // what it is
-	at func(*Settings) any // where it is set
+	of func(*db.App) any   // returns the value
+	at func(*Settings) any // returns the field of Settings that changes it
 }
 
-// Declared are all settings, in the order in which people read them.
+// Declared lists all settings in display order.
 var Declared = []Setting{
 	{Name: "access", Choices: accesses,
 		of: func(r *db.App) any { return r.Access }, at: func(s *Settings) any { return &s.Access }},
@@ -72,7 +72,7 @@ func orDefault[T any](chosen *T) any {
 	return *chosen
 }
 
-// Column is the setting's name in the tables and in JSON.
+// Column returns the setting's name in the tables and in JSON.
 func (s *Setting) Column() string {
 	switch s.Name {
 	case "site", "goal":
@@ -81,7 +81,7 @@ func (s *Setting) Column() string {
 	return strings.ReplaceAll(s.Name, "-", "_")
 }
 
-// Told is an app as JSON has it.
+// Told returns an app as JSON shows it.
 func Told(row *db.App) map[string]any {
 	told := map[string]any{"name": row.Name}
 	for _, s := range Declared {
@@ -90,7 +90,7 @@ func Told(row *db.App) map[string]any {
 	return told
 }
 
-// Text is what the setting is of an app, as people type it, a list in lines.
+// Text returns an app's value as the user types it, a list with one entry per line.
 func (s *Setting) Text(row *db.App) string {
 	if list, is := s.of(row).([]string); is {
 		return strings.Join(list, "\n")
@@ -98,14 +98,14 @@ func (s *Setting) Text(row *db.App) string {
 	return fmt.Sprint(s.of(row))
 }
 
-// Give sets the setting to what was typed: one value, or those of a list.
+// Give sets the setting to the typed values: one value, or the entries of a list.
 func (s *Setting) Give(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
 		return visit.Errorf(visit.Invalid, s.Name, "it is one value, and no list: give it once")
 	}
 	switch field := s.at(to).(type) {
 	case *[]string:
-		*field = append([]string{}, typed...) // an empty one empties it
+		*field = append([]string{}, typed...) // no values empty the list
 	case **string:
 		*field = &typed[0]
 	case **int:

@@ -10,35 +10,35 @@ import (
 	"footfall/db"
 )
 
-// Scope is what a key allows.
+// Scope is a permission of a key.
 type Scope string
 
 // The scopes of keys.
 const (
 	ScopeCount  Scope = "count"  // count visits
-	ScopeAssert Scope = "assert" // count visits, and assert their visitors
-	ScopeRead   Scope = "read"   // read reports, and ask for the ranks of visitors
+	ScopeAssert Scope = "assert" // count visits of any visitor
+	ScopeRead   Scope = "read"   // read reports, and visitors' ranks
 	ScopeAdmin  Scope = "admin"  // change the app, or all apps
 )
 
-// Scopes are all scopes.
+// Scopes lists all scopes.
 var Scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead, ScopeAdmin}
 
-// A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
-// is the key's name, which need not be kept secret.
+// A key is keyPrefix, random letters, "_" and 256 random bits. The part before that "_" is the key's name, which is not
+// secret.
 const (
 	keyPrefix     = "footfall_"
 	keyNameRandom = 8  // characters
 	keyRandom     = 32 // bytes
 )
 
-// keyLetters make names that can be read aloud: neither 0 nor o, neither 1 nor l.
+// keyLetters can be read aloud without confusion: no 0 and o, no 1 and l.
 const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
 
-// newToken makes what is secret of a key or a link, and its name.
+// newToken generates the secret token of a key or a link, and its name.
 func newToken(prefix string) (name, token string) {
 	var random [keyNameRandom + keyRandom]byte
-	_, _ = rand.Read(random[:]) // never fails: it would end the process
+	_, _ = rand.Read(random[:]) // never fails: the runtime would stop the process
 	name = prefix
 	for _, b := range random[:keyNameRandom] {
 		name += string(keyLetters[int(b)%len(keyLetters)])
@@ -46,13 +46,13 @@ func newToken(prefix string) (name, token string) {
 	return name, name + "_" + base64.RawURLEncoding.EncodeToString(random[keyNameRandom:])
 }
 
-// NewKey makes a key, and its name.
+// NewKey generates a key and its name.
 func NewKey() (name, key string) { return newToken(keyPrefix) }
 
-// NewLink makes what is secret of a link, and its name.
+// NewLink generates the token of a link and its name.
 func NewLink() (name, token string) { return newToken("") }
 
-// HashOf is the hash of a key, or of what is secret of a link: all of it that is stored.
+// HashOf returns the hash of a key or of a link's token. Only the hash is stored.
 func HashOf(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
 // Key is a key that is not revoked.
@@ -62,7 +62,7 @@ type Key struct {
 	scopes []Scope
 }
 
-// Opens reports whether the key has a scope; the scope assert includes count.
+// Opens reports whether the key has a scope. The scope assert includes count.
 func (k *Key) Opens(scope Scope) bool {
 	return slices.Contains(k.scopes, scope) || scope == ScopeCount && slices.Contains(k.scopes, ScopeAssert)
 }
@@ -79,8 +79,7 @@ func newKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*Key {
 	return keys
 }
 
-// KeyName returns the name of a key: somebody who must revoke a key may have nothing but the key
-// itself.
+// KeyName returns the name of a key. A user who must revoke a key may have only the key itself.
 func KeyName(key string) string {
 	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
 		return key[:length]
@@ -88,14 +87,14 @@ func KeyName(key string) string {
 	return key
 }
 
-// Share is a link that is not revoked.
+// Share is a share link that is not revoked.
 type Share struct {
 	App     *App
-	Site    string // "": all of the app
+	Site    string // "": the whole app
 	LastDay int32
 }
 
-// newShares holds those of apps that are there.
+// newShares returns the shares of existing apps.
 func newShares(rows []db.SharesOpenRow, apps map[string]*App) map[[sha256.Size]byte]Share {
 	byNumber := make(map[int32]*App, len(apps))
 	for _, a := range apps {
@@ -114,7 +113,7 @@ func newShares(rows []db.SharesOpenRow, apps map[string]*App) map[[sha256.Size]b
 	return shares
 }
 
-// Share returns what a link shows; false if no valid link has this token.
+// Share returns the share of a valid link with this token.
 func (r *Register) Share(token string) (s Share, found bool) {
 	s, found = r.shares[HashOf(token)]
 	return s, found

@@ -5,13 +5,13 @@ import (
 	"footfall/visit"
 )
 
-// offsets are numbers of targets from elsewhere, as they stood at one epoch; they never change.
+// offsets are numbers of targets counted elsewhere, at one epoch. They are immutable.
 type offsets struct {
 	epoch  string                            // "": nothing was read yet
-	ofApps map[int32]map[string]visit.Counts // by the app's number and the target; rank is not used
+	ofApps map[int32]map[string]visit.Counts // by the app's id and the target; Rank is not used
 }
 
-// newOffsets are those that were read, or the cached ones, if these still hold.
+// newOffsets returns the cached offsets if they are still current, otherwise those in access.
 func newOffsets(access *db.Access, cached *offsets) *offsets {
 	if access.OffsetsEpoch == cached.epoch {
 		return cached
@@ -26,8 +26,8 @@ func newOffsets(access *db.Access, cached *offsets) *offsets {
 	return read
 }
 
-// Shown is an answer about a target as callers get it: what was counted, with the app's offsets.
-// Nothing that is kept or compared is made of it.
+// Shown adds the app's offsets to an answer about a target. Callers only see the result: it is never stored or
+// compared.
 func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
 	if len(a.offsets) == 0 || answer.Later {
 		return answer

@@ -13,27 +13,27 @@ import (
 	"footfall/visit/tag"
 )
 
-// Bounds of links.
+// Limits of links between ids.
 const (
-	mostSteps      = 4 // from an id to the person that it stands for
+	mostSteps      = 4 // from an id to its person
 	mostPersonTags = 8
 )
 
-// Link says that an id of a visitor stands for a person, or sets the tags of its person, or both.
+// Link links a visitor's id to a person, sets the person's tags, or both.
 type Link struct {
 	ID   string
-	Is   string  // the id of the person that it stands for; "": the same as before
-	Tags tag.Set // of this person, in place of those before; nil: the same as before
+	Is   string  // the person's id; "": unchanged
+	Tags tag.Set // the person's new tags; nil: unchanged
 }
 
-// Person is whom an id stands for.
+// Person is the person linked to an id.
 type Person struct {
-	Person netip.Addr // as visitors are stored; the zero one: there is no link of the id
+	Person netip.Addr // as stored for visitors; zero if the id has no link
 	Tags   tag.Set
-	Fault  error // what is wrong with the id
+	Fault  error // why the id is invalid, or nil
 }
 
-// CheckPeople returns an error unless ids of the app's visitors may stand for others.
+// CheckPeople returns an error unless the app supports links between ids.
 func (a *App) CheckPeople() error {
 	switch {
 	case a.Fault != nil:
@@ -46,16 +46,16 @@ func (a *App) CheckPeople() error {
 	return nil
 }
 
-// pendingLink is a link as it is to be written.
+// pendingLink is a validated link that is not stored yet.
 type pendingLink struct {
-	id, person netip.Addr // person: the id itself where it stands for the same as before
+	id, person netip.Addr // person equals id if the link does not change it
 	tags       []db.Tag
 	tagged     bool
 }
 
-// PutPeople writes links in their order, and returns for each what is wrong with it: that one changes
-// nothing. What is in wrong is wrong already. An error means that nothing was written,
-// or where it is visit.Lost, that this is not known; all of them may be sent again.
+// PutPeople writes links in order, and returns for each link why it is invalid, or "". An invalid link changes nothing,
+// and neither does a link with an entry in wrong. An error means that nothing was written or, if it is visit.Lost, that
+// the outcome is unknown. In both cases all links can be sent again.
 func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, links []Link, wrong map[int]string) ([]string, error) {
 	faults, pending := make([]string, len(links)), make([]pendingLink, len(links))
 	var ids []netip.Addr
@@ -100,7 +100,7 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	return told, notPut(err)
 }
 
-// notPut is what to tell of people that were not written.
+// notPut returns the error to report for links that were not written.
 func notPut(err error) error {
 	switch db.FaultOf(err) {
 	case db.FaultNone:
@@ -120,7 +120,7 @@ func notPut(err error) error {
 	return visit.Unanswered(err)
 }
 
-// readLink reads a link.
+// readLink validates a link.
 func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 	if err := checkVisitor("id", link.ID); err != nil {
 		return l, err
@@ -155,8 +155,8 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 	return l, nil
 }
 
-// makeTags finds the ids of tags, and makes those that are missing, as far as the app may have more
-// new ones on the day: others are (other).
+// makeTags fills in the ids of tags and creates missing tags, up to the app's limit of new tags a day. Tags above the
+// limit become (other).
 func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag]int32) error {
 	asked := slices.Collect(maps.Keys(tags))
 	for _, t := range asked {
@@ -188,12 +188,12 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 	return nil
 }
 
-// people are the rows of ids, and of all through which these lead to their persons.
+// people holds the rows of ids, and of all ids on the way to their persons.
 type people struct {
 	rows    map[netip.Addr]*db.PersonRow
-	lead    func() error // adds those that lead to the ids
+	lead    func() error // loads the rows of all ids of the app
 	leading map[netip.Addr]map[netip.Addr]bool
-	err     error // of lead
+	err     error // from lead
 }
 
 func (p *people) of(id netip.Addr) *db.PersonRow {
@@ -203,7 +203,7 @@ func (p *people) of(id netip.Addr) *db.PersonRow {
 	return p.rows[id]
 }
 
-// chain is the ids through which one leads to its person: itself first, the person last.
+// chain returns the ids from an id to its person: the id first, the person last.
 func (p *people) chain(id netip.Addr) []netip.Addr {
 	chain := []netip.Addr{id}
 	for is := p.of(id).Is; is != id; is = p.of(id).Is {
@@ -234,7 +234,7 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 	return nil
 }
 
-// link has an id stand for a person. The last word counts, where it stood for another.
+// link links an id to a person. It replaces an earlier link of the id.
 func (p *people) link(id, person netip.Addr) error {
 	row, chain := p.of(id), p.chain(person)
 	switch {
@@ -257,7 +257,7 @@ func (p *people) link(id, person netip.Addr) error {
 	return nil
 }
 
-// leads notes that an id leads to a person, or no longer does, where that has to be known.
+// leads records that an id is linked to a person, or no longer is. It does nothing until lower needs this.
 func (p *people) leads(id, person netip.Addr, does bool) {
 	switch {
 	case p.leading == nil || id == person:
@@ -270,8 +270,8 @@ func (p *people) leads(id, person netip.Addr, does bool) {
 	}
 }
 
-// lower lowers an id's height to what it is by those that lead to it now, and returns it. For that
-// all people of the app are read, once for all items.
+// lower reduces an id's height to the longest chain that now leads to it, and returns it. For this it reads all people
+// of the app, once for all links.
 func (p *people) lower(id netip.Addr) int16 {
 	if p.leading == nil {
 		if p.err = p.lead(); p.err != nil {
@@ -292,7 +292,7 @@ func (p *people) lower(id netip.Addr) int16 {
 	return height
 }
 
-// FindPeople finds whom ids stand for. All that are found are kept for longer.
+// FindPeople looks up the persons of ids. Each lookup extends how long a link that it finds is kept.
 func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Person, error) {
 	found := make([]Person, len(ids))
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))

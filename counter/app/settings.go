@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// Settings of an app. A nil field leaves a setting as it is; a new app has the defaults. The tags are
-// for the command line, whose help explains each.
+// Settings of an app. A nil field leaves a setting unchanged. A new app starts with the defaults. The field tags are
+// for the command line, where the help explains each setting.
 type Settings struct {
 	Access       *string  `placeholder:"WHO"`
 	Sites        []string `name:"site" sep:"none" placeholder:"HOST"`
@@ -36,30 +36,30 @@ type Settings struct {
 	PublicEvents []string `placeholder:"EVENTS"`
 }
 
-// Who may count for an app.
+// Access: which callers can count for an app.
 const (
-	AccessOpen  = "open"  // anybody, for any visitor; any site, or the sites listed
-	accessSites = "sites" // anybody, for themselves; the sites listed
-	accessKey   = "key"   // callers with a key; the sites listed
+	AccessOpen  = "open"  // any caller for any visitor; any site, or the listed sites
+	accessSites = "sites" // any caller for itself; the listed sites
+	accessKey   = "key"   // callers with a key; the listed sites
 )
 
 var accesses = []string{AccessOpen, accessSites, accessKey}
 
-// What an app does with crawlers.
+// How an app treats crawlers.
 const (
 	botsCount = "count"
 	botsSkip  = "skip"
 )
 
-// Which numbers an app tells without a key; those of events never.
+// Numbers that an app shows without a key. The numbers of events are never included.
 const (
 	PublicOff     = "off"     // none
-	PublicAnswers = "answers" // of pages and sites, in answers to visits and questions
-	PublicRead    = "read"    // the same, and badges show them; where access is open, so do dashboard and reports
-	publicCount   = "count"   // the same, and badges count visits
+	PublicAnswers = "answers" // numbers of pages and sites, in responses to visits and queries
+	PublicRead    = "read"    // the same, also in badges; if access is open, also in the dashboard and reports
+	publicCount   = "count"   // the same, and badges also count visits
 )
 
-// Whether something is kept: tags in rows of visits, by which reports can be filtered, or titles of pages.
+// Words for settings that are on or off, such as filters and titles.
 var (
 	isKept  = map[bool]string{true: "on", false: "off"}
 	keeping = []string{isKept[true], isKept[false]}
@@ -67,12 +67,12 @@ var (
 
 var publicCounts = []string{PublicOff, PublicAnswers, PublicRead, publicCount}
 
-// byDefault leaves a setting to the service.
+// byDefault leaves the choice to the service.
 const byDefault = "default"
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// CheckName tells what is wrong with the name of a new app.
+// CheckName returns an error if a name is not valid for a new app.
 func CheckName(name string) error {
 	if !appName.MatchString(name) {
 		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with "+
@@ -81,15 +81,15 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckNew tells what is wrong with a new app, as far as no database is needed for that.
+// CheckNew validates a new app as far as this is possible without the database.
 func CheckNew(name string, s Settings) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
+	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // the default in the database is at least 1
 }
 
-// make changes a row as the settings say, unless nothing could be counted for it then.
+// make applies the settings to a row. It refuses settings with which the app could not count anything.
 func (s Settings) make(row *db.App) error {
 	if err := s.apply(row); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s Settings) make(row *db.App) error {
 	return nil
 }
 
-// Apply is make, with the secret by which visitors are hashed.
+// Apply applies the settings to a row, and records which secret hashes the visitors.
 func (s Settings) Apply(row *db.App, secret Secret) error {
 	was := row.Visitor
 	if err := s.make(row); err != nil {
@@ -122,13 +122,13 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 	return nil
 }
 
-// CheckFixed refuses to change settings on which the numbers of an app rest.
+// CheckFixed refuses changes of settings that the counted numbers depend on.
 func CheckFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
 		f.add("tz", "app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
 	}
-	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // which can be done later
+	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // hashing can be turned on later
 		f.add("visitor", "app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor,
 			row.Visitor)
 	}
@@ -139,8 +139,8 @@ func CheckFixed(was, row *db.App) error {
 	return visit.Join(f...)
 }
 
-// zonesNow has the names of today of zones that browsers call by older ones, which PostgreSQL does not
-// know where the system has the tz database without them, as Debian 13 does.
+// zonesNow maps old names of time zones, which browsers still send, to current ones. PostgreSQL does not know the old
+// names if the system's tz database lacks them, as on Debian 13.
 var zonesNow = map[string]string{
 	"Africa/Asmera": "Africa/Asmara", "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
 	"America/Catamarca": "America/Argentina/Catamarca", "America/Coral_Harbour": "America/Atikokan",
@@ -152,12 +152,11 @@ var zonesNow = map[string]string{
 	"Pacific/Enderbury": "Pacific/Kanton", "Pacific/Ponape": "Pacific/Pohnpei", "Pacific/Truk": "Pacific/Chuuk",
 }
 
-// apply checks every setting that is given and writes it into row. Its error tells all faults at
-// once.
+// apply validates every given setting and writes it into row. Its error lists all faults at once.
 func (s Settings) apply(row *db.App) error {
 	var f faults
 	if s.TZ != nil {
-		if *s.TZ != row.Tz { // an app that has an old name keeps it
+		if *s.TZ != row.Tz { // an app with an old name keeps it
 			row.Tz = cmp.Or(zonesNow[*s.TZ], *s.TZ)
 		}
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
@@ -187,7 +186,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	listed := row.Sites
 	applyList(&f, "site", s.Sites, &row.Sites, func(raw string) (string, error) {
-		if slices.Contains(listed, raw) { // maybe since before hosts were checked as they are now
+		if slices.Contains(listed, raw) { // may be older than today's check of hosts
 			return raw, nil
 		}
 		return readSite(raw)
@@ -218,10 +217,10 @@ func (s Settings) apply(row *db.App) error {
 	return visit.Join(f...)
 }
 
-// faults gathers all that is wrong with the settings that somebody has typed.
+// faults collects all faults of the typed settings.
 type faults []error
 
-// invalid makes an error about a value, for InField.
+// invalid returns an error about a value, for InField.
 func invalid(format string, args ...any) error {
 	return visit.Errorf(visit.Invalid, "", format, args...)
 }

@@ -14,7 +14,8 @@ import (
 
 const notKnown = "%.64q is not known: write %s"
 
-// applyWord sets a setting that is one of some words; refusal is the format of an error about another word and all of these.
+// applyWord sets a setting that allows only certain words. refusal is the format of the error for any other word: it gets
+// that word and the list of allowed words.
 func applyWord(f *faults, name string, given, to *string, words []string, refusal string) {
 	if given == nil {
 		return
@@ -42,11 +43,11 @@ func applyDays(f *faults, name string, given *int, to *int32, refusal string) {
 	case *given < 0 || *given > longestRetention:
 		f.add(name, refusal, *given, longestRetention)
 	default:
-		*to = int32(*given) //nolint:gosec // it is in range
+		*to = int32(*given) //nolint:gosec // checked above
 	}
 }
 
-// applyList sets a list to what read makes of each text, without repetitions.
+// applyList sets a list to the results of read for each text, without duplicates.
 func applyList(f *faults, name string, given []string, to *[]string, read func(string) (string, error)) {
 	if given == nil {
 		return
@@ -62,15 +63,14 @@ func applyList(f *faults, name string, given []string, to *[]string, read func(s
 	}
 }
 
-// mostHosts is how many a file of ignored hosts may have, and mostFaults of how many faults in it
-// somebody is told at once.
+// mostHosts limits the hosts in a file of ignored hosts. mostFaults limits the faults that are reported at once.
 const (
 	mostHosts  = 10_000
 	mostFaults = 10
 )
 
-// applyIgnoreFile puts the hosts of a file, one a line, in place of those that visitors were
-// ignored from, unless these are given beside it.
+// applyIgnoreFile replaces the ignored hosts with those in a file, one per line. If the setting ignore is also given, it
+// adds to that list.
 func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 	if s.IgnoreFile == nil {
 		return
@@ -99,7 +99,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 	row.Ignore = append(row.Ignore, hosts...)
 }
 
-// readParameter reads a query parameter that distinguishes pages.
+// readParameter validates a query parameter that distinguishes pages.
 func readParameter(name string) (string, error) {
 	if name == "" {
 		return "", invalid("a parameter has no name")
@@ -109,7 +109,7 @@ func readParameter(name string) (string, error) {
 
 const mostGoals = 20
 
-// readGoal reads what visitors are to do, as a condition of filters.
+// readGoal reads a goal, which is written like a filter condition.
 func readGoal(text string) (string, error) {
 	text = visit.StoredCondition(text)
 	name, value, _ := strings.Cut(text, ":")
@@ -122,10 +122,10 @@ func readGoal(text string) (string, error) {
 
 const mostGoal = 500 // bytes
 
-// belowEvent at the end of a public event stands for all events that begin with the rest.
+// belowEvent at the end of a public event matches all events that begin with the rest.
 const belowEvent = "/*"
 
-// readPublicEvent reads an event whose numbers are public, in canonical form.
+// readPublicEvent reads an event with public numbers, in canonical form.
 func readPublicEvent(text string) (string, error) {
 	name, below := strings.CutSuffix(text, belowEvent)
 	t, err := visit.EventTarget(name)
@@ -139,7 +139,7 @@ func readPublicEvent(text string) (string, error) {
 	return event, nil
 }
 
-// applyLimit sets a limit: nil for the default.
+// applyLimit sets a limit, nil for the default.
 func applyLimit(f *faults, name string, given *string, to **int32) {
 	if given == nil {
 		return
@@ -157,11 +157,11 @@ func applyLimit(f *faults, name string, given *string, to **int32) {
 	*to = &limit
 }
 
-// noTags stands in a list of names for none but hour.
+// noTags, as the only name in a list, selects no tags except hour.
 const noTags = "none"
 
-// readTags reads the names of tags that are counted: those that are built in, of which hour always
-// is, in their order, and then the app's own. default stands for all that are built in.
+// readTags reads the names of the tags to count: first the built-in tags in their order, always with hour, then the app's
+// own. "default" selects all built-in tags.
 func readTags(f *faults, given []string) (names []string) {
 	var own []string
 	for _, name := range given {

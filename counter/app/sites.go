@@ -7,10 +7,10 @@ import (
 	"footfall/visit"
 )
 
-// sites are those that an app counts.
+// sites are the sites that an app counts.
 type sites struct {
 	exact map[string]bool
-	below map[string]bool // hosts with their ports, each after a dot: all of its subdomains are counted
+	below map[string]bool // hosts with ports, each after a dot: all their subdomains are counted
 }
 
 func newSites(list []string) sites {
@@ -27,7 +27,7 @@ func newSites(list []string) sites {
 
 func (s sites) empty() bool { return len(s.exact) == 0 && len(s.below) == 0 }
 
-// have reports whether a site, in canonical form, is among them.
+// have reports whether a site, in canonical form, is included.
 func (s sites) have(site string) bool {
 	if s.exact[site] {
 		return true
@@ -43,8 +43,8 @@ func (s sites) have(site string) bool {
 	return false
 }
 
-// readSite reads a setting of sites: a site as visit.ParseSite reads it, or *.host for all
-// subdomains of a host.
+// readSite reads an entry of the setting site: a site as visit.ParseSite reads it, or *.host for all subdomains of a
+// host.
 func readSite(raw string) (string, error) {
 	if host, wild := strings.CutPrefix(raw, visit.Subdomains); wild {
 		return readSubdomains(raw, host)
@@ -57,7 +57,7 @@ func readSite(raw string) (string, error) {
 	return site, nil
 }
 
-// CheckSites returns an error unless each entry of a list of sites is written as readSite writes it.
+// CheckSites returns an error unless each site in a list is in the form that readSite returns.
 func CheckSites(list []string) error {
 	for _, site := range list {
 		if read, err := readSite(site); err != nil || read != site {
@@ -68,7 +68,7 @@ func CheckSites(list []string) error {
 }
 
 func readSubdomains(raw, host string) (string, error) {
-	site, err := visit.ParseSite("a." + host) // with a name in front, a number is not read as an address
+	site, err := visit.ParseSite("a." + host) // with a label in front, a number is not parsed as an address
 	below, named := strings.CutPrefix(site, "a.")
 	name, _, _ := strings.Cut(below, ":")
 	if err != nil || !named || strings.Contains(host, "/") || !visit.IsListable(site) {
@@ -80,7 +80,7 @@ func readSubdomains(raw, host string) (string, error) {
 	return visit.Subdomains + below, nil
 }
 
-// SiteOfOrigin returns the site of an Origin header; "" for an origin that is not a site.
+// SiteOfOrigin returns the site of an Origin header, or "" if the origin is not a site.
 func SiteOfOrigin(origin string) string {
 	_, host, _ := strings.Cut(origin, "://")
 	if strings.ContainsAny(host, "/\\?#@") || strings.Contains(origin, " ") {
@@ -93,13 +93,13 @@ func SiteOfOrigin(origin string) string {
 	return target.Site
 }
 
-// AllowsOrigin reports whether the app counts the site of the page that an Origin header names.
+// AllowsOrigin reports whether the app counts the site of an Origin header.
 func (a *App) AllowsOrigin(origin string) bool {
 	site := SiteOfOrigin(origin)
 	return site != "" && a.Counts(site)
 }
 
-// Target reads a URI, whose site must be one that the app counts.
+// Target reads a URI, and returns an error if the app does not count its site.
 func (a *App) Target(uri string) (visit.Target, error) {
 	if uri == "" {
 		return visit.Target{}, visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")

@@ -15,29 +15,29 @@ import (
 	"footfall/visit/tag"
 )
 
-// How an app tells visitors apart.
+// How an app distinguishes visitors.
 const (
-	ByAddress = "address" // by their address
-	ByID      = "id"      // by the id that the caller gives them
-	ByHash    = "hashed"  // by a keyed hash of their address
-	ByBrowser = "browser" // by one of their address and of what their browser and system are called
-	ByDay     = "daily"   // by a hash whose key changes each day
+	ByAddress = "address" // by address
+	ByID      = "id"      // by an id that the caller sends
+	ByHash    = "hashed"  // by a keyed hash of the address
+	ByBrowser = "browser" // by a keyed hash of the address and the names of browser and system
+	ByDay     = "daily"   // by a hash of the address whose key changes every day
 )
 
 var visitorModes = []string{ByAddress, ByID, ByHash, ByBrowser, ByDay}
 
-// How long ids may be, in bytes.
+// Maximum length of ids, in bytes.
 const (
 	longestID      = 256 // of visitors
 	longestVisitID = 64  // of visits
 )
 
-// BadgeVisitor is the one visitor that all are who are counted by a badge: nearly all of them come
-// through the image proxies of code hosts, which hide who they are. No network has this address,
-// and of hashes one in 2¹²⁰.
+// BadgeVisitor is the one visitor for all visits that badges count. Nearly all of these arrive through the image
+// proxies of code hosts, which hide the visitor. The address belongs to no network, and a hash equals it with a
+// probability of 2⁻¹²⁰.
 var BadgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 
-// checkVisitor checks an id that a caller gives a visitor in a field.
+// checkVisitor validates a visitor's id in a field of a request.
 func checkVisitor(field, id string) error {
 	if id == "" {
 		return visit.Errorf(visit.Invalid, field, "it is missing: give the id by which you know the visitor")
@@ -45,10 +45,10 @@ func checkVisitor(field, id string) error {
 	return checkID(field, id, longestID)
 }
 
-// CheckVisitID checks an id that a caller gives a visit.
+// CheckVisitID validates the id of a visit.
 func CheckVisitID(id string) error { return checkID("id", id, longestVisitID) }
 
-// checkID checks an id that a caller gives, and names the field that it is in.
+// checkID validates an id. Errors name its field.
 func checkID(field, id string, longest int) error {
 	switch {
 	case len(id) > longest:
@@ -61,7 +61,7 @@ func checkID(field, id string, longest int) error {
 	return nil
 }
 
-// VisitorByID returns the visitor that an id stands for.
+// VisitorByID returns the visitor for an id.
 func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	if err := checkVisitor("visitor", id); err != nil {
 		return netip.Addr{}, err
@@ -69,9 +69,8 @@ func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
 	return a.hashOf(secret, ByID, id), nil
 }
 
-// VisitorByAddress returns the visitor that an address stands for. Where browsers behind it are told
-// apart, agent is what theirs is; its version and device, which change, do not matter. Where hashes
-// change each day, dayKey is the key of the day.
+// VisitorByAddress returns the visitor for an address. The mode ByBrowser also needs agent, but ignores its version and
+// device, which change. The mode ByDay needs dayKey, the key of the day.
 func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agent, dayKey []byte) (netip.Addr, error) {
 	network, err := visit.NetworkOf(address, int(a.Ipv6Prefix))
 	if err != nil || a.Mode == ByAddress {
@@ -87,7 +86,8 @@ func (a *App) VisitorByAddress(secret Secret, address netip.Addr, agent tag.Agen
 	return a.hashOf(secret, a.Mode, parts...), nil
 }
 
-// VisitorsByAddress are all whom an address may stand for: where browsers are told apart, one for each.
+// VisitorsByAddress returns all visitors that an address may belong to: one for each browser if the app distinguishes
+// browsers.
 func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte) (visitors []netip.Addr, err error) {
 	agents := []tag.Agent{{}}
 	if a.Mode == ByBrowser {
@@ -103,7 +103,8 @@ func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte
 	return visitors, nil
 }
 
-// HashedFor is the number of the app in hashes of visitors and of logs: that which it had where they began.
+// HashedFor returns the app's number in hashes of visitors and logs: the number that it had in the database where they
+// began.
 func (a *App) HashedFor() int32 {
 	if a.HashedAs != nil {
 		return *a.HashedAs
@@ -111,8 +112,7 @@ func (a *App) HashedFor() int32 {
 	return a.ID
 }
 
-// hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
-// hash, in fd00::/8.
+// hashOf returns the visitor for an id or an address: 120 bits of a keyed hash, in fd00::/8.
 func (a *App) hashOf(s Secret, mode string, parts ...string) netip.Addr {
 	sum := s.sum(append([]string{"visitor", fmt.Sprint(a.HashedFor()), mode}, parts...)...)
 	var address [16]byte
@@ -121,14 +121,14 @@ func (a *App) hashOf(s Secret, mode string, parts ...string) netip.Addr {
 	return netip.AddrFrom16(address)
 }
 
-// Secret is the key of the hashes that stand for visitors. It is kept outside the database, so that
-// somebody who has the tables alone cannot try addresses against the hashes. Empty: none.
+// Secret is the key of visitors' hashes. It is kept outside the database: someone with only the tables cannot test
+// addresses against the hashes. It may be empty.
 type Secret []byte
 
-// SecretBytes is the least length of a Secret.
+// SecretBytes is the minimum length of a Secret.
 const SecretBytes = 32
 
-// ID tells a secret from others and reveals nothing else about it.
+// ID identifies a secret and reveals nothing else about it.
 func (s Secret) ID() []byte {
 	if len(s) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (s Secret) ID() []byte {
 func (s Secret) sum(parts ...string) []byte {
 	mac := hmac.New(sha256.New, s)
 	for _, part := range parts {
-		var length [4]byte                                       // in front, so that different lists of parts never give the same text
+		var length [4]byte                                       // a length prefix: different lists of parts never produce the same text
 		binary.BigEndian.PutUint32(length[:], uint32(len(part))) //nolint:gosec // parts are short
 		mac.Write(length[:])
 		mac.Write([]byte(part))
@@ -147,8 +147,8 @@ func (s Secret) sum(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// WebhookKey is the key by which the calls of a webhook are signed. Without a salt, as webhooks of 0.1.0
-// are, those of the same number in several databases with this secret have the same key.
+// WebhookKey returns the key that signs the calls of a webhook. Webhooks from 0.1.0 have no salt: those with the same
+// number in several databases with this secret share a key.
 func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 	if salt == nil {
 		return s.sum("webhook", fmt.Sprint(id))
@@ -156,13 +156,13 @@ func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 	return s.sum("webhook", fmt.Sprint(id), string(salt))
 }
 
-// DeviceKey is the key by which the cookies of browsers that have signed in are signed.
+// DeviceKey returns the key that signs the cookies of browsers that have signed in.
 func (s Secret) DeviceKey() []byte { return s.sum("device") }
 
-// LogKey is the key by which the logs of an app are known again whose visitors are hashed.
+// LogKey returns the key that identifies the logs of an app with hashed visitors.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
 
-// checkSecret checks that the visitors of an app are hashed with this secret, if with any.
+// checkSecret returns an error if the app's visitors are hashed with another secret.
 func checkSecret(row *db.App, secret Secret) error {
 	if row.Visitor == ByAddress || bytes.Equal(row.SecretID, secret.ID()) {
 		return nil
@@ -171,15 +171,14 @@ func checkSecret(row *db.App, secret Secret) error {
 		"start it with the --secret-file that the app was made with", row.Name)
 }
 
-// ignored are the visitors whose visits an app does not count, and the hosts of pages that none may
-// come from.
+// ignored holds the visitors whose visits an app does not count, and the referrers' hosts from which it counts no
+// visits.
 type ignored struct {
 	networks   []netip.Prefix
 	ids, hosts map[string]bool
 }
 
-// IDPrefix stands in front of an id of a visitor, since an id may look like an address; FromPrefix
-// in front of a host.
+// IDPrefix marks a visitor's id in a list, since an id may look like an address. FromPrefix marks a host.
 const (
 	IDPrefix   = "id:"
 	FromPrefix = "from:"
@@ -199,8 +198,8 @@ func newIgnored(list []string) ignored {
 	return i
 }
 
-// Ignores reports whether an app does not count the visits of an address (the zero one: unknown) or
-// an id ("": none), or from a page ("": none), which the visited one's address may name, too.
+// Ignores reports whether the app skips a visit because of its address (zero: unknown), visitor id, referrer, or a
+// source named in the visited URI.
 func (a *App) Ignores(address netip.Addr, id, referrer, uri string) bool {
 	for _, network := range a.ignored.networks {
 		if network.Contains(address) {
@@ -211,7 +210,7 @@ func (a *App) Ignores(address netip.Addr, id, referrer, uri string) bool {
 		(a.ignored.from(tag.HostOf(referrer)) || a.ignored.from(tag.MarkedHost(uri)))
 }
 
-// from reports whether a host is one of the hosts, or below one.
+// from reports whether a host, or a domain above it, is listed.
 func (i *ignored) from(host string) bool {
 	for ; host != ""; _, host, _ = strings.Cut(host, ".") {
 		if i.hosts[host] {
@@ -221,8 +220,7 @@ func (i *ignored) from(host string) bool {
 	return false
 }
 
-// readIgnored reads a setting of ignored visitors: a host that they come from, an address, a
-// network, or else an id.
+// readIgnored reads an entry of the setting ignore: a referrer's host, an address, a network, or a visitor's id.
 func readIgnored(raw string) (string, error) {
 	if host, ok := strings.CutPrefix(raw, FromPrefix); ok {
 		return readFrom(host)
