@@ -12,44 +12,43 @@ import (
 )
 
 const (
-	// mostReceived bounds the memory of all bodies as they come, packed or not, until they are
-	// texts. With those texts, of MostBytes in each turn, that is 64 MB.
+	// mostReceived limits the memory of all bodies while they are received, compressed or not. Together with the
+	// unpacked texts, of MostBytes for each of callsAtOnce calls, this is 64 MB.
 	mostReceived = 32 << 20
-	// A body has bodyGrace to come, and a second more for each slowest bytes that have come.
+	// A body has bodyGrace to arrive, and another second for each slowest bytes received.
 	bodyGrace = 5 * time.Second
 	slowest   = 16 << 10
-	// bodyWithin is how long it may take in all, so that its call is answered before its connection
-	// is closed.
+	// bodyWithin limits the total time, so that the call is answered before its connection is closed.
 	bodyWithin = 30 * time.Second
-	// bodyQuick is how long a body is certain to keep its memory. One that takes longer gives way
-	// where others need it.
+	// bodyQuick is how long a body surely keeps its memory. A body that takes longer is aborted if others need the
+	// memory.
 	bodyQuick = time.Second
-	// Bounds of the parts in which a body is read: what nobody sends takes no memory.
+	// Size limits of the parts in which a body is read. Memory is only taken for bytes that arrive.
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
 )
 
-// body is what has come of a body.
+// body is a body that is being received, or has been.
 type body struct {
 	parts [][]byte
-	size  int64 // bytes that have come
+	size  int64 // received bytes
 	begun time.Time
 	until func(time.Time) error
 
-	takes    int64 // bytes of parts, with what is left in the last one
+	takes    int64 // bytes of all parts, including the unused rest of the last part
 	received bool
 	gaveWay  bool
 }
 
-// bodies bounds the memory of the bodies of a desk.
+// bodies limits the memory of a desk's bodies.
 type bodies struct {
-	mu    sync.Mutex    // guards what follows, and takes, received and gaveWay of each body
+	mu    sync.Mutex    // guards the following fields, and takes, received and gaveWay of each body
 	free  int64         // bytes
-	freed chan struct{} // closed, and made anew, when there is more
-	all   []*body       // in the order in which they have begun
+	freed chan struct{} // closed and replaced whenever memory is freed
+	all   []*body       // in the order in which they began
 }
 
-// receive reads a body to its end, as it is, and returns it; leave lets go of its memory.
+// receive reads a body to its end without unpacking it. The caller must free its memory with leave.
 func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	r := &body{begun: time.Now(), until: c.ReadUntil}
 	if r.until == nil {
@@ -65,9 +64,9 @@ func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	return r, nil
 }
 
-// fill reads a body to its end, as quickly as it has to come.
+// fill reads a body to its end, and enforces the time limits.
 func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
-	var grace time.Duration // for waiting that is no fault of the sender's
+	var grace time.Duration // time spent waiting for memory, which is not the sender's fault
 	for part := []byte(nil); ; {
 		if len(part) == cap(part) {
 			size := min(max(r.size, leastPart), mostPart)
@@ -102,7 +101,7 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 	}
 }
 
-// tooSlow is what to tell of a body whose time has run out.
+// tooSlow returns the error for a body whose time has run out.
 func (b *bodies) tooSlow(r *body) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +111,7 @@ func (b *bodies) tooSlow(r *body) error {
 	return visit.Errorf(visit.TooSlow, "body", "it comes too slowly: send 16 KB a second or more, and all of it within 30 s")
 }
 
-// take waits until a body may have so many bytes of memory more.
+// take reserves memory for a body, and waits until enough is free.
 func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	end := time.Now().Add(wait)
 	b.mu.Lock()
@@ -135,8 +134,8 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	return nil
 }
 
-// makeRoom has other bodies give way that are not quick, those first that have begun first, until
-// there will be room. It returns when to look again.
+// makeRoom aborts bodies that are older than bodyQuick, the oldest first, until enough memory will be free. It returns
+// when to check again.
 func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 	room := b.free
 	for _, other := range b.all {
@@ -155,14 +154,13 @@ func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 			return quick
 		}
 		other.gaveWay = true
-		_ = other.until(now) // where that fails, there is no connection to read from
+		_ = other.until(now) // an error means that the connection is already gone
 		room += other.takes
 	}
 	return bodyQuick
 }
 
-// readUntil sets when the next read of a body is to end, unless it has given way; the zero time: all
-// of it has come.
+// readUntil sets the deadline of the next read, unless the body was aborted. The zero time marks the body as received.
 func (b *bodies) readUntil(r *body, end time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,11 +168,11 @@ func (b *bodies) readUntil(r *body, end time.Time) error {
 		return tooMany()
 	}
 	r.received = end.IsZero()
-	_ = r.until(end) // likewise
+	_ = r.until(end) // an error means that the connection is already gone
 	return nil
 }
 
-// leave lets go of a body's memory.
+// leave frees a body's memory.
 func (b *bodies) leave(r *body) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"footfall/visit"
 )
 
-// Bounds of a body.
+// Limits of a body.
 const (
 	MostItems = 10_000
 	MostBytes = 8 << 20 // after unpacking
 )
 
-// read makes the text of a body, unpacked, and its SHA-256, if that is needed.
+// read returns the text of a body, unpacked, and its SHA-256 if the call has a key.
 func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
 	parts := net.Buffers(b.parts)
 	from := io.Reader(&parts)
@@ -54,7 +54,7 @@ func tooLarge() error {
 	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send it in several calls", MostBytes)
 }
 
-// unread is what to tell of a body that could not be read to its end.
+// unread returns the error for a body that could not be read to its end.
 func (c *Call) unread(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()

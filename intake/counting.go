@@ -11,28 +11,28 @@ import (
 	"footfall/visit"
 )
 
-// numbersAtOnce is for how many visits numbers are read in one query.
+// numbersAtOnce is the number of visits whose numbers are read in one query.
 const numbersAtOnce = 1000
 
-// counting is the visits of a call, as a source of entries, each of which is an item, by its place.
+// counting is a call as a source for package feed. Each entry is one item, identified by its index.
 type counting struct {
 	*counter.Counting
 	items    items[counter.Item]
 	results  []Result
-	numbers  bool // of those that are repeated are wanted
+	numbers  bool // the caller wants the numbers of repeated visits
 	key      string
 	position *record.Position
 
-	at       int     // the first item that has not been read
-	passed   []entry // by the position, as this call came before, or at the same time
+	at       int     // index of the next item to read
+	passed   []entry // entries already passed by the position: the same call was sent before, or at the same time
 	repeated []entry
-	internal error // the first fault that is not the caller's
+	internal error // errors that are not the caller's fault
 }
 
 type entry = feed.Entry[int]
 
-// count gives each item its result. After the first that fails for a reason of the service's the
-// others stay Unreached.
+// count counts the items and fills in their results. After the first failure that is the service's fault, the remaining
+// items stay Unreached.
 func (c *counting) count(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, countWithin, record.ErrNotReached)
 	defer cancel()
@@ -53,7 +53,7 @@ func (c *counting) count(ctx context.Context) error {
 	return c.failure(err)
 }
 
-// failure returns the error that the call fails with; nil where results tell more than that.
+// failure returns the error for the whole call, or nil if the results say more.
 func (c *counting) failure(err error) error {
 	if _, ok := errors.AsType[*visit.Error](err); !ok {
 		c.internal = errors.Join(c.internal, err)
@@ -79,7 +79,7 @@ func (c *counting) failure(err error) error {
 	return err
 }
 
-// again is what to do about visits of which nobody knows whether they were counted.
+// again returns the remedy for visits whose outcome is unknown.
 func (c *counting) again() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
@@ -87,8 +87,7 @@ func (c *counting) again() string {
 	return "ask /counts, or send those again that have an id"
 }
 
-// Read is for the feed. The entries are decided about, too: a call is not tried again, by what its app has
-// become.
+// Read implements feed.Source. It already decides about the entries: a call is not decided again if its app changes.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.at == len(c.results) {
 		return nil, io.EOF
@@ -105,8 +104,8 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	return entries, c.findRepeated(ctx, entries)
 }
 
-// shareOf is how many items to count next, so that the chunks of a call are of one size, which is
-// about the best one: a quarter more costs those who wait less than one more commit costs the call.
+// shareOf returns how many items to count next. It divides a call into chunks of equal size near best. A chunk may be a
+// quarter larger than best: this costs waiting callers less than one more commit would cost the call.
 func shareOf(left, best int) int {
 	most := best + best/4
 	chunks := (left + most - 1) / most
@@ -120,8 +119,8 @@ func (c *counting) decide(ctx context.Context, e *entry) error {
 	return Decide(ctx, c.Counting, c.items.list[e.Of], e)
 }
 
-// findRepeated finds those entries that are refused since their day is kept no longer, but were
-// counted before with their ids.
+// findRepeated finds the refused entries that were counted before with their ids. These were refused because their day
+// is no longer kept.
 func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	var ids []string
 	for i := range entries {
@@ -141,12 +140,12 @@ func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	return err
 }
 
-// Decide is for the feed.
+// Decide implements feed.Source. Read has already decided.
 func (c *counting) Decide(context.Context) (func(context.Context, *entry) error, error) {
 	return func(context.Context, *entry) error { return nil }, nil
 }
 
-// onResult is for the feed.
+// onResult stores the recorder's result of a visit.
 func (c *counting) onResult(e *entry, got record.Result) {
 	verr, ok := errors.AsType[*visit.Error](got.Err)
 	switch {
@@ -159,7 +158,8 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	}
 }
 
-// Unaccepted is for the feed. A position in the database does not pass the entry.
+// Unaccepted implements feed.Source. With a position in the database it stops the feed, so that the position does not
+// pass the entry.
 func (c *counting) Unaccepted(e *entry, err error) error {
 	c.internal = errors.Join(c.internal, err)
 	c.Recorder().NotCounted(err)
@@ -170,7 +170,7 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 	return record.ErrNotReached
 }
 
-// Keep is for the feed: which items are not counted.
+// Keep implements feed.Source. It stores the results of items that are not counted.
 func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	switch e.Fate {
 	case feed.Refused:
@@ -184,11 +184,11 @@ func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	return nil
 }
 
-// Settled is for the feed.
+// Settled implements feed.Source.
 func (c *counting) Settled(entries []*entry) {
 	for _, e := range entries {
 		switch {
-		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // by whom is not known
+		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // it is unknown which call counted it
 			c.passed = append(c.passed, *e)
 		case e.Fate == feed.Repeated:
 			c.repeated = append(c.repeated, *e)
@@ -196,9 +196,8 @@ func (c *counting) Settled(entries []*entry) {
 	}
 }
 
-// findPassed finds what became of items that the position has passed: what was counted then is
-// repeated, whatever has become of the settings, the days and the sites of the app since, and what
-// was not counted then is not counted now.
+// findPassed determines the outcome of items that the position has passed. An item counted then is repeated, even if
+// the app's settings, days or sites have changed since. An item that was not counted then is not counted now.
 func (c *counting) findPassed(ctx context.Context) error {
 	if len(c.passed) == 0 {
 		return nil
@@ -231,8 +230,8 @@ func (c *counting) findPassed(ctx context.Context) error {
 	return nil
 }
 
-// answerRepeated answers visits that were counted before, with the numbers of now as far as these
-// can be read.
+// answerRepeated fills in the results of visits that were counted before, with their current numbers if these can be
+// read.
 func (c *counting) answerRepeated(ctx context.Context) {
 	var ask []record.Visit
 	var places []int

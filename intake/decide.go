@@ -7,7 +7,7 @@ import (
 	"footfall/record/feed"
 )
 
-// Decide finds out what is to become of an entry whose visit is item.
+// Decide sets the fate of an entry whose visit is item.
 func Decide[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
 	e.Visit = v

@@ -1,5 +1,5 @@
-// Package intake is how visits come in that do not come one by one: it reads many at once, and
-// hands them in chunks to what counts.
+// Package intake receives visits in bulk: calls with many visits here, access logs, queues and numbers of other
+// counters in its subpackages. It splits them into chunks, and package record counts them.
 package intake
 
 import (
@@ -14,68 +14,68 @@ import (
 )
 
 const (
-	// callsAtOnce bounds the memory of calls that are counted: each has a text of MostBytes at most,
-	// and its results. Their bodies, as they come, are bounded beside (mostReceived).
+	// callsAtOnce limits the memory of calls that are being counted: each holds its results and a text of at most
+	// MostBytes. mostReceived limits their bodies separately.
 	callsAtOnce = 4
 	// callWait is how long a call waits for memory, and then for its turn, before it is refused.
 	callWait = 2 * time.Second
-	// countWithin is how long after its beginning a call begins further chunks, so that it is
-	// answered before its connection is closed, whatever happens to the last one.
+	// countWithin is how long after its start a call may begin new chunks. It leaves time to answer before the
+	// connection is closed, even if the last chunk fails.
 	countWithin = 20 * time.Second
 )
 
-// Desk takes in calls of many visits. It is safe for concurrent use.
+// Desk counts calls with many visits. It is safe for concurrent use.
 type Desk struct {
 	turns  chan struct{}
 	bodies bodies
 	wait   time.Duration
 }
 
-// NewDesk makes a desk.
+// NewDesk returns a desk.
 func NewDesk() *Desk {
 	return &Desk{make(chan struct{}, callsAtOnce), bodies{free: mostReceived, freed: make(chan struct{})}, callWait}
 }
 
-// Call is many visits that a caller sends at once.
+// Call is a request with many visits.
 type Call struct {
 	Counting *counter.Counting
 	Body     io.Reader
-	Length   int64 // of the body, if it is known
-	// ReadUntil ends reading the body at a time, the present read as well; the zero time: not at
-	// all. nil: nothing has to.
+	Length   int64 // of the body, if known
+	// ReadUntil sets the deadline for reading the body, also for a read in progress. The zero time removes it. It may
+	// be nil.
 	ReadUntil func(time.Time) error
-	Lines     bool   // a line of JSON for each visit, in place of one JSON array
-	Gzip      bool   // the body is packed
+	Lines     bool   // the body has one JSON object per line instead of a JSON array
+	Gzip      bool   // the body is compressed
 	Key       string // makes the call repeatable; "": none
-	SumsOnly  bool   // the caller wants no numbers
-	// Turns has room for the calls that one of several databases counts at once, so that one which
-	// does not answer leaves some of the desk's to the others. nil: there is one database.
+	SumsOnly  bool   // the caller does not need each visit's numbers
+	// Turns limits the calls that one of several databases counts at once, so that a database that does not respond
+	// leaves capacity to the others. It is nil for a single database.
 	Turns chan struct{}
 }
 
-// Outcome is what became of one visit of a call.
+// Outcome is the outcome of one visit in a call.
 type Outcome int
 
-// The outcomes. Everything but Counted, and perhaps Unknown, counted nothing now.
+// The outcomes. Only Counted, and possibly Unknown, mean that the visit was counted now.
 const (
-	Unreached Outcome = iota // not counted: to be sent again
+	Unreached Outcome = iota // not counted: send it again
 	Counted
-	Repeated // counted before: the numbers are those of now
-	Skipped  // not counted, on purpose
-	Failed   // not counted: something is wrong with it
-	Unknown  // nobody knows whether it was counted
+	Repeated // counted before: the numbers are current
+	Skipped  // deliberately not counted
+	Failed   // not counted: it is invalid
+	Unknown  // the connection was lost: possibly counted
 )
 
-// Result is what a visit of a call is answered.
+// Result is the result of one visit in a call.
 type Result struct {
 	Outcome Outcome
-	Answer  visit.Answer // of what was counted; Answer.Skipped says why nothing was
-	Fault   string       // a sentence, of what has failed or is not known
+	Answer  visit.Answer // the visit's numbers; Answer.Skipped is the reason for Skipped
+	Fault   string       // a sentence, for Failed and Unknown
 }
 
-// Count counts the visits of a call, and returns a result for each. An error means that none was
-// counted, or where it is visit.Lost, that this is not known. internal is what to log of results
-// that have failed through no fault of the caller's.
+// Count counts the visits of a call and returns a result for each. An error means that no visit was counted or, if it
+// is visit.Lost, that this is unknown. internal is an error to log: it made results fail through no fault of the
+// caller.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
 	read, sum, leave, err := take(ctx, d, &c, &ofVisits)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	}
 	defer leave()
 	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key}
-	ctx = context.WithoutCancel(ctx) // what has begun is finished, so that whoever comes again finds the rest
+	ctx = context.WithoutCancel(ctx) // finish even if the caller leaves, so that a repeated call finds all results
 	if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum, len(read.list)); err != nil {
 		return nil, nil, err
 	}
@@ -91,9 +91,8 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	return k.results, k.internal, err
 }
 
-// PutPeople writes what a call says of ids, and returns for each what is wrong with it, "" where
-// nothing is. An error means that nothing was written, or where it is visit.Lost, that this is not
-// known.
+// PutPeople writes the links of ids in a call. It returns for each item why it is invalid, or "". An error means that
+// nothing was written or, if it is visit.Lost, that this is unknown.
 func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (faults []string, err error) {
 	read, _, leave, err := take(ctx, d, &c, &ofPeople)
 	if err != nil {
@@ -103,7 +102,7 @@ func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (f
 	return people.Put(ctx, read.list, read.wrong)
 }
 
-// take reads the items of a call, in its turn, which lasts until leave.
+// take reads the items of a call. It waits for a turn, which lasts until leave is called.
 func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[T], sum [sha256.Size]byte, leave func(), err error) {
 	body, err := d.bodies.receive(c, d.wait)
 	if err != nil {
@@ -124,8 +123,7 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	return read, sum, leave, err
 }
 
-// takeTurn waits for a turn of the database of a call, if it has any, and for one of the desk. leave ends
-// both.
+// takeTurn waits for a turn of the call's database, if it has a limit, and for a turn of the desk. leave ends both.
 func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), err error) {
 	wait := time.After(d.wait)
 	leave = func() {}

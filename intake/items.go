@@ -15,18 +15,18 @@ import (
 	"footfall/visit/tag"
 )
 
-// items are what a body has, such as visits.
+// items are the items of a body, such as visits.
 type items[T any] struct {
 	list  []T
-	wrong map[int]string // what is wrong with one that was read, by its place in list
+	wrong map[int]string // why an item is invalid, by its index in list
 }
 
-// form is how items are written: an object each, of strings and perhaps tags.
+// form describes the syntax of items: each is an object of strings, with optional tags.
 type form[T any] struct {
-	one, many  string   // what they are called
+	one, many  string   // singular and plural, for errors
 	example    string   // of one
 	names      []string // of the fields
-	firstEmpty int      // from this one on they may be empty
+	firstEmpty int      // index of the first field that may be empty
 	set        func(item *T, field int, value string) error
 	tags       func(item *T) *tag.Set
 }
@@ -46,7 +46,7 @@ var ofVisits = form[counter.Item]{
 	func(v *counter.Item) *tag.Set { return &v.Tags },
 }
 
-// ofPeople is the form of what is said of ids.
+// ofPeople is the form of links of ids.
 var ofPeople = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
@@ -57,16 +57,16 @@ var ofPeople = form[app.Link]{
 	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
-// unreadable is a fault for which none of a body is counted.
+// unreadable is a syntax error. No item of the body is counted.
 type unreadable struct {
-	at      int // byte
+	at      int // byte offset
 	message string
 }
 
 func (u *unreadable) Error() string { return u.message }
 
-// readItems reads a JSON array, or a line of JSON for each item. Strings without escapes are parts
-// of the text, which stays in memory with them.
+// readItems reads a JSON array, or one JSON object per line. Strings without escapes are slices of the text and keep it
+// in memory.
 func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	r := reader[T]{form: f, text: text, end: len(text)}
 	var err error
@@ -86,10 +86,10 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	return r.items, err
 }
 
-// ReadItem reads one visit, as POST /visits takes it, out of a text that is nothing else.
+// ReadItem reads one visit, in the syntax of POST /visits.
 func ReadItem(text string) (counter.Item, error) { return readItem(&ofVisits, text) }
 
-// ReadLink reads what is said of one id, as PUT /people takes it, likewise.
+// ReadLink reads one link of ids, in the syntax of PUT /people.
 func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
 
 func readItem[T any](f *form[T], text string) (none T, err error) {
@@ -109,7 +109,7 @@ func readItem[T any](f *form[T], text string) (none T, err error) {
 	return r.items.list[0], err
 }
 
-// validUTF8 is how many bytes of a text are valid UTF-8, from its beginning.
+// validUTF8 returns the length of the longest valid UTF-8 prefix of a text.
 func validUTF8(text string) int {
 	if utf8.ValidString(text) {
 		return len(text)
@@ -122,13 +122,13 @@ func validUTF8(text string) int {
 	return len(text)
 }
 
-// reader reads JSON by hand: encoding/json would accept a name that is given twice, or in upper
-// case, and takes several times as long.
+// reader parses JSON by hand. encoding/json would accept duplicate names and names in upper case, and is several times
+// slower.
 type reader[T any] struct {
 	form  *form[T]
 	text  string
 	at    int
-	end   int // of what may be read now
+	end   int // end of the text that may be read now
 	items items[T]
 }
 
@@ -146,7 +146,7 @@ func (r *reader[T]) array() error {
 	return r.nothingMore("the list of " + r.form.many)
 }
 
-// list reads any number of the same between commas.
+// list reads comma-separated elements up to the closing character.
 func (r *reader[T]) list(end byte, missing string, one func() error) error {
 	if r.take(end) {
 		return nil
@@ -191,7 +191,7 @@ func (r *reader[T]) nothingMore(than string) error {
 	return nil
 }
 
-// item reads one.
+// item reads one item.
 func (r *reader[T]) item() error {
 	place := len(r.items.list)
 	if place == MostItems {
@@ -215,7 +215,7 @@ func (r *reader[T]) item() error {
 	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
-// fields are those that an item has given, in the order of names.
+// fields marks the fields that an item has, in the order of form.names.
 type fields [16]bool
 
 // member reads a name and its value.
@@ -254,7 +254,7 @@ func (r *reader[T]) member(item *T, given *fields, wrong func(field, format stri
 	return err
 }
 
-// name reads a name and the colon behind it, up to its value.
+// name reads a name and the colon after it, up to the value.
 func (r *reader[T]) name(what string) (string, error) {
 	r.space()
 	name, err := r.string(what)
@@ -288,7 +288,7 @@ func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ..
 	})
 }
 
-// string reads a string, or tells what should begin here.
+// string reads a string. Its error names what should begin here.
 func (r *reader[T]) string(what string) (string, error) {
 	if r.at == r.end || r.text[r.at] != '"' {
 		return "", r.fault("%s should begin here in double quotes", what)
@@ -340,7 +340,7 @@ func (r *reader[T]) skip() error {
 	return nil
 }
 
-// take reads one character, if it comes next.
+// take reads one character if it is next.
 func (r *reader[T]) take(c byte) bool {
 	if r.space(); r.at == r.end || r.text[r.at] != c {
 		return false

@@ -11,22 +11,21 @@ import (
 	"footfall/counter/app"
 )
 
-// longestLine is more than the longest line has that is not wrong, however it is written.
+// longestLine is longer than any valid line.
 const longestLine = 16 << 10
 
-// Loading is lines of links of ids, as PUT /people takes them, however many.
+// Loading reads any number of lines with links of ids, in the syntax of PUT /people.
 type Loading struct {
 	From io.Reader
-	// Put writes some of them, of which those in wrong are wrong already, and returns what is wrong
-	// with each.
+	// Put writes some links. wrong holds the errors of invalid ones. It returns the error of each link, or "".
 	Put   func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error)
-	Wrong func(line int64, why string) // is told of each line that is wrong
+	Wrong func(line int64, why string) // called for each invalid line
 
-	Bytes, Lines atomic.Int64 // that were read
-	Items        atomic.Int64 // that were written, or were there
+	Bytes, Lines atomic.Int64 // read so far
+	Items        atomic.Int64 // written, or already stored
 }
 
-// Run reads all lines. After an error some are written.
+// Run reads all lines. If it returns an error, some may be written.
 func (l *Loading) Run(ctx context.Context) error {
 	from := bufio.NewReaderSize(l.From, longestLine)
 	for end := false; !end; {
@@ -65,7 +64,7 @@ func (l *Loading) Run(ctx context.Context) error {
 	return nil
 }
 
-// line reads a line, or what is wrong with it.
+// line reads a line, or returns why it is invalid.
 func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	part, err := from.ReadSlice('\n')
 	l.Lines.Add(1)

@@ -43,7 +43,7 @@ func (p *Parser) balancer(text []byte, l *Line) (err error) {
 	return nil
 }
 
-// isBalancers reports whether a line begins as those of a balancer do: with a protocol and a time.
+// isBalancers reports whether a line starts like a load balancer's: with a protocol and a time.
 func isBalancers(text []byte) bool {
 	first := bytes.IndexByte(text, ' ')
 	if first < 2 || first > 5 || len(text) < first+12 || text[first+5] != '-' || text[first+11] != 'T' {
@@ -56,7 +56,7 @@ func isBalancers(text []byte) bool {
 	return false
 }
 
-// withoutPort is an address without the port behind it.
+// withoutPort removes the port from an address.
 func withoutPort(text []byte) []byte {
 	if at := bytes.LastIndexByte(text, ':'); at >= 0 {
 		text = text[:at]
@@ -66,11 +66,10 @@ func withoutPort(text []byte) []byte {
 
 var errNoZone = errors.New("HAProxy writes times without a zone: name it, as --format haproxy@Europe/Berlin")
 
-// isHAProxys reports whether a time in brackets is written as HAProxy does: 06/Feb/2009:12:14:14.655.
+// isHAProxys reports whether a time in brackets has HAProxy's format: 06/Feb/2009:12:14:14.655.
 func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }
 
-// cutHAProxy reads what a line of HAProxy begins with, up to its time, and returns what follows. Syslog
-// may have put something in front.
+// cutHAProxy reads a line of HAProxy up to its time, and returns the rest. Syslog may have added a prefix.
 func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	if l.Format = HAProxy; p.zone == nil {
 		return nil, errNoZone
@@ -99,7 +98,7 @@ func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	return rest[25:], nil
 }
 
-// haproxy reads what follows the time:
+// haproxy reads the part after the time:
 //
 //	frontend backend/server 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "request"
 func (p *Parser) haproxy(rest []byte, l *Line) error {
@@ -111,7 +110,7 @@ func (p *Parser) haproxy(rest []byte, l *Line) error {
 		rest = behind
 	}
 	code, rest, _ := bytes.Cut(rest, space)
-	if string(code) != "-1" { // it went before it had an answer
+	if string(code) != "-1" { // the client left before the response
 		if err := p.put(l, status, code); err != nil {
 			return err
 		}

@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// column is what a part of a line tells, where somebody has said which part that is: the header of a
-// W3C log, or a log_format of nginx.
+// column is the meaning of a part of a line, as defined by the header of a W3C log or by a log_format of nginx.
 type column byte
 
 const (
 	nothing column = iota
 	client
 	host
-	hostHeader // which the visitor asked for, where host is what the server calls itself
+	hostHeader // the host in the request, while host is the server's own name
 	method
 	target
 	query
@@ -24,48 +23,48 @@ const (
 	status
 	day
 	clock
-	moments // a time of any of the ways in which JSON has it
+	moments // a time in any format that occurs in JSON
 	agent
 	referrer
 )
 
-// w3c are the names in headers of W3C logs, CloudFront's among them.
+// w3c maps names in headers of W3C logs, including CloudFront's.
 var w3c = map[string]column{
 	"c-ip": client, "cs-host": host, "cs(host)": host, "x-host-header": hostHeader, "cs-method": method, "cs-uri": target,
 	"cs-uri-stem": target, "cs-uri-query": query, "sc-status": status, "date": day, "time": clock, "cs(user-agent)": agent,
 	"cs(referer)": referrer,
 }
 
-// variables are those of nginx.
+// variables maps variables of nginx.
 var variables = map[string]column{
 	"remote_addr": client, "server_name": host, "host": hostHeader, "http_host": hostHeader, "request": request, "request_method": method,
 	"request_uri": target, "uri": target, "status": status, "time_local": moments, "time_iso8601": moments, "msec": moments,
 	"http_user_agent": agent, "http_referer": referrer,
 }
 
-// piece is a variable of a log_format, and the text behind it.
+// piece is a variable of a log_format, and the text after it.
 type piece struct {
 	column column
-	behind []byte // "": the line ends there
-	stays  bool   // what is behind belongs to the next one
+	behind []byte // "": the variable extends to the end of the line
+	stays  bool   // behind is the start of the next variable
 }
 
-// layout is a log_format.
+// layout is a parsed log_format.
 type layout struct {
 	front  []byte
 	pieces []piece
 }
 
-// LogFormat is the format of lines whose log_format was given.
+// LogFormat is the format of lines described by a log_format.
 const LogFormat Format = "log_format"
 
-// Check tells what is wrong with the format that is to be read.
+// Check returns an error if a format is not valid.
 func Check(format Format) error {
 	_, err := newParser(format)
 	return err
 }
 
-// readLayout reads a log_format. What says nothing of a visit may be called anything.
+// readLayout parses a log_format. Variables that do not describe a visit may have any name.
 func readLayout(text string) (*layout, error) {
 	front, rest, _ := strings.Cut(text, "$")
 	l, has := layout{front: []byte(front)}, map[column]bool{}
@@ -101,7 +100,7 @@ func readLayout(text string) (*layout, error) {
 
 var errLayout = errors.New("it is not as the log_format says")
 
-// own reads a line as its log_format says.
+// own parses a line by the log_format.
 func (p *Parser) own(text []byte, l *Line) error {
 	l.Format = LogFormat
 	rest, ok := bytes.CutPrefix(text, p.layout.front)
@@ -130,7 +129,7 @@ func (p *Parser) own(text []byte, l *Line) error {
 	return nil
 }
 
-// put takes over what a column tells.
+// put stores the value of a column.
 func (p *Parser) put(l *Line, c column, value []byte) error {
 	var ok bool
 	switch c {
@@ -164,15 +163,15 @@ func (p *Parser) put(l *Line, c column, value []byte) error {
 	return nil
 }
 
-// Header says what the columns of the lines behind it are.
+// Header holds the columns of the lines that follow it.
 type Header struct {
 	text       string
 	columns    []column
 	cloudFront bool
 }
 
-// Header reports whether a line only tells of those behind it, as W3C's do, and takes over what it
-// tells. Of one that lacks columns which every visit has, the lines are read as they say themselves.
+// Header reports whether a line is a header, as in W3C logs, and stores its columns. If the header lacks columns that
+// every visit needs, it is ignored, and the following lines are read by their own format.
 func (p *Parser) Header(text []byte) bool {
 	names, ok := bytes.CutPrefix(text, []byte("#Fields:"))
 	if ok && string(names) != p.Head.text {
@@ -189,7 +188,7 @@ func (p *Parser) Header(text []byte) bool {
 	return ok || len(text) > 0 && text[0] == '#'
 }
 
-// columns reads a line of a W3C log, as its header says. Their clock is UTC.
+// columns parses a line of a W3C log by its header. Times are in UTC.
 func (p *Parser) columns(text []byte, l *Line) error {
 	l.Format = W3C
 	parting := byte(' ')
@@ -239,14 +238,14 @@ func (p *Parser) columns(text []byte, l *Line) error {
 	return nil
 }
 
-// plain is a value without what it is written with: CloudFront writes spaces and much else, % among
-// it, as %20; IIS writes spaces of a User-Agent as +.
+// plain decodes a value. CloudFront escapes spaces and other characters, including %, as in %20. IIS writes spaces in a
+// User-Agent as +.
 func (p *Parser) plain(value []byte, c column) []byte {
 	from := len(p.scratch)
 	switch {
 	case p.Head.cloudFront && bytes.IndexByte(value, '%') >= 0:
 		p.unpercent(value)
-		if again := p.scratch[from:]; c == agent && bytes.Contains(again, []byte("%20")) { // as it was until 2019
+		if again := p.scratch[from:]; c == agent && bytes.Contains(again, []byte("%20")) { // escaped twice until 2019
 			from = len(p.scratch)
 			p.unpercent(again)
 		}
@@ -263,7 +262,7 @@ func (p *Parser) plain(value []byte, c column) []byte {
 	return p.scratch[from:len(p.scratch):len(p.scratch)]
 }
 
-// unpercent adds a text to scratch, with what its percent-escapes stand for.
+// unpercent appends a text to scratch, with its percent-escapes decoded.
 func (p *Parser) unpercent(text []byte) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '%' {

@@ -2,11 +2,11 @@ package logs
 
 import "bytes"
 
-// common reads a line of the Common Log Format:
+// common parses a line of the Common Log Format:
 //
 //	[host[:port] ]client identity user [time] "request" status size[ "referrer" "agent"]
 //
-// Whatever follows is left alone: many servers are set to add something.
+// It ignores the rest of the line: many servers are configured to add fields.
 func (p *Parser) common(text []byte, l *Line) error {
 	hosted, rest, err := p.cutTime(text, l)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if rest, ok = l.cutStatus(rest); !ok {
 		return errStatus
 	}
-	_, behind, _ := bytes.Cut(bytes.TrimPrefix(rest, space), space) // the size
+	_, behind, _ := bytes.Cut(bytes.TrimPrefix(rest, space), space) // skips the size
 	if len(rest) < 2 {
 		return errEnds
 	}
@@ -49,7 +49,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 
 var space = []byte(" ")
 
-// cutTime reads what a line begins with, up to its time, and returns what follows that.
+// cutTime reads a line up to its time, and returns the rest.
 func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err error) {
 	bracket := bytes.IndexByte(text, '[')
 	if bracket == 0 || bracket > 0 && text[bracket-1] != ' ' {
@@ -76,8 +76,8 @@ func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err er
 	return hosted, rest[end+1:], nil
 }
 
-// cutClient reads what stands before the time. A virtual host stands before the client, and then
-// what stands second is an address, which an identity never is.
+// cutClient reads the part before the time. If a virtual host comes first, the second field is an address, which an
+// identity never is.
 func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	first, rest, found := bytes.Cut(head, space)
 	if !found {
@@ -92,8 +92,7 @@ func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	return false, likeAddress(first)
 }
 
-// likeAddress reports whether a text has the characters of an address. Whether it is one is found
-// out where it is used.
+// likeAddress reports whether a text consists of the characters of an address. It is parsed later.
 func likeAddress(text []byte) bool {
 	parted := false
 	for _, c := range text {
@@ -107,7 +106,7 @@ func likeAddress(text []byte) bool {
 	return parted
 }
 
-// parts is of what parts an address, and digits and letters of addresses have 1.
+// parts marks the separators of an address. Digits and letters have 1.
 const parts = 2
 
 var ofAddresses = func() (of [256]byte) {
@@ -118,7 +117,7 @@ var ofAddresses = func() (of [256]byte) {
 	return of
 }()
 
-// quoted reads a text in quotes, and returns what follows it.
+// quoted reads a text in quotes, and returns the rest.
 func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	text = bytes.TrimPrefix(text, space)
 	if len(text) == 0 || text[0] != '"' {
@@ -143,8 +142,8 @@ func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	return p.unescape(text[:end]), text[end+1:], true
 }
 
-// setRequest takes a request line apart. One that is not HTTP has neither method nor target: no
-// line is unreadable for what strangers send to a server.
+// setRequest splits a request line. If it is not HTTP, method and target stay empty: a line is not invalid because a
+// client sent garbage.
 func (l *Line) setRequest(request []byte) {
 	method, target, _ := bytes.Cut(request, space)
 	for _, c := range method {
@@ -158,7 +157,7 @@ func (l *Line) setRequest(request []byte) {
 	l.Method, l.Target = method, target
 }
 
-// cutStatus reads the status, and returns what follows it.
+// cutStatus reads the status, and returns the rest.
 func (l *Line) cutStatus(text []byte) (rest []byte, ok bool) {
 	if len(text) < 4 || text[0] != ' ' || len(text) > 4 && text[4] != ' ' {
 		return nil, false

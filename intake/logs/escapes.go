@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape returns a text without its escapes: those of JSON, of Apache and of nginx, which have no
-// sequence in common that means something else. One that is none of them stays as it is.
+// unescape decodes the escapes of JSON, Apache and nginx, which do not contradict each other. It keeps unknown escapes
+// unchanged.
 func (p *Parser) unescape(text []byte) []byte {
 	from := len(p.scratch)
 	for i := 0; i < len(text); i++ {
@@ -46,8 +46,8 @@ func (p *Parser) unescape(text []byte) []byte {
 
 var controls = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
 
-// unescapeRune reads what follows \u, and the second half of a pair behind it. Length 0: it is no
-// escape.
+// unescapeRune decodes the text after \u, including the second half of a surrogate pair. It returns length 0 if the
+// text is not an escape.
 func unescapeRune(text []byte) (r rune, length int) {
 	first, ok := hex(text, 4)
 	if !ok {
@@ -66,11 +66,11 @@ func unescapeRune(text []byte) (r rune, length int) {
 	return utf8.RuneError, 4
 }
 
-// hex reads a number of so many hexadecimal digits.
+// hex reads a hexadecimal number of the given number of digits.
 func hex(text []byte, digits int) (value rune, ok bool) {
 	if len(text) < digits {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(string(text[:digits]), 16, 32)
-	return rune(n), err == nil //nolint:gosec // of four digits at most
+	return rune(n), err == nil //nolint:gosec // at most four digits
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// found takes over a value, if its name is known.
+// found stores a value if its name is known.
 func (r *jsonReader) found(where place, name, value []byte) {
 	switch where {
 	case atTop:
@@ -21,8 +21,8 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	}
 }
 
-// foundAtTop takes over a value of nginx or Traefik, and what Caddy has outside the request. nginx
-// has no names of its own: these are its variables, and what people call them.
+// foundAtTop stores a value from nginx or Traefik, or one that Caddy writes outside the request. nginx has no names of
+// its own: these are its variables, and common names for them.
 func (r *jsonReader) foundAtTop(name, value []byte) {
 	l := r.line
 	switch string(name) {
@@ -63,7 +63,7 @@ func (r *jsonReader) foundAtTop(name, value []byte) {
 	}
 }
 
-// foundInRequest takes over a value of Caddy.
+// foundInRequest stores a value from Caddy.
 func (r *jsonReader) foundInRequest(name, value []byte) {
 	switch string(name) {
 	case "remote_ip":

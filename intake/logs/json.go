@@ -2,8 +2,8 @@ package logs
 
 import "bytes"
 
-// json reads a line of JSON. encoding/json would take several times as long, and refuses the \x
-// that nginx writes unless it is told to escape as JSON does.
+// json parses a line of JSON. encoding/json would be several times slower, and rejects \x, which nginx writes unless it
+// is configured to escape like JSON.
 func (p *Parser) json(text []byte, l *Line) error {
 	r := jsonReader{parser: p, text: text, line: l}
 	l.Format = Nginx
@@ -22,35 +22,35 @@ func (p *Parser) json(text []byte, l *Line) error {
 	return nil
 }
 
-// jsonReader reads one line of JSON.
+// jsonReader parses one line of JSON.
 type jsonReader struct {
 	parser *Parser
 	text   []byte
 	at     int
 	line   *Line
 
-	// How good what was found is. Where a line has several names for one thing, the best holds.
+	// The ranks of the values found so far. If a line has several names for one value, the highest rank wins.
 	clientRank, hostRank, targetRank, timeRank int
 
 	request, status, badTime bool
 
-	wrapped []byte // a line of any format, as Docker keeps those of containers
+	wrapped []byte // a line of any format, as Docker stores the lines of containers
 }
 
-// place is where in a line an object stands.
+// place is where an object is in a line.
 type place int
 
 const (
 	atTop     place = iota
-	inRequest       // the request of Caddy
+	inRequest       // Caddy's request
 	inHeaders       // its headers
 	elsewhere
 )
 
-// deepest is how deep values may lie in each other. Caddy's lie four deep.
+// deepest limits the nesting of values. Caddy's are nested four deep.
 const deepest = 32
 
-// object reads an object; false: there is none here that ends.
+// object reads an object. It returns false if there is no complete object.
 func (r *jsonReader) object(where place, depth int) bool {
 	return r.list('{', '}', depth, func() bool {
 		r.space()
@@ -59,7 +59,7 @@ func (r *jsonReader) object(where place, depth int) bool {
 	})
 }
 
-// array reads an array. Each of its values is found under its name.
+// array reads an array. Each element gets the array's name.
 func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	if where != inHeaders {
 		where = elsewhere
@@ -67,7 +67,7 @@ func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	return r.list('[', ']', depth, func() bool { return r.value(where, name, depth+1) })
 }
 
-// list reads what begins and ends so, and has any number of the same between commas.
+// list reads comma-separated elements between two characters.
 func (r *jsonReader) list(begin, end byte, depth int, one func() bool) bool {
 	if !r.take(begin) || depth > deepest {
 		return false
@@ -140,7 +140,6 @@ func isWord(text []byte) bool {
 	return string(text) == "true" || string(text) == "false" || string(text) == "null"
 }
 
-// string reads a string.
 func (r *jsonReader) string() ([]byte, bool) {
 	value, rest, ok := r.parser.quoted(r.text[r.at:])
 	if ok {
@@ -149,7 +148,7 @@ func (r *jsonReader) string() ([]byte, bool) {
 	return value, ok
 }
 
-// take reads one character, if it comes next.
+// take reads one character if it is next.
 func (r *jsonReader) take(c byte) bool {
 	if r.space() == len(r.text) || r.text[r.at] != c {
 		return false
@@ -158,7 +157,7 @@ func (r *jsonReader) take(c byte) bool {
 	return true
 }
 
-// space reads spaces, and returns where they end.
+// space skips spaces, and returns the position after them.
 func (r *jsonReader) space() int {
 	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\t') {
 		r.at++

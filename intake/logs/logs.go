@@ -1,10 +1,9 @@
-// Package logs reads lines of access logs, as web servers write them.
+// Package logs parses lines of access logs of web servers.
 //
-// A line says itself what format it has: one that begins with { is JSON, one behind a header of
-// W3C has the columns that this names, one that begins with a protocol and a time is a balancer's, any
-// other one is of the Common Log Format, one of its extensions, or HAProxy's. So a file may have lines
-// of several formats, as where the settings of a server were changed. Whoever writes another one gives
-// the log_format of nginx that says so.
+// The format is detected for each line: a line that starts with { is JSON, a line after a W3C header has that header's
+// columns, and a line that starts with a protocol and a time comes from a load balancer. All others have the Common Log
+// Format, one of its extensions, or HAProxy's format. So a file may contain several formats, for example if a server's
+// configuration changed. Other formats can be described by a log_format of nginx.
 package logs
 
 import (
@@ -16,66 +15,62 @@ import (
 	"time"
 )
 
-// Format is how a line is written.
+// Format is the format of a line.
 type Format string
 
 // The formats.
 const (
 	Common       Format = "common"
 	Combined     Format = "combined"
-	CommonHost   Format = "common+host" // with the virtual host in front
+	CommonHost   Format = "common+host" // with a leading virtual host
 	CombinedHost Format = "combined+host"
-	Nginx        Format = "nginx" // JSON, with the names of nginx's variables
+	Nginx        Format = "nginx" // JSON with the names of nginx's variables
 	Caddy        Format = "caddy"
 	Traefik      Format = "traefik"
-	W3C          Format = "w3c" // as IIS writes it
+	W3C          Format = "w3c" // as written by IIS
 	CloudFront   Format = "cloudfront"
 	ALB          Format = "alb" // Application Load Balancer of AWS
 	HAProxy      Format = "haproxy"
 )
 
-// Formats are all of them.
+// Formats lists all formats.
 var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik, W3C, CloudFront, ALB, HAProxy}
 
-// LongestLine is how long a line may be, in bytes. Web servers refuse requests of a hundredth of
-// it.
+// LongestLine is the maximum length of a line, in bytes. Web servers already refuse requests of a hundredth of it.
 const LongestLine = 1 << 20
 
-// Line is what a line tells of a request. What is empty it does not tell. The texts hold until the
-// parser that has read them reads the next line.
+// Line holds the fields of a line. Missing fields are empty. The slices are valid until the parser reads the next line.
 type Line struct {
-	Text   []byte // the line itself; in Docker's json-file the text in "log"; nil: it cannot be a line
+	Text   []byte // the whole line; in Docker's json-file the text of "log"; nil for an invalid line
 	Format Format
 	Time   time.Time
-	Host   []byte // and the port, if there is one
+	Host   []byte // with the port, if present
 	Client []byte // address
 	Method []byte
-	Target []byte // what was asked for: a path, or a whole URI
+	Target []byte // of the request: a path or a full URI
 	Status int
 	Agent  []byte
 
-	Referer []byte // the page that the visitor comes from; - where the server writes that it has none
+	Referer []byte // the referrer; - if the server writes that there is none
 
-	TellsAgent bool // the format has the User-Agent, also where it is empty
+	TellsAgent bool // the format includes the User-Agent, even if it is empty
 
-	ahead int // seconds by which the clock that it shows is ahead of UTC
+	ahead int // seconds by which the line's clock is ahead of UTC
 }
 
-// Hour is the hour that the line shows, since 1970, by whatever clock it shows: equal lines show the
-// same one.
-func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // some hundred thousand
+// Hour returns the hours since 1970 on the line's own clock. Equal lines have the same hour.
+func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // a few hundred thousand
 
-// NamesHost reports whether the line says which host was asked.
+// NamesHost reports whether the line contains the requested host.
 func (l *Line) NamesHost() bool { return len(l.Host) > 0 || l.HasWholeURI() }
 
-// HasWholeURI reports whether what was asked for is a URI with its host, and not a path.
+// HasWholeURI reports whether the target is a URI with a host, not a path.
 func (l *Line) HasWholeURI() bool {
 	t := l.Target
 	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
 }
 
-// What is wrong with a line. The errors are values, so that bad lines are as quick to read as good
-// ones.
+// Errors of lines. They are values, so that invalid lines are as fast to read as valid ones.
 var (
 	errEmpty    = errors.New("it is empty")
 	errTooLong  = errors.New("it is longer than 1 MB")
@@ -91,23 +86,23 @@ var (
 	errFormat   = errors.New("it is of another format than the one named")
 )
 
-// Parser reads lines. It is not safe for concurrent use.
+// Parser parses lines. It is not safe for concurrent use.
 type Parser struct {
-	Head Header // that was read last, or of another parser
+	Head Header // the header read last, or another parser's
 
 	only    Format         // "": any
-	scratch []byte         // texts of the present line that were written with escapes
-	hour    hour           // that a line has shown
-	layout  *layout        // nil: each line is as it says itself
-	zone    *time.Location // of HAProxy; nil: not known
-	local   struct {       // an hour of it, and how far that is ahead of UTC
+	scratch []byte         // decoded texts of the current line
+	hour    hour           // the hour of an earlier line
+	layout  *layout        // nil: detect the format of each line
+	zone    *time.Location // for HAProxy; nil: not given
+	local   struct {       // an hour in zone, and its offset from UTC
 		hour  int64
 		ahead int
 	}
 }
 
-// NewParser makes a parser of lines of one format, or of any where it is "". Check has said whether the
-// format is one.
+// NewParser returns a parser for one format, or for all formats if only is "". The caller must have checked the format
+// with Check.
 func NewParser(only Format) *Parser {
 	p, _ := newParser(only)
 	return p
@@ -137,14 +132,14 @@ func newParser(only Format) (p *Parser, err error) {
 	return p, nil
 }
 
-// Parse reads a line, which ends before its \n. Its error says what is wrong with the line; what time it
-// shows is read all the same, if that stands before what is wrong.
+// Parse parses a line without its \n. The error is the reason why the line is invalid. The time is set even then, if it
+// precedes the invalid part.
 func (p *Parser) Parse(text []byte, l *Line) error {
 	p.scratch = p.scratch[:0]
 	return p.parse(text, l)
 }
 
-// bare is a line without what may stand behind it, if it may be one.
+// bare removes a trailing \r, and returns an error if the text cannot be a line.
 func bare(text []byte) ([]byte, error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]

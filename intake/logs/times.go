@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Times are read by hand: time.Parse takes as long as all the rest of a line.
+// Times are parsed by hand: time.Parse takes as long as the rest of a line.
 
-// parseTime reads a time of any of the ways in which JSON has it: of the Common Log Format, of RFC
-// 3339, or as a number since 1970. ahead is how many seconds the clock that it shows is ahead of UTC.
+// parseTime parses a time in any format that occurs in JSON: of the Common Log Format, of RFC 3339, or a number since
+// 1970. ahead is the number of seconds by which its clock is ahead of UTC.
 func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) > 4 && text[4] == '-' {
 		return parseISOTime(text)
@@ -20,7 +20,7 @@ func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, 0, ok
 }
 
-// parseCommonTime reads 10/Oct/2000:13:55:36 -0700.
+// parseCommonTime parses 10/Oct/2000:13:55:36 -0700.
 func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 || text[2] != '/' || text[6] != '/' || text[11] != ':' || text[20] != ' ' {
 		return at, 0, false
@@ -37,14 +37,14 @@ func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
-// hour is an hour of the Common Log Format: most lines show the one that the line before them shows.
+// hour caches an hour of the Common Log Format: most lines have the same hour as the line before.
 type hour struct {
 	text, zone string
 	begins     int64
 	ahead      int
 }
 
-// parse is parseCommonTime, in a third of the time for a line of the same hour.
+// parse is parseCommonTime, but takes a third of the time for a line in the cached hour.
 func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 {
 		return at, 0, false
@@ -62,7 +62,7 @@ func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 
 var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
 
-// parseISOTime reads 2000-10-10T13:55:36-07:00, with fractions of a second or without.
+// parseISOTime parses 2000-10-10T13:55:36-07:00, with or without fractions of a second.
 func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' && text[10] != ' ' {
 		return at, 0, false
@@ -77,7 +77,7 @@ func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
-// parseDayAndClock reads 2000-10-10 and 13:55:36, of UTC.
+// parseDayAndClock parses 2000-10-10 and 13:55:36 in UTC.
 func parseDayAndClock(day, clock []byte) (time.Time, bool) {
 	if len(day) != 10 || day[4] != '-' || day[7] != '-' || len(clock) < 8 {
 		return time.Time{}, false
@@ -90,8 +90,8 @@ func parseDayAndClock(day, clock []byte) (time.Time, bool) {
 	return moment(year, month, of, seconds, nanos, ok && ok2 && ok3 && ok4 && len(rest) == 0)
 }
 
-// parseUnixTime reads seconds since 1970, with a fraction or without. A number that would be too
-// far from now as seconds is one of milliseconds or nanoseconds.
+// parseUnixTime parses seconds since 1970, with or without a fraction. A number too large for seconds is read as
+// milliseconds or nanoseconds.
 func parseUnixTime(text []byte) (time.Time, bool) {
 	end := 0
 	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
@@ -114,7 +114,7 @@ func parseUnixTime(text []byte) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(nanos)), true
 }
 
-// cutFraction reads a fraction of a second, if there is one.
+// cutFraction parses an optional fraction of a second.
 func cutFraction(text []byte) (rest []byte, nanos int) {
 	if len(text) < 2 || text[0] != '.' && text[0] != ',' {
 		return text, 0
@@ -127,7 +127,7 @@ func cutFraction(text []byte) (rest []byte, nanos int) {
 	return text[at:], nanos
 }
 
-// parseClock reads 13:55:36 as seconds of the day.
+// parseClock parses 13:55:36 as seconds of the day.
 func parseClock(text []byte) (seconds int, ok bool) {
 	if text[2] != ':' || text[5] != ':' {
 		return 0, false
@@ -138,7 +138,7 @@ func parseClock(text []byte) (seconds int, ok bool) {
 	return hour*3600 + minute*60 + second, ok && ok2 && ok3 && hour < 24 && minute < 60 && second <= 60
 }
 
-// parseZone reads Z, -0700 or -07:00 as seconds.
+// parseZone parses Z, -0700 or -07:00 as seconds.
 func parseZone(text []byte) (seconds int, ok bool) {
 	n := len(text)
 	if n == 1 && text[0] == 'Z' {
@@ -155,7 +155,7 @@ func parseZone(text []byte) (seconds int, ok bool) {
 	return seconds, ok && ok2 && hour < 24 && minute < 60 && (text[0] == '+' || text[0] == '-')
 }
 
-// digits reads a number that has nothing but digits.
+// digits parses a number that consists only of digits.
 func digits(text []byte) (value int, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {
@@ -166,12 +166,12 @@ func digits(text []byte) (value int, ok bool) {
 	return value, true
 }
 
-// moment is a moment of a natural day, if there is such a day.
+// moment returns the time of a date and the seconds of its day. It returns false if the date does not exist.
 func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf[month] || month == 2 && day == 29 && !isLeap(year) {
 		return time.Time{}, false
 	}
-	if month < 3 { // years begin in March, so that the day that some have ends them
+	if month < 3 { // count years from March, so that a leap day is the last day of a year
 		year, month = year-1, month+12
 	}
 	days := 365*year + floor(year, 4) - floor(year, 100) + floor(year, 400) + (153*month-457)/5 + day - daysTo1970
@@ -180,10 +180,10 @@ func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 
 var daysOf = [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// daysTo1970 is the day of 1970-01-01, counted as moment does.
+// daysTo1970 is the number of 1970-01-01 in moment's count of days.
 const daysTo1970 = 719469
 
 func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
 
-// floor is a/b, rounded down also where a is -1.
+// floor returns a/b rounded down, for a ≥ -1.
 func floor(a, b int) int { return (a+b)/b - 1 }

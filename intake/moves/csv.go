@@ -1,4 +1,4 @@
-// Package moves reads what was counted elsewhere: files of numbers.
+// Package moves imports numbers from other counters: daily history, and totals as offsets.
 package moves
 
 import (
@@ -14,12 +14,11 @@ import (
 	"footfall/visit"
 )
 
-// columns of a file of offsets. The first two are needed.
+// columns of a file of offsets. The first two are required.
 var columns = []string{"uri", "hot", "uv", "pv"}
 
-// ReadCSV reads a file of offsets, whose first line names its columns: uri and hot, and, if they
-// are known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the
-// file.
+// ReadCSV reads a file of offsets. The first line names the columns: uri and hot, and optionally uv and pv. An invalid
+// line has a Fault. The returned error concerns the whole file.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	text, err := decoded(from)
 	if err != nil {
@@ -70,7 +69,7 @@ func unread(err error) error {
 	return err
 }
 
-// readHeader returns where each of the columns stands; -1 for one that is not there.
+// readHeader returns the index of each column, or -1 for a missing one.
 func readHeader(header []string) ([]int, error) {
 	places := []int{-1, -1, -1, -1}
 	for at, name := range header {
@@ -91,7 +90,7 @@ func readHeader(header []string) ([]int, error) {
 	return places, nil
 }
 
-// readRecord reads a line. uv that is not known is 0; pv that is not known is uv.
+// readRecord reads a line. A missing uv is 0, a missing pv equals uv.
 func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
 	o.PV = admin.Unknown
@@ -107,7 +106,7 @@ func readRecord(o *admin.Offset, record []string, places []int) {
 		if err != nil && o.Fault == "" {
 			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write digits alone, like 1204", columns[i+1], text)
 		}
-		*number = int64(n) //nolint:gosec // of 63 bits
+		*number = int64(n) //nolint:gosec // at most 63 bits
 	}
 	if o.PV == admin.Unknown {
 		o.PV = o.UV

@@ -22,21 +22,21 @@ import (
 	"footfall/visit"
 )
 
-// File is a file of an import: a table, by itself or packed by gzip, or a zip of tables.
+// File is a file to import: a table, a table compressed with gzip, or a zip of tables.
 type File struct {
 	Name string
 	From io.Reader
-	Done *atomic.Int64 // how many bytes of it, and of others, were read; nil: nobody asks
+	Done *atomic.Int64 // adds up the bytes read of all files; may be nil
 }
 
 const (
 	peeked    = 4096
 	longest   = 1 << 20  // bytes of a line
-	mostRatio = 200      // times as large as it is packed may a file be
-	alwaysMay = 16 << 20 // or so many bytes
+	mostRatio = 200      // maximum ratio of unpacked to packed size
+	alwaysMay = 16 << 20 // this many unpacked bytes are always allowed
 )
 
-// seekable is a file that can be read again.
+// seekable is a file that can be read more than once.
 type seekable interface {
 	io.ReaderAt
 	io.Seeker
@@ -74,7 +74,7 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 	return h.table(ctx, f.Name, from, to)
 }
 
-// same refuses files that are the same under two names: their lines would be added up.
+// same returns an error if two files have the same content: their numbers would be added twice.
 func (h *History) same() error {
 	names := map[[sha256.Size]byte]string{}
 	for _, f := range h.Files {
@@ -112,7 +112,7 @@ func unreadFile(name string, err error) error {
 	return err
 }
 
-// archive reads the tables that a zip has, in the order of the form; and what GoatCounter writes as JSON.
+// archive reads the tables of a zip in the order of the form's patterns, and GoatCounter's JSON files.
 func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size int64, to *admin.HistoryTo) error {
 	archive, err := zip.NewReader(from, size)
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 				return unreadFile(name, err)
 			}
 			if f.Done != nil {
-				f.Done.Add(int64(min(entry.CompressedSize64, uint64(size)))) //nolint:gosec // no more than size
+				f.Done.Add(int64(min(entry.CompressedSize64, uint64(size)))) //nolint:gosec // at most size
 			}
 		}
 		return nil
@@ -167,7 +167,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 	return nil
 }
 
-// goatPaths reads which number stands for which page; events have none here.
+// goatPaths reads the ids of pages. Events are stored with an empty path.
 func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string) error {
 	var p struct {
 		ID    int64
@@ -183,8 +183,8 @@ func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string)
 	})
 }
 
-// goatHits reads how many came to a page in an hour. GoatCounter counts each once a visit, so that it is
-// its visitors, and all that it tells of page views.
+// goatHits reads a page's count for an hour. GoatCounter counts each page once per visit, so its count is used for
+// visitors and for page views.
 func (h *History) goatHits(ctx context.Context, name string, from io.Reader, paths map[int64]string, to *admin.HistoryTo) error {
 	var hit struct {
 		Hour  string
@@ -215,7 +215,7 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 	})
 }
 
-// json reads lines of JSON, each into what into returns, before then is called.
+// json reads lines of JSON. It decodes each into the result of into, then calls then.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
 	lines := bufio.NewScanner(&limited{from, h})
 	lines.Buffer(nil, longest)
@@ -239,7 +239,7 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 	return lines.Err()
 }
 
-// decoded is text as UTF-8, if its beginning says that it is UTF-16, as Matomo and spreadsheets write it.
+// decoded converts UTF-16 with a byte order mark, which Matomo and spreadsheets write, to UTF-8.
 func decoded(from io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReaderSize(from, peeked)
 	begins, err := text.Peek(3)
@@ -263,7 +263,7 @@ var (
 	errTooLarge = errors.New("unpacked it would be more than 200 times as large: unpack it by hand, if that is right")
 )
 
-// leash ends a line that has no end. used is how much of it was read.
+// leash stops reading a line that is too long. used counts its bytes.
 type leash struct {
 	from *bufio.Reader
 	used int
@@ -278,11 +278,11 @@ func (l *leash) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// unpacking ends a file that is made to fill the disk.
+// unpacking stops unpacking a zip bomb.
 type unpacking struct {
 	from   io.Reader
 	out    int64
-	packed func() int64 // how many bytes it is made of
+	packed func() int64 // returns the size of the packed bytes
 }
 
 func (u *unpacking) Read(into []byte) (int, error) {
@@ -294,7 +294,7 @@ func (u *unpacking) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// limited ends an import whose files unpack to more than it may have.
+// limited stops an import that unpacks to more than MostBytes or MostLines.
 type limited struct {
 	from io.Reader
 	of   *History

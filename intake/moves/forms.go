@@ -1,30 +1,30 @@
 package moves
 
-// form is how a counter writes what it has counted: as tables whose first line names the columns, or as
-// lines of JSON. Names of columns are compared in lower case; of several the first that is there holds.
+// form describes an export of another counter: tables whose first line names the columns, or lines of JSON. Column
+// names are compared in lower case. If several names are listed, the first that exists is used.
 type form struct {
 	source  string
-	files   []string // those in a zip; each a pattern of its name
-	day, at []string // a day, or a moment, which the time zone of the app puts on one
+	files   []string // patterns for file names in a zip
+	day, at []string // columns with a day, or with a time that the app's time zone converts to a day
 	page    []string
-	query   string // of the page
+	query   string // the page's query
 	host    []string
 	numbers [4][]string // page views, visits, visitors, new visitors
-	visit   string      // a line is a page view of this visit
+	visit   string      // column of the visit: each line is a page view
 	visitor string
 	keep    []kept
-	sites   string   // a table without pages is of the site, if it has this column, and
-	not     []string // none of these, by which numbers of pages would be split
-	parts   bool     // lines of a page on a day are parts of what came to it
-	ragged  bool     // lines may end before the columns that came up later
-	what    string   // what is read of it, for those who have something else
+	sites   string   // a table without pages is about the whole site if it has this column, and
+	not     []string // none of these columns, which would split the numbers
+	parts   bool     // lines with the same page and day are added up
+	ragged  bool     // lines may lack the last columns
+	what    string   // the expected export, for errors
 }
 
-// kept says which lines are counted: those with one of the values in a column, if it is there.
+// kept selects the lines to count: those with one of the values in a column, if the column exists.
 type kept struct {
 	column string
 	values []string
-	others string // what the others are, as LeftOut has it
+	others string // key of LeftOut for the other lines
 }
 
 var forms = []form{
@@ -52,10 +52,11 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// ofTotals have no days. Their totals become offsets: ReadCSV reads them, and leanCloud those of leancloud.
+// ofTotals lists the sources that have totals without days. Their totals become offsets: leanCloud reads those of
+// LeanCloud, ReadCSV the others.
 var ofTotals = []string{"busuanzi", "vercount", fromLeanCloud}
 
-// Sources are the names of those whose exports can be read.
+// Sources returns the names of all supported sources.
 func Sources() (names []string) {
 	for _, f := range forms {
 		names = append(names, f.source)
@@ -63,5 +64,5 @@ func Sources() (names []string) {
 	return append(names, ofTotals...)
 }
 
-// columnNames are those of the numbers, as a plain file has them.
+// columnNames are the names of the numbers in the plain CSV format.
 var columnNames = [4]string{"page_views", "visits", "visitors", "new"}

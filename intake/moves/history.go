@@ -20,18 +20,18 @@ import (
 	"footfall/visit"
 )
 
-// History reads what others have counted by day.
+// History imports daily numbers of another counter.
 type History struct {
 	Source string
 	Files  []File
-	Skip   bool // lines that are not understood are left out
-	// MostBytes and MostLines limit what the files unpack to. 0: no limit.
+	Skip   bool // skip lines that are not understood
+	// MostBytes and MostLines limit the unpacked files. 0: no limit.
 	MostBytes, MostLines int64
 
-	Lines   int64            // that were read
-	LeftOut map[string]int64 // of those, by what they are: the end of the key of a text
-	Faults  []string         // the first of what was not understood
-	Wrong   int64            // how many lines those are
+	Lines   int64            // lines read
+	LeftOut map[string]int64 // lines left out, by reason: the last part of the key of a page text
+	Faults  []string         // the first lines that were not understood
+	Wrong   int64            // number of all such lines
 
 	form form
 	lean leanTotals
@@ -39,7 +39,7 @@ type History struct {
 	unpacked, newlines int64
 }
 
-// Import brings what the files tell into an app.
+// Import imports the numbers of the files into an app.
 func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History) (admin.HistoryDone, error) {
 	into.Source = h.Source
 	for _, f := range h.Files {
@@ -64,7 +64,7 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 	return setOffsets(ctx, a, into, list, err)
 }
 
-// setOffsets sets the offsets of a list, unless it could not be read.
+// setOffsets stores offsets, unless err is set.
 func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error) (done admin.HistoryDone, _ error) {
 	if err != nil {
 		return done, err
@@ -73,11 +73,11 @@ func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []
 	return admin.HistoryDone{Offsets: &offsets, Totals: first}, err
 }
 
-// mostFaults bounds the faults that are told.
+// mostFaults limits the reported faults.
 const mostFaults = 100
 
-// read reads all files, and gives what they tell to an import. Lines that are not understood are told in
-// Faults; unless they are left out, it fails where there is one.
+// read reads all files and adds their numbers to an import. It collects lines that are not understood in Faults, and
+// fails if there are any, unless Skip is set.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
 	if err := h.same(); err != nil {
@@ -102,7 +102,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	return nil
 }
 
-// faults lists the lines that are wrong.
+// faults lists the faults as text.
 func (h *History) faults() string {
 	text := strings.Join(h.Faults, "\n")
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
@@ -111,7 +111,7 @@ func (h *History) faults() string {
 	return text
 }
 
-// wrong notes what is wrong with a line. Any error but one of the line is returned.
+// wrong records the fault of a line. It returns errors that do not concern a line.
 func (h *History) wrong(file string, line int, column string, err error) error {
 	if _, ofLine := errors.AsType[*visit.Error](err); !ofLine {
 		return err
@@ -137,7 +137,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	}
 	bound := &leash{from: text}
 	r, comma := csv.NewReader(bound), separator(bound)
-	r.Comma, r.LazyQuotes = comma, comma == '\t' // as MySQL writes, which quotes nothing
+	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL does not quote its tab-separated values
 	r.FieldsPerRecord, r.ReuseRecord, r.Comment = -1, true, '#'
 	header, err := r.Read()
 	if err != nil {
@@ -175,7 +175,7 @@ func unreadTable(name string, err error) error {
 	return unreadFile(name, err)
 }
 
-// places is where the columns stand; -1: nowhere.
+// places holds the index of each column, or -1.
 type places struct {
 	wide                  int
 	day, page, query      int
@@ -185,7 +185,7 @@ type places struct {
 	isMoment, isOfSession bool
 }
 
-// places finds the columns. A table that is split by something else than pages is left out: nil.
+// places finds the columns. It returns nil for a table to leave out, because its numbers are not split by page.
 func (h *History) places(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))
@@ -214,7 +214,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	switch {
 	case p.page < 0 && find(f.not...) >= 0:
 		h.LeftOut["tables"]++
-		return nil, nil //nolint:nilnil // as it says
+		return nil, nil //nolint:nilnil // nil is documented
 	case p.day < 0:
 		missing = append(f.day, f.at...)[0]
 	case p.page < 0 && find(f.sites) < 0:
@@ -298,7 +298,7 @@ func parseNumber(text string) (int64, error) {
 	if err != nil {
 		return 0, fault("%.64q is not a number: write digits alone, like 1204", text)
 	}
-	return int64(n), nil //nolint:gosec // of 63 bits
+	return int64(n), nil //nolint:gosec // at most 63 bits
 }
 
 func parseDay(text string) (int32, error) {
@@ -310,7 +310,7 @@ func parseDay(text string) (int32, error) {
 	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, since 03/05/2024 may be two days", text)
 }
 
-// moments are how exports write a moment; without a zone it is of UTC.
+// moments are the layouts of times in exports. Without a zone they are in UTC.
 var moments = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 UTC", time.DateTime}
 
 func parseMoment(text string) (time.Time, error) {
@@ -322,16 +322,16 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, fault("%.64q is not a time: it is written like 2024-05-03T12:00:00Z", text)
 }
 
-// hash is never 0, unless there is nothing.
+// hash returns 0 only for an empty text.
 func hash(text string) int64 {
 	if text == "" {
 		return 0
 	}
 	sum := sha256.Sum256([]byte(text))
-	return int64(binary.LittleEndian.Uint64(sum[:])>>1) + 1 //nolint:gosec // of 63 bits
+	return int64(binary.LittleEndian.Uint64(sum[:])>>1) + 1 //nolint:gosec // at most 63 bits
 }
 
-// separator is what stands between the columns of the first line that is no remark.
+// separator returns the character between the columns of the first line that is not a comment.
 func separator(from *leash) rune {
 	begins, _ := from.from.Peek(peeked)
 	for line := range bytes.Lines(begins) {
@@ -348,7 +348,7 @@ func separator(from *leash) rune {
 	return ','
 }
 
-// Said tells what became of an import, by the texts of a language.
+// Said describes the result of an import in a user's language.
 func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
 		return saidOffsets(done.Offsets, say)

@@ -11,12 +11,12 @@ import (
 	"footfall/visit"
 )
 
-// fromLeanCloud is the source of exports of LeanCloud's class Counter.
+// fromLeanCloud is the source name for exports of LeanCloud's class Counter.
 const fromLeanCloud = "leancloud"
 
-const mostSum = 1 << 60 // which is more than an offset may be
+const mostSum = 1 << 60 // more than an offset may be
 
-// leanTotals are the numbers of an export, of one site.
+// leanTotals are the numbers of an export for one site.
 type leanTotals struct {
 	site            string
 	records         int64
@@ -25,7 +25,7 @@ type leanTotals struct {
 	siteHasLines    bool
 }
 
-// leanCloud reads an export of the class Counter: a record a line, of a path of the site or the site itself.
+// leanCloud reads an export of the class Counter. Each line is a record for a path of the site, or for the site.
 func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, error) {
 	if len(h.Files) != 1 || h.Skip {
 		return nil, fault("give one file of LeanCloud, and leave out --skip: its totals become offsets, all or none")
@@ -77,7 +77,7 @@ func (h *History) leanCloudLines(name string, from io.Reader) error {
 		if err != nil {
 			return h.wrong(name, line, "time", fault("%.64s is not a number of visits", *record.Time))
 		}
-		hot := int64(n) //nolint:gosec // of 50 bits
+		hot := int64(n) //nolint:gosec // at most 50 bits
 		switch t := &h.lean; {
 		case *key == "site-pv":
 			t.siteHot, t.siteHasLines = min(t.siteHot+hot, mostSum), true

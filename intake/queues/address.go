@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Address says which queue to read, and how to reach it.
+// Address is the address of a queue, with the login and options to reach it.
 type Address struct {
 	scheme   string   // kafka or kafkas
 	hosts    []string // each with a port
 	queue    string   // the topic
 	user     string
 	password string
-	parts    []int32 // partitions; none: those that the group leaves this consumer
+	parts    []int32 // partitions; empty: those that the consumer group assigns
 	options  map[string]string
 }
 
-// kind is what addresses of a scheme may have.
+// kind describes the addresses of a scheme.
 type kind struct {
 	port    string
 	example string
@@ -33,9 +33,9 @@ var kinds = map[string]kind{
 		[]string{"sasl", "group", "cluster", "ca", "cert", "key"}},
 }
 
-// ParseAddress parses the address of a queue and returns every fault in it. partitions lists the partitions to
-// read, as 0,3; "" means those that the consumer group leaves. passwordFile contains the password, if the address
-// does not. app names the consumer group unless the address does.
+// ParseAddress parses the address of a queue and returns all its faults. partitions lists the partitions to read, as in
+// 0,3. If it is empty, the consumer group assigns them. passwordFile contains the password, unless the address does.
+// app names the consumer group, unless the address does.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]
@@ -57,7 +57,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 		login, hosts = authority[:at+1], authority[at+1:]
 	}
 	parsed, err := url.Parse(scheme + "://" + login + "host" + rest)
-	if err != nil { // whose text would show the password
+	if err != nil { // its text would contain the password
 		return nil, []error{fmt.Errorf("the queue cannot be read as a URL: write one like %s, with %%40 for @ in a password", k.example)}
 	}
 	a := &Address{scheme: scheme, queue: strings.TrimPrefix(parsed.Path, "/"), options: map[string]string{"group": "footfall-" + app}}

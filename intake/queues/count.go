@@ -12,17 +12,17 @@ import (
 	"footfall/visit"
 )
 
-// longestMessage is far more than the longest visit has.
+// longestMessage is far longer than any visit.
 const longestMessage = 64 << 10
 
 // received is a message that was read.
 type received struct {
 	Message
-	ahead   bool  // its visit counts at the present time, since its own lies far ahead
-	missing int64 // messages before it that the queue no longer had
+	ahead   bool  // counted at the current time because its own time is too far ahead
+	missing int64 // number of messages before it that the queue no longer had
 }
 
-// count counts messages until that ends with an error.
+// count counts messages until an error occurs.
 func (r *run) count(ctx context.Context) error {
 	var g *counter.Counting
 	err := r.retry.Do(ctx, func() (err error) { g, err = r.permit(ctx); return err })
@@ -33,7 +33,7 @@ func (r *run) count(ctx context.Context) error {
 	return f.Run(ctx)
 }
 
-// Read is for the feed.
+// Read implements feed.Source.
 func (r *run) Read(ctx context.Context, most int) ([]feed.Entry[received], error) {
 	messages, err := r.source.Read(ctx, most)
 	r.Metrics.moved(len(messages))
@@ -66,7 +66,7 @@ func (r *run) positionOf(ctx context.Context, m *Message) (p *record.Position, e
 	return p, nil
 }
 
-// Decide is for the feed.
+// Decide implements feed.Source.
 func (r *run) Decide(ctx context.Context) (func(context.Context, *feed.Entry[received]) error, error) {
 	g, err := r.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[received]) error {
@@ -78,7 +78,7 @@ func (r *run) Decide(ctx context.Context) (func(context.Context, *feed.Entry[rec
 	}, err
 }
 
-// read reads the visit of a message.
+// read parses the visit in a message.
 func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 	switch {
 	case m.Unreadable != "":
@@ -99,14 +99,15 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 	return item, nil
 }
 
-// Unaccepted is for the feed.
+// Unaccepted implements feed.Source.
 func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
 	r.Log.Error("the tables do not accept a visit of a queue: its message is refused", "part", e.Of.Part, "position", e.Of.Position, "error",
 		err)
 	return nil
 }
 
-// Keep is for the feed: messages that cannot be counted, and those that the queue no longer has.
+// Keep implements feed.Source. It keeps messages that cannot be counted, and a record of those that the queue no longer
+// has.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
 	m := &e.Of
 	m.missing = 0
@@ -122,7 +123,7 @@ func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) 
 	return kept
 }
 
-// Settled is for the feed.
+// Settled implements feed.Source.
 func (r *run) Settled(entries []*feed.Entry[received]) {
 	r.Metrics.moved(-len(entries))
 	ends := map[*record.Position]int64{}

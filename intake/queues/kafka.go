@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// unpackedAtMost bounds what a batch may have when it is unpacked: producers make batches of
-	// 1 MiB at most, before packing or after it.
+	// unpackedAtMost limits the size of an unpacked batch. Producers limit a batch to 1 MiB, before or after
+	// compression.
 	unpackedAtMost = 32 << 20
-	// fetchedFirst is what is asked for while nobody knows how messages are packed, in bytes.
+	// fetchedFirst is the fetch size in bytes until the compression ratio is known.
 	fetchedFirst = 64 << 10
-	// newPartitionWithin is how long a partition that was added may wait for its reader.
+	// newPartitionWithin is how long a new partition may wait for its reader.
 	newPartitionWithin = 15 * time.Second
-	// recordTakes is about what a record takes beside its text, in bytes.
+	// recordTakes is the approximate memory of a record in addition to its text, in bytes.
 	recordTakes = 400
 )
 
-// kafka reads a topic of Kafka, or of whatever speaks its protocol.
+// kafka reads a topic of Kafka, or of another server with its protocol.
 type kafka struct {
 	*Address
 	Parts
 	name  string
-	id    kadm.TopicID // of the topic; zero where the broker knows no such thing
-	ask   *kadm.Client // about the topic
+	id    kadm.TopicID // the topic's id; zero if the broker has no topic ids
+	ask   *kadm.Client // for queries about the topic
 	reads *kgo.Client
-	share float64 // of what is fetched at once, that is asked of each broker
+	share float64 // each broker's share of fetchedAtOnce
 
-	mu    sync.Mutex      // guards what follows
-	begun map[int32]int64 // from where partitions are read: what comes before was counted
-	// What was fetched of late, in bytes, and what it took when it was unpacked.
+	mu    sync.Mutex      // guards the following fields
+	begun map[int32]int64 // offset at which reading each partition began: earlier messages were counted
+	// Recently fetched bytes, and their size when unpacked.
 	packed, unpacked float64
 }
 
@@ -52,7 +52,7 @@ func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append(options, kgo.RequestRetries(2))...) // whoever waits is told why
+	client, err := kgo.NewClient(append(options, kgo.RequestRetries(2))...) // report errors to the caller soon
 	if err != nil {
 		return nil, visit.Errorf(visit.Invalid, "queue", "%v", err)
 	}
@@ -72,7 +72,7 @@ func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	return k, nil
 }
 
-// topic is what a broker says of a topic.
+// topic is a broker's information about a topic.
 type topic struct {
 	cluster    string
 	brokers    int
@@ -80,8 +80,8 @@ type topic struct {
 	partitions kadm.PartitionDetails
 }
 
-// nameOf tells a topic apart, by the ids of its cluster and its own. The address of the brokers is
-// no such thing: it may change, and all that was counted would count again.
+// nameOf returns a unique name for a topic, made of the ids of its cluster and its own. The brokers' address would not
+// do: if it changed, all messages would be counted again.
 func (a *Address) nameOf(t topic) (string, error) {
 	if t.id != (kadm.TopicID{}) {
 		return "kafka " + t.cluster + "/" + a.queue + " " + t.id.String(), nil
@@ -94,13 +94,13 @@ func (a *Address) nameOf(t topic) (string, error) {
 	return "kafka " + cluster + "/" + a.queue, nil
 }
 
-// noClusterYet is what Redpanda tells as the id of a cluster while that is started first.
+// noClusterYet is the cluster id that Redpanda returns during its first start.
 const noClusterYet = "redpanda.initializing"
 
 func (k *kafka) look(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	// Without rights that are asked for, it would be answered out of what is known for seconds.
+	// Without the option for authorized operations, the client would answer from a cache for some seconds.
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
@@ -112,7 +112,7 @@ func (k *kafka) look(ctx context.Context) (topic, error) {
 	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)
 }
 
-// problem is what a broker's error means.
+// problem translates a broker's error.
 func (k *kafka) problem(err error) error {
 	otherwise := "no broker of the queue answers"
 	if broker, is := errors.AsType[*kerr.Error](err); is && !broker.Retriable {
@@ -132,13 +132,13 @@ func (k *kafka) problem(err error) error {
 }
 
 func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) error {
-	k.share = 1 / float64(max(t.brokers, 1)) // each is asked at the same time
+	k.share = 1 / float64(max(t.brokers, 1)) // all brokers are asked at the same time
 	options = append(options,
-		// An offset that a partition no longer has leads to its first one: what was counted does
-		// not count again, and what is missing is found by comparing positions.
+		// If a partition no longer has an offset, restart at its first one. Counted messages do not count again, and
+		// missing messages are found by comparing positions.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		// The ends of transactions are offsets, too, that are passed as messages are: else the
-		// position would stay in front of them, and they would seem lost when retention takes them.
+		// The ends of transactions have offsets too, and are passed like messages. Otherwise the position would stay
+		// before them, and they would look like lost messages once retention deletes them.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
@@ -167,20 +167,20 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 	return nil
 }
 
-// OnNewClient hears of the client before that does anything.
+// OnNewClient receives the client before it does anything.
 func (k *kafka) OnNewClient(client *kgo.Client) { k.reads = client }
 
-// adjust tells the group where to begin: not where it has committed, but where the positions are.
+// adjust makes the group start at the stored positions instead of at its committed offsets.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	err := k.find(ctx, from[k.queue])
-	if other := k.mustBeTheSame(ctx); other != nil { // then so are the offsets that were found
+	if other := k.mustBeTheSame(ctx); other != nil { // then the offsets belong to another topic
 		err = other
 	}
 	return from, err
 }
 
 func (k *kafka) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
-	_ = client.CommitMarkedOffsets(ctx) // a hint that nobody relies on
+	_ = client.CommitMarkedOffsets(ctx) // only a hint for monitoring
 	k.leave(ctx, client, partitions)
 }
 
@@ -190,7 +190,7 @@ func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]
 	}
 }
 
-// find finds where some partitions are to be read from.
+// find determines the offsets at which to read partitions.
 func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -208,7 +208,7 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		if err := errors.Join(first.Err, end.Err); err != nil {
 			return k.problem(err)
 		}
-		if !begins || !ends { // as while the topic is deleted
+		if !begins || !ends { // for example while the topic is being deleted
 			return visit.Errorf(visit.Unavailable, "", "the brokers do not find partition %d of topic %s", p, k.queue)
 		}
 		next, err := k.Begin(ctx, k.name, partOf(p), first.Offset)
@@ -233,11 +233,11 @@ func (k *kafka) truncated(partition int32, next, end int64) error {
 	return lostMessages(k.name, partOf(partition), fmt.Sprintf("partition %d of topic %s ends at offset %d", partition, k.queue, end), next)
 }
 
-// OnFetchBatchRead lets brokers send as much as is fetched at once when it is unpacked.
+// OnFetchBatchRead adapts the fetch size to the compression ratio, so that unpacked batches stay below fetchedAtOnce.
 func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch kgo.FetchBatchMetrics) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.packed > fetchedAtOnce { // what was longer ago counts less
+	if k.packed > fetchedAtOnce { // older batches count less
 		k.packed, k.unpacked = k.packed/2, k.unpacked/2
 	}
 	k.packed += float64(batch.CompressedBytes)
@@ -246,7 +246,7 @@ func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch 
 	k.reads.UpdateFetchMaxBytes(most, most)
 }
 
-// Name tells the topic apart, by the ids of its cluster and its own.
+// Name returns a unique name of the topic, made of the ids of its cluster and its own.
 func (k *kafka) Name() string { return k.name }
 
 // Read waits for messages.
@@ -266,8 +266,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 		begun := k.begunAt(p.Partition)
 		for _, r := range p.Records {
 			if r.Offset < begun {
-				// The client has gone back to the first offset of the partition. It does so where
-				// the partition ends before the offset that it is to begin at, and tells nobody.
+				// The client went back to the partition's first offset. It does so without an error if the partition
+				// ends before the offset to start at.
 				err = anew(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s begins anew", r.Partition, k.queue))
 				continue
 			}
@@ -285,7 +285,7 @@ func (k *kafka) begunAt(partition int32) int64 {
 	return k.begun[partition]
 }
 
-// passBatch reads on behind a batch that is too large to be unpacked.
+// passBatch continues after a batch that is too large to unpack.
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
@@ -293,12 +293,12 @@ func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartitio
 			b.Offset, unpackedAtMost>>20)}
 }
 
-// fault is what an error of reading means.
+// fault translates an error of reading.
 func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if _, told := errors.AsType[*visit.Error](err); told { // of adjust
+	if _, told := errors.AsType[*visit.Error](err); told { // from adjust
 		return whileReading(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
@@ -309,7 +309,7 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 	return whileReading(k.problem(err))
 }
 
-// mustBeTheSame returns an error unless the topic is still there.
+// mustBeTheSame returns an error unless the topic still exists with the same id.
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	now, err := k.look(ctx)
 	if err == nil && now.id != k.id {
@@ -318,7 +318,7 @@ func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	return whileReading(err)
 }
 
-// Passed marks what is committed to the group from time to time, so that displays of lag are right.
+// Passed marks offsets, which are committed to the group now and then, so that monitoring shows the right lag.
 func (k *kafka) Passed(part string, next int64) {
 	if p, err := strconv.ParseInt(part, 10, 32); err == nil && len(k.parts) == 0 {
 		k.reads.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {int32(p): {Epoch: -1, Offset: next}}})
@@ -329,7 +329,7 @@ func (k *kafka) Passed(part string, next int64) {
 func (k *kafka) Close() {
 	if len(k.parts) == 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = k.reads.CommitMarkedOffsets(ctx) // a hint that nobody relies on
+		_ = k.reads.CommitMarkedOffsets(ctx) // only a hint for monitoring
 		cancel()
 	}
 	k.reads.CloseAllowingRebalance()

@@ -14,9 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// How whoever reads is let in.
+// Login and TLS of consumers.
 
-// checkLogin tells what is wrong with who logs in.
+// checkLogin returns all faults of the login.
 func (a *Address) checkLogin() (faults []error) {
 	if _, err := a.tls(); err != nil {
 		faults = append(faults, err)
@@ -34,14 +34,14 @@ func (a *Address) checkLogin() (faults []error) {
 	return faults
 }
 
-// tls is how to speak TLS; nil: not at all.
+// tls returns the TLS configuration, or nil for a connection without TLS.
 func (a *Address) tls() (*tls.Config, error) {
 	if a.scheme != "kafkas" {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := a.options["ca"]; file != "" {
-		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+		text, err := os.ReadFile(file) //nolint:gosec // the operator chooses it
 		if err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
@@ -66,7 +66,7 @@ func (a *Address) readPassword(file string) []error {
 	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	text, err := os.ReadFile(file) //nolint:gosec // the operator chooses it
 	switch {
 	case err != nil:
 		return []error{fmt.Errorf("--password-file: %w", err)}

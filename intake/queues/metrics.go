@@ -10,25 +10,25 @@ import (
 	"footfall/record/feed"
 )
 
-// outcomes are how the metrics call what becomes of messages.
+// outcomes are the labels for fates of messages.
 var outcomes = map[feed.Fate]string{feed.Counted: "counted", feed.Repeated: "repeated", feed.Skipped: "skipped", feed.Refused: "refused"}
 
-// Metrics are those of a consumer.
+// Metrics of a consumer.
 type Metrics struct {
 	messages *prometheus.CounterVec // by outcome
 	missing  prometheus.Counter
 	ahead    prometheus.Counter
 	behind   *prometheus.GaugeVec // by part
 
-	mu      sync.Mutex      // guards what follows
+	mu      sync.Mutex      // guards the following fields
 	read    map[string]bool // the parts that this consumer reads
-	waiting int             // messages that were read and not yet passed
-	since   time.Time       // when some were passed last, or where none waited, read
+	waiting int             // messages read but not yet passed
+	since   time.Time       // when messages were last passed or, if none were waiting, read
 }
 
-// NewMetrics makes the metrics; r: nil where nobody reads them.
+// NewMetrics creates the metrics. r may be nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	make := promauto.With(r) // registers nowhere where r is nil
+	make := promauto.With(r) // a nil r registers nothing
 	m := &Metrics{
 		read: map[string]bool{},
 		messages: make.NewCounterVec(prometheus.CounterOpts{
@@ -55,7 +55,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// moved hears that so many messages were read, or fewer than 0: passed.
+// moved adds to the number of waiting messages: positive when they are read, negative when they are passed.
 func (m *Metrics) moved(read int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,15 +74,15 @@ func (m *Metrics) stands() float64 {
 	return time.Since(m.since).Seconds()
 }
 
-// begin hears that a part is read from now on.
+// begin records that this consumer reads a part.
 func (m *Metrics) begin(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.read[part] = true
 }
 
-// setBehind tells how many messages follow the last one of a part that was counted; nothing, if
-// the part is read by others now.
+// setBehind sets the number of messages of a part that are not counted yet. It does nothing if another consumer now
+// reads the part.
 func (m *Metrics) setBehind(part string, messages int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *Metrics) setBehind(part string, messages int64) {
 	}
 }
 
-// leave hears that a part is not read any more.
+// leave records that this consumer no longer reads a part.
 func (m *Metrics) leave(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Metrics) leave(part string) {
 	m.behind.DeleteLabelValues(part)
 }
 
-// leaveAll hears that no part is.
+// leaveAll records that this consumer reads no part.
 func (m *Metrics) leaveAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package queues counts the visits that come as messages of a queue, each once: whoever is killed,
-// whoever else reads the same queue, and however often the queue delivers a message.
+// Package queues counts visits that arrive as messages of a queue, each exactly once: even if a process is killed,
+// other consumers read the same queue, or a message is delivered several times.
 //
-// A Source reads a queue (kafka.go). How far each of its parts was counted is a position,
-// which moves in the transaction that counts (package feed); what the queue itself keeps of that is
-// never asked. A message that cannot be counted is kept in the table refused by the transaction
-// that passes it.
+// A Source reads a queue (kafka.go). The position of each part, such as a partition, moves in the transaction that
+// counts its messages (package feed). Offsets stored by the queue itself are ignored. A message that cannot be counted
+// is stored in the table refused, in the transaction that passes it.
 package queues
 
 import (
@@ -19,47 +18,46 @@ import (
 	"footfall/record/feed"
 )
 
-// Message is what a queue has at a place.
+// Message is a message at a position of a queue.
 type Message struct {
 	Part       string
-	Position   int64 // grows from one message of a part to the next, by one or more
+	Position   int64 // increases by one or more from one message of a part to the next
 	Time       time.Time
 	Text       []byte
-	First, End int64  // the first position that the part still has, and the one behind its last
-	Unreadable string // why it cannot be read, with those before it that cannot either
-	Mark       bool   // it is the queue's own, such as the end of a transaction, and is only passed
+	First, End int64  // the part's first available position, and the position after its last message
+	Unreadable string // why it, and any unreadable messages before it, cannot be read
+	Mark       bool   // internal to the queue, such as the end of a transaction; not counted
 }
 
-// Source is a queue. One goroutine calls Read, and another one Passed. source.go has what sources
-// have in common.
+// Source is a queue. One goroutine calls Read, another calls Passed.
 //
-// After an error of the kind visit.Unavailable the same is tried again; after ErrAnew the queue is
-// opened anew. Others are the last word.
+// After an error of the kind visit.Unavailable the call is retried. After ErrAnew the queue is opened again. Other
+// errors are final.
 type Source interface {
-	// Name tells the queue from every other, and from one that had its name before.
+	// Name identifies the queue. A queue that was deleted and created again has another name, if the server has ids.
 	Name() string
-	// Read returns the messages that come next, so many at most, those of a part in their order,
-	// and waits until there are some. It may return messages again that were counted, and, beside
-	// others, an error that the next call returns, too.
+	// Read returns the next messages, at most most, and waits until there are some. Messages of a part are in order. It
+	// may return messages again that were counted. It may return messages together with an error, which the next call
+	// then returns too.
 	Read(ctx context.Context, most int) ([]Message, error)
-	// Passed hears that a part was counted up to a position: for whoever looks at the queue.
+	// Passed reports that a part was counted up to a position. It only serves the queue's own monitoring.
 	Passed(part string, next int64)
-	// Close ends it.
+	// Close closes the queue.
 	Close()
 }
 
-// Parts are told by a source, from any goroutine, which parts it reads.
+// Parts receives from a source, in any goroutine, which parts it reads.
 type Parts interface {
-	// Begin returns where a part of a queue is to be read from, whose first message is at first.
+	// Begin returns the position at which to read a part. first is the position of the part's first message.
 	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)
-	// Leave hears that a part is not read any more.
+	// Leave reports that a part is no longer read.
 	Leave(part string)
 }
 
 // Connect opens a queue.
 type Connect func(ctx context.Context, parts Parts) (Source, error)
 
-// Options say what to count, and how.
+// Options configure Run.
 type Options struct {
 	App     string
 	Connect Connect
@@ -67,21 +65,21 @@ type Options struct {
 	Metrics *Metrics
 }
 
-// run is one call of Run.
+// run is the state of one call of Run.
 type run struct {
 	Options
 	counter *counter.Counter
 	source  Source
-	name    string                      // of the queue, once it was opened
-	parts   map[string]*record.Position // of the goroutine that reads
+	name    string                      // the queue's name, once it was opened
+	parts   map[string]*record.Position // used only by the reading goroutine
 	retry   *feed.Retry
-	logs    pause.Seldom[string] // what is said of messages
+	logs    pause.Seldom[string] // limits repeated log lines about messages
 }
 
-// sameEvery is how often the log has the same of a message at most.
+// sameEvery is the minimum time between log lines of the same kind about messages.
 const sameEvery = 10 * time.Second
 
-// Run counts the messages of a queue until ctx ends, for which it returns nil.
+// Run counts the messages of a queue until ctx ends. Then it returns nil.
 func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
 		o.Log.Warn("counting from the queue waits", "why", why, "error", cause)
@@ -99,7 +97,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 			err = pause.For(ctx, openedAfter)
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was asked to end
+			return nil //nolint:nilerr // it was asked to stop
 		}
 		if err != nil {
 			return err
@@ -111,10 +109,10 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return r.counter.AuthorizeOperator(ctx, r.App)
 }
 
-// connect opens the queue, however long it is away.
+// connect opens the queue. It retries for as long as the queue is unavailable.
 func (r *run) connect(ctx context.Context) error {
 	if _, err := r.permit(ctx); err != nil && !isTemporary(err) {
-		return err // before the queue is waited for
+		return err // fail before waiting for the queue
 	}
 	err := r.retry.Do(ctx, func() (err error) {
 		if r.source, err = r.Connect(ctx, r); r.name != "" { // it was open before
@@ -137,7 +135,7 @@ func (r *run) connect(ctx context.Context) error {
 	return nil
 }
 
-// Begin is for the source.
+// Begin implements Parts.
 func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next int64, err error) {
 	r.Metrics.begin(part)
 	err = r.retry.Do(ctx, func() error {
@@ -154,10 +152,10 @@ func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next 
 	return next, err
 }
 
-// Leave is for the source.
+// Leave implements Parts.
 func (r *run) Leave(part string) { r.Metrics.leave(part) }
 
-// isTemporary reports whether what has failed is to be tried again.
+// isTemporary reports whether a failed operation should be retried.
 func isTemporary(err error) bool { return !errors.Is(err, ErrAnew) && feed.IsAway(err) }
 
-const openedAfter = time.Second // that it has failed
+const openedAfter = time.Second // pause before a queue is opened again

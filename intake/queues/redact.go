@@ -14,17 +14,17 @@ const (
 	redacted         = "…"
 )
 
-// mayBeIP is what may be an address of a visitor, in whatever is kept of a message.
+// mayBeIP matches text that may be a visitor's address, in everything that is stored of a message.
 var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
 
-// quotedValue is what a reason quotes of a field that may tell who came.
+// quotedValue matches a reason that quotes a field with personal data.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 
-// example is what a reason ends with where it shows how a value is written.
+// example starts the part of a reason that shows the right syntax.
 const example = ": write one like "
 
-// redactReason is what is kept of why a message cannot be counted. The examples that it shows are
-// ours: what is told of a message comes before.
+// redactReason returns the reason to store for a message that cannot be counted. It keeps the examples at the end
+// unchanged: they do not come from the message.
 func redactReason(reason string) string {
 	told, ours := oneLine(reason), ""
 	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
@@ -37,13 +37,12 @@ func redactReason(reason string) string {
 	return cut(mayBeIP.ReplaceAllString(told, redacted)+ours, longestReason)
 }
 
-// beginningOf is what is kept of the text of a message: how it is built, with the names of its
-// fields, its URI without the query, and its time. All else may tell who came, and is left out,
-// wherever a producer has put it.
+// beginningOf returns the part of a message to store: its structure and field names, its URI without the query, and its
+// time. All other values may identify the visitor, so they are removed, wherever the producer put them.
 func beginningOf(text []byte) string {
 	s := oneLine(string(text[:min(len(text), 4*longestBeginning)]))
 	var out strings.Builder
-	name := "" // of the field whose value comes next
+	name := "" // of the field whose value is next
 	for s != "" {
 		switch c := s[0]; {
 		case strings.IndexByte("{}[]:,", c) >= 0:
@@ -82,10 +81,10 @@ func beginningOf(text []byte) string {
 	return cut(out.String(), longestBeginning)
 }
 
-// date is a date, maybe with a time and a zone, and nothing else.
+// date matches a date, optionally with time and zone, and nothing else.
 var date = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ]\d\d?:\d\d(:\d\d([.,]\d{1,9})?)?( ?([Zz]|[+-]\d\d(:?\d\d)?))?)?$`)
 
-// pageOf is what is kept of a URI as JSON has it: neither who logged in, nor what was asked for.
+// pageOf returns the part of a URI, as written in JSON, to store: without login and query.
 func pageOf(uri string) string {
 	page, rest := strings.ReplaceAll(uri, `\/`, "/"), ""
 	if end := strings.IndexAny(page, `?#@\`); end >= 0 {
@@ -102,7 +101,7 @@ func pageOf(uri string) string {
 	return mayBeIP.ReplaceAllString(page, redacted) + rest
 }
 
-// quoted splits off a string of JSON; whole: it ends.
+// quoted splits off a JSON string. whole reports whether it is terminated.
 func quoted(s string) (value, rest string, whole bool) {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -115,7 +114,7 @@ func quoted(s string) (value, rest string, whole bool) {
 	return s[1:], "", false
 }
 
-// oneLine is a text that can be shown on one line.
+// oneLine returns a text that can be shown on one line.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -11,23 +11,21 @@ import (
 	"footfall/visit"
 )
 
-// What sources have in common.
 const (
-	// askWithin is how long a server has for an answer about a queue.
+	// askWithin is the time limit for a query about a queue.
 	askWithin = 15 * time.Second
-	// fetchedAtOnce bounds what is fetched at once, in bytes. What a server does not divide it
-	// sends all the same: a message, or a batch of Kafka.
+	// fetchedAtOnce limits the bytes fetched at once. A server exceeds it for units that it does not split: a message,
+	// or a batch of Kafka.
 	fetchedAtOnce = 4 << 20
 )
 
-// meaning is what some errors of a client mean that do not pass by themselves.
+// meaning explains errors of a client that are permanent.
 type meaning struct {
 	means string
 	errs  []error
 }
 
-// problem is what an error of a client means: what is known of it, or otherwise something that
-// passes.
+// problem translates an error of a client. Unknown errors count as temporary, with otherwise as their text.
 func problem(err error, otherwise string, all []meaning) error {
 	if err == nil {
 		return nil
@@ -49,8 +47,8 @@ func problem(err error, otherwise string, all []meaning) error {
 	return visit.Errorf(visit.Unavailable, "", "%s", otherwise).Because(err)
 }
 
-// whileReading is what a problem means to whoever reads already. What has worked at the start may
-// work again: passwords and rights are changed one after the other.
+// whileReading makes a permanent problem temporary for a consumer that has already read from the queue: passwords and
+// rights may be changed one after the other.
 func whileReading(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
 		passing := *verr
@@ -60,11 +58,11 @@ func whileReading(err error) error {
 	return err
 }
 
-// ErrAnew is returned by a source whose queue has to be opened anew: it was deleted and made anew,
-// say, or what the server sent did not come.
+// ErrAnew is returned by a source whose queue must be opened again, for example because it was deleted and created
+// again.
 var ErrAnew = errors.New("the queue has to be opened anew")
 
-// anew is ErrAnew, and why. It is nil where why is.
+// anew wraps why in ErrAnew. It returns nil if why is nil.
 func anew(why error) error {
 	if why == nil {
 		return nil
@@ -72,8 +70,8 @@ func anew(why error) error {
 	return fmt.Errorf("%w: %w", ErrAnew, why)
 }
 
-// lostMessages is an error about a part of a queue that ends before what was counted of it: of what
-// comes there next nobody could tell whether it was counted.
+// lostMessages returns the error for a part that ends before the position up to which it was counted. It would be
+// unknown whether the next messages were already counted.
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+
