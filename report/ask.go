@@ -11,23 +11,23 @@ import (
 	"footfall/visit"
 )
 
-// Report is one thing that can be asked of what was counted. The API serves it under its name, the
-// files of the dashboard are made of it, and `footfall report` prints the same rows.
+// Report is one of the reports. The API serves it under its name, the dashboard's downloads are made of it, and
+// `footfall report` prints the same rows.
 type Report struct {
 	Name    string
-	Takes   []string // parameters, as Look.Query writes them
-	Repeats []string // those of them that may be given several times
-	OfSite  bool     // it is of a site, which has to be named
-	OfApp   bool     // where no page and no site is named, it is of all sites of the app as one
-	ToNamed bool     // it is told to those alone who may see on pages who came
+	Takes   []string // parameters, named as Look.Query writes them
+	Repeats []string // parameters that may be repeated
+	OfSite  bool     // is about one site, which must be named
+	OfApp   bool     // without a page or a site it is about all sites of the app together
+	ToNamed bool     // shows visitors: only for callers who may see their identities
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
-	place func(text string, l *Look) bool // reads After; nil: the report is no list that goes on
+	place func(text string, l *Look) bool // parses After; nil if the report is not paged
 }
 
-// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days. Some of
-// these days are compared with those so many days before (0: none are); all but those of a chart
-// begin with the range.
+// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The days
+// Compared are compared with the days that are Before days earlier, 0 for no comparison. They start with the range,
+// except in a chart.
 type Look struct {
 	App      string
 	Today    int32
@@ -35,42 +35,41 @@ type Look struct {
 	In       visit.Range
 	Before   int
 	Compared visit.Range
-	Where    []string // conditions that hold for visitors of a site; none: all are asked for
-	OfSite   bool     // nothing is shown that was noted of all sites of the app
-	History  bool     // days that others have counted are among those of a target
+	Where    []string // conditions for a site's visitors; empty: all visitors
+	OfSite   bool     // leave out notes that belong to all sites of the app
+	History  bool     // include days of a target that were counted elsewhere
 
-	Targets     []string     // several, in place of Target
-	Prefix      string       // of their URIs, in place of Target
-	By          string       // the number by which pages are first: pv, uv, hot, or uri
-	Find        string       // part of the paths or titles of pages
+	Targets     []string     // several targets, instead of Target
+	Prefix      string       // a prefix of their URIs, instead of Target
+	By          string       // order of pages: by pv, uv or hot, descending, or by uri
+	Find        string       // part of a page's path or title
 	Period      string       // of a chart: day, week or month
 	Name, Value string       // of a tag
-	Goal        string       // one; "": those of the app
-	Split       string       // by which goals are told: day, or a tag; "": in all
-	Steps       []string     // of a funnel
-	Names       []string     // of several
-	Parts       []string     // of Filter
-	Filtered    *Filtered    // parts that were read already; nil: none
-	Day         int32        // of visitors
-	Rank        int64        // of a visitor; 0: it is one of Stored
-	Stored      []netip.Addr // as whom a visitor may be stored
+	Goal        string       // a single goal; "": the app's goals
+	Split       string       // one row per day, or per value of this tag; "": totals
+	Steps       []string     // steps of a funnel
+	Names       []string     // several names of tags
+	Parts       []string     // parts for Filter
+	Filtered    *Filtered    // parts already read by Filter, or nil
+	Day         int32        // day of visitors
+	Rank        int64        // a visitor's rank; 0: use Stored
+	Stored      []netip.Addr // addresses under which a visitor may be stored
 	After       Place
-	N           int // rows; 0: all
+	N           int // maximum number of rows; 0: all
 }
 
-// Place is where a list goes on: after the row that was the last one of its previous part. The zero
-// value is the beginning.
+// Place is the last row of a page of results. The next page starts after it. The zero value is the start of the list.
 type Place struct {
-	Name    string // of a site, or the URI of a page
+	Name    string // site, or URI of a page
 	Day     int32
 	Visitor netip.Addr
 
-	Before int   // how many pages were listed up to that page
-	Number int64 // the number by which that page was ordered
+	Before int   // number of pages listed so far
+	Number int64 // that row's value in the sort order
 	PageID int64
 }
 
-// Reports are all there are.
+// Reports lists all reports.
 var Reports = []Report{
 	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: placeOfName},
 	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
@@ -102,17 +101,17 @@ var Reports = []Report{
 
 func words(text string) []string { return strings.Fields(text) }
 
-// Named returns the report of a name.
+// Named returns the report with a name. The name must exist.
 func Named(name string) Report {
 	return Reports[slices.IndexFunc(Reports, func(k Report) bool { return k.Name == name })]
 }
 
-// Whole tells whether all rows may be asked for, however many there are.
+// Whole reports whether callers may request all rows, however many there are.
 func (k Report) Whole() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
-// Place reads where a list goes on, as Rows.Next has it. l has the rest of the question.
+// Place parses a place as written in Rows.Next. l holds the other parameters.
 func (k Report) Place(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil
@@ -120,7 +119,7 @@ func (k Report) Place(text string, l *Look) error {
 	return visit.Errorf(visit.Invalid, "after", "it does not belong to this order of rows: give what next said")
 }
 
-// Query writes a question as the parameters that ask for it.
+// Query returns the parameters that request a Look.
 func (k Report) Query(l Look) url.Values {
 	q := url.Values{}
 	put := func(name, value string) {

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// CSVOf writes a slice of structs as CSV. The columns are named as in JSON.
+// CSVOf returns a slice of structs as CSV. The columns have the names used in JSON.
 func CSVOf(structs any) string { return csv(table(structs)) }
 
-// table makes a table of a slice of structs, with the fields that JSON has. A value that JSON
-// leaves out is nil.
+// table converts a slice of structs to a table with the fields that JSON has. A value that JSON omits is nil.
 func table(structs any) (header []string, rows [][]any) {
 	all := reflect.ValueOf(structs)
 	rows = make([][]any, all.Len())
@@ -32,10 +31,9 @@ func table(structs any) (header []string, rows [][]any) {
 	return header, rows
 }
 
-// csv writes a table as CSV, with the names of the columns in the first line. Numbers and
-// truth values are written as they are. Anything else (strings, addresses, times) may have been
-// typed by anybody, and is made safe for people who open the file in a spreadsheet: what a
-// spreadsheet would take for a formula gets an apostrophe in front. nil is an empty field.
+// csv writes a table as CSV, with the column names in the first line. Numbers and booleans are written unchanged. All
+// other values (strings, addresses, times) may come from anybody, and are made safe for spreadsheets: an apostrophe is
+// put before text that a spreadsheet would read as a formula. nil is an empty field.
 func csv(header []string, rows [][]any) string {
 	var out strings.Builder
 	out.WriteString(strings.Join(convert(header, csvText), ",") + "\n")
@@ -65,10 +63,10 @@ func csvField(value any) string {
 	return csvText(fmt.Sprint(value))
 }
 
-// csvText writes a string as a field. It is quoted not for commas alone: some spreadsheets split
-// fields at semicolons and tabs, and the rest would begin a cell of its own.
+// csvText writes a string as a field. Commas are not the only reason for quotes: some spreadsheets also split fields at
+// semicolons and tabs, and the rest would start a new cell.
 func csvText(s string) string {
-	if beginsFormula(s) || strings.HasPrefix(s, "'") { // an apostrophe that was there, too, so that none is taken for ours
+	if beginsFormula(s) || strings.HasPrefix(s, "'") { // an original apostrophe is doubled, so that it is not mistaken for the added one
 		s = "'" + s
 	}
 	if strings.IndexFunc(s, needsQuotes) < 0 {
@@ -77,8 +75,8 @@ func csvText(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// beginsFormula also recognizes full-width characters, which some spreadsheets read as the plain
-// ones, and skips white space, as some spreadsheets do.
+// beginsFormula skips white space, as some spreadsheets do. It also recognizes full-width characters, which some
+// spreadsheets read as the plain ones.
 func beginsFormula(s string) bool {
 	for _, first := range strings.TrimLeft(s, " \u00a0\u3000") {
 		return strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

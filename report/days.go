@@ -12,19 +12,19 @@ import (
 	"footfall/visit"
 )
 
-// mostDays bounds what is read and written day by day: a century.
+// mostDays limits reports by day to a century.
 const mostDays = 36_525
 
-// Day is what was counted for a target on a day.
+// Day holds the numbers of a target on a day.
 type Day = DaysBetweenRow
 
-// Days returns the first n days of a range with their numbers for a target. Days on which nobody
-// came are left out; a target that was never counted has none.
+// Days returns the first n days of a range with a target's numbers. It omits days without visits. A target that was
+// never counted has no days.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
 	return ask(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
-// DaysWhere is Days of a look, and tells whether there are more: it reads one more.
+// DaysWhere is Days for a Look. It reads one day more than l.N, so that the caller can see if there are more.
 func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	if l.N++; len(l.Where) == 0 {
 		return r.Days(ctx, l.App, l.Target, l.In, l.N)
@@ -34,8 +34,8 @@ func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	return convert(rows[:min(l.N, len(rows))], func(f FilterPanelsRow) Day { return Day{f.Day, f.Pv, f.NewVisitors, Unknown} }), err
 }
 
-// FirstDay returns the first day on which a target was counted, imports and late visits included; 0:
-// it never was.
+// FirstDay returns the first day on which a target was counted, including imports and late visits, or 0 if it was never
+// counted.
 func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error) {
 	days, err := r.Days(ctx, app, target, visit.AllDays, 1)
 	if len(days) == 0 {
@@ -47,24 +47,23 @@ func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error
 type dayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
-	visit.Range        // of days
-	Days        days   `json:"days"` // including those on which nobody came
-	PV          int64  `json:"pv"`   // the sums over all days
+	visit.Range        // days
+	Days        days   `json:"days"` // includes days without visits
+	PV          int64  `json:"pv"`   // total of all days
 	NewVisitors int64  `json:"new_visitors"`
-	Hot         *int64 `json:"hot"` // nil: not known
-	Uniques            // of the range
+	Hot         *int64 `json:"hot"` // nil: unknown
+	Uniques            // in the range
 
-	Told toldDays `json:"history,omitempty"` // by others
+	Told toldDays `json:"history,omitempty"` // counted elsewhere
 
-	all []ToldDay // each day, whoever has counted it; Unknown where nobody has
+	all []ToldDay // all days, also those counted elsewhere; Unknown on days without a count
 
-	period  period   // which text and drawings show
-	periods []Period // where that is not one day
+	period  period   // the unit shown in text and drawings
+	periods []Period // set if period is not a day
 }
 
-// DayByDay reads the days of a target, which is "" where an app has not counted any. A range that
-// is open, as visit.AllDays is, or longer than a century, begins or ends with a day that was
-// counted.
+// DayByDay reads the days of a target. The target is "" if the app has not counted any. If the range is open, like
+// visit.AllDays, or longer than a century, it is reduced to days that were counted.
 func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	app, target, in := l.App, l.Target, l.In
 	l.N = mostDays - 1
@@ -123,8 +122,8 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	return a, err
 }
 
-// sinceCounted is what a range has from the first day on that was counted of the site of a target (0: none
-// was): of earlier ones nobody knows.
+// sinceCounted cuts off the days of a range before the first day on which the target's site was counted. It also
+// returns that day, 0 if there is none.
 func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
 	first, err = r.FirstDay(ctx, app, site)
@@ -132,7 +131,7 @@ func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.
 	return in, first, err
 }
 
-// fillGaps returns a row for each day of a range: those that are known, and between them gap.
+// fillGaps returns a row for each day of a range: the known rows, and gap for the other days.
 func fillGaps[D any](known []D, in visit.Range, gap D, day func(*D) *int32) []D {
 	days := make([]D, 0, len(known))
 	for date := visit.DateOf(in.From); !date.After(visit.DateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {
@@ -172,10 +171,10 @@ func (a dayByDay) counted(s draw.Style) string {
 		draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
 }
 
-// days are written without what is not known.
+// days omits unknown numbers in JSON.
 type days []Day
 
-// MarshalJSON writes them.
+// MarshalJSON implements json.Marshaler.
 func (d days) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]Day(d))) }
 
 func (a dayByDay) hot() any {
@@ -185,7 +184,7 @@ func (a dayByDay) hot() any {
 	return draw.Number(*a.Hot)
 }
 
-// told is a number in a table for people.
+// told returns a number for a table, or a dash if it is unknown.
 func told(n int64) any {
 	if n == Unknown {
 		return "–"
@@ -256,16 +255,16 @@ func (a dayByDay) plot() (p draw.Plot) {
 	return p
 }
 
-// period is how many days are shown as one.
+// period is the time that one row or bar covers.
 type period string
 
 const (
 	daily   period = "day"
-	weekly  period = "week" // which begins on Monday
+	weekly  period = "week" // starts on Monday
 	monthly period = "month"
 )
 
-// A range of more days is shown in longer periods.
+// Longer ranges are shown by week or month.
 const (
 	mostSingleDays = 100
 	mostWeekDays   = 100 * 7
@@ -281,7 +280,7 @@ func periodOf(days int) period {
 	return monthly
 }
 
-// name returns what a period is called that begins with a day.
+// name returns the label of the period that starts on a day.
 func (p period) name(first int32) string {
 	if p == monthly {
 		return draw.Day(first)[:len("2019-06")]

@@ -10,17 +10,18 @@ import (
 	"footfall/visit"
 )
 
-// Event is an event with the number of visitors of a site who did it, each once, and the number of all visitors.
+// Event is an event with the number of a site's visitors who triggered it, each counted once, and the number of all
+// visitors.
 type Event struct {
 	Event      string `json:"event"`
 	Visitors   int64  `json:"visitors"`
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// Events reads the first N events that visitors of a site did on days on which they were there.
+// Events reads the first N events of a site's visitors, on days on which they visited the site.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	rows, err := r.filtered(ctx, l, "events")
-	if l.Filtered != nil && len(rows) == 0 { // there are none, or too many to be read with other parts
+	if l.Filtered != nil && len(rows) == 0 { // there are none, or too many to be read together with other parts
 		l.Filtered = nil
 		rows, err = r.filtered(ctx, l, "events")
 	}
@@ -30,23 +31,23 @@ func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	}, err
 }
 
-// OnePage is how many visitors of a site saw one page alone, each on each of their days.
+// OnePage is the number of a site's visitors who saw only one page, counted once per day.
 type OnePage = PanelOnePageRow
 
-// OnePage reads how many visitors of a site saw one page alone, in one row.
+// OnePage reads the number of a site's visitors who saw only one page, in one row.
 func (r *Reader) OnePage(ctx context.Context, l Look) (Panel[OnePage], error) {
 	return panelOf(ctx, r, "visitors of one page", PanelOnePage, (*Queries).PanelOnePage, l)
 }
 
-// Here is how many visitors are on a site now.
+// Here is the number of visitors on a site now.
 type Here = PanelHereRow
 
-// Here reads how many visitors came to a site within the last five minutes, in one row.
+// Here reads the number of visitors on a site within the last five minutes, in one row.
 func (r *Reader) Here(ctx context.Context, l Look) (Panel[Here], error) {
 	return panelOf(ctx, r, "who is here", PanelHere, (*Queries).PanelHere, l)
 }
 
-// Share is a part of a whole in percent, as people read it: 12.3 %.
+// Share formats a part of a whole in percent: 12.3 %.
 func Share(part, whole int64) string {
 	if whole == 0 {
 		return "–"
@@ -64,20 +65,20 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	}.Text(s)
 }
 
-// Goal is how many visitors of a site reached one, each once, and of how many; of a day or of a value of a tag,
-// where that is not "".
+// Goal is the number of a site's visitors who reached a goal, each counted once, and the number of all visitors. If
+// Value is not "", both are for this day or value of a tag.
 type Goal = PanelGoalsRow
 
-// Goals reads the goals of an app, or one, as visitors of a site reached them.
+// Goals reads how many visitors of a site reached each of the app's goals, or one goal.
 func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
 	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
 }
 
-// Step of a funnel: how many visitors of a site did it and all before it, by the end of a range of days or
-// on the same day.
+// Step is a step of a funnel: the number of a site's visitors who completed it and all previous steps, by the end of a
+// range of days or on the same day.
 type Step = PanelFunnelRow
 
-// Funnel reads how far visitors of a site got.
+// Funnel reads the steps of a funnel for a site's visitors.
 func (r *Reader) Funnel(ctx context.Context, l Look) (Panel[Step], error) {
 	return panelOf(ctx, r, "a funnel", PanelFunnel, (*Queries).PanelFunnel, l)
 }

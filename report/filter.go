@@ -11,21 +11,22 @@ import (
 	"footfall/visit"
 )
 
-// Unknown stands for a number that nobody knows: JSON and CSV leave it empty.
+// Unknown represents an unknown number. JSON and CSV leave it empty.
 const Unknown = -1
 
-// Filtered contains the parts of a report on the visitors of a site for whom conditions hold, or on all sites of an
-// app as one, that one statement has read.
+// Filtered holds the parts of a report that one statement has read. The report is about a site's visitors who match
+// conditions, or about all sites of an app together.
 type Filtered struct {
-	Since  int32 // the first day of the range from which on the tags of all visitors are recorded; 0: all days have them
-	Erased int64 // days of erased visitors, who are in no number
+	Since  int32 // the first day of the range since which all visitors' tags are recorded; 0: recorded on all days
+	Erased int64 // days of erased visitors, who are not in any number
 
 	parts []string
 	rows  []FilterPanelsRow
 }
 
-// Filter reads parts: numbers, days (in periods of l), tags (of l.Names), pages and events, the last three up to l.N rows, and
-// since, which sets Since and Erased. With since, and unless Since is 0, no other part was read.
+// Filter reads parts of a report: numbers, days (by l.Period), tags (of l.Names), pages, events, and since. Tags, pages and
+// events have up to l.N rows. The part since sets Since and Erased. If it is requested and Since is not 0, the other parts are
+// not read.
 func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
 	l.Parts = parts
 	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
@@ -36,10 +37,10 @@ func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered
 	return read, err
 }
 
-// byRows reports whether visitors are found in rows of visits: those of a filter, and of all sites of an app as one.
+// byRows reports whether numbers are computed from rows of visits, as with conditions, or for all sites of an app together.
 func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
 
-// filtered returns the rows of a part: those that l.Filtered has, or else those that a statement reads.
+// filtered returns the rows of a part, from l.Filtered or from the database.
 func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []FilterPanelsRow, err error) {
 	read := l.Filtered
 	if read == nil {
@@ -55,12 +56,12 @@ func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []Filt
 	return rows, nil
 }
 
-// call returns the statement that reads a part in psql: a call of a function of the schema report.
+// call returns the SQL statement that reads a part, for use in psql: a call of a function in the schema report.
 func (l Look) call(function string, values ...any) string {
 	return "SELECT * FROM report." + function + "(" + strings.Join(convert(values, literal), ", ") + ");"
 }
 
-// conditions returns the conditions as functions take them.
+// conditions returns the conditions as an argument of these functions.
 func (l Look) conditions() any {
 	if len(l.Where) == 0 {
 		return "{}" // the type of an empty ARRAY[] is unknown
@@ -68,7 +69,7 @@ func (l Look) conditions() any {
 	return convert(l.Where, visit.StoredCondition)
 }
 
-// numbersWhere is Numbers under a filter.
+// numbersWhere is Numbers with a filter.
 func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], err error) {
 	rows, err := r.filtered(ctx, l, "numbers")
 	p.SQL = l.call("numbers_where", l.App, l.Target, l.In.From, l.In.To, l.conditions())
@@ -89,7 +90,8 @@ func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], er
 	return p, err
 }
 
-// viewsOfApp returns the page views of all sites of an app, and the first day of the range on which one of them was counted.
+// viewsOfApp returns the page views of all sites of an app, and the first day of the range on which one of the sites was
+// counted.
 func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64, err error) {
 	l.Period, l.In.To = string(monthly), min(l.In.To, visit.DayOf(r.db.Now().AddDate(0, 0, 1), time.UTC))
 	months, err := ask(ctx, r, "page views", (*Queries).PanelChart, l)
@@ -104,7 +106,7 @@ func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64
 	return months[0].FirstDay, hot, err
 }
 
-// chartWhere is Chart under a filter: its periods, with the visitors of those in which somebody came.
+// chartWhere is Chart with a filter.
 func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err error) {
 	days, err := r.filtered(ctx, l, "days")
 	if err != nil {
@@ -129,7 +131,7 @@ func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err e
 	return p, err
 }
 
-// pagesWhere is TopPages under a filter.
+// pagesWhere is TopPages with a filter.
 func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
 	rows, err := r.filtered(ctx, l, "pages")
 	return Panel[Page]{convert(rows, func(f FilterPanelsRow) Page {
@@ -138,7 +140,7 @@ func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
 	}), l.call("pages_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), DeepestTop)}, err
 }
 
-// tagsWhere is Tags under a filter, or of all sites of an app as one.
+// tagsWhere is Tags with a filter, or for all sites of an app together.
 func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err error) {
 	if l.Filtered == nil {
 		l.Names = []string{l.Name}
@@ -153,10 +155,10 @@ func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err 
 	return p, err
 }
 
-// uniquesWhere is UniquesOf for a site and conditions.
+// uniquesWhere is UniquesOf for a site with conditions.
 func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	read, err := r.Filter(ctx, l, "numbers", "since")
-	if err == nil && read.Since != 0 { // there may be sums of a tag, which include no visitors
+	if err == nil && read.Since != 0 { // sums of a tag may exist without visitors
 		read, err = r.Filter(ctx, l, "numbers")
 	}
 	if err != nil {
@@ -168,7 +170,7 @@ func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	return Uniques{Uniques: read.rows[0].Visitors, Exact: true, Erased: read.Erased}, nil
 }
 
-// CheckWhere returns an error unless all that a look asks for is known of what a filter selects.
+// CheckWhere returns an error if a filter cannot be combined with the rest of the Look.
 func (l Look) CheckWhere() error {
 	site := cmp.Or(l.Target, strings.Join(l.Targets, ",/"))
 	switch {
@@ -185,7 +187,7 @@ func (l Look) CheckWhere() error {
 	return nil
 }
 
-// Told are the rows as JSON and CSV have them: with nothing in place of numbers that are not known.
+// Told returns the rows for JSON and CSV, without unknown numbers.
 func (a *Rows) Told() any {
 	if len(a.Look.Where) == 0 && !slices.Contains([]string{"numbers", "chart", "pages"}, a.Name) {
 		return a.List
@@ -193,7 +195,7 @@ func (a *Rows) Told() any {
 	return withoutUnknown(a.List)
 }
 
-// withoutUnknown makes structs whose numbers are pointers, nil where one is not known.
+// withoutUnknown converts structs: numbers become pointers, nil if unknown.
 func withoutUnknown(list any) any {
 	of := reflect.ValueOf(list)
 	var fields []reflect.StructField

@@ -10,33 +10,33 @@ import (
 	"footfall/visit"
 )
 
-// ToldDay is a day of a target that others have counted, by their Source; "": it was counted here. Numbers
-// may be Unknown, and Visits are theirs alone.
+// ToldDay is a target's day, counted elsewhere by Source, or here if Source is "". Numbers may be Unknown. Only days
+// counted elsewhere have Visits.
 type ToldDay = HistoryDaysRow
 
-// Told reads what others have counted for a target in a range, at most N days of it, where its site was not
-// counted here.
+// Told reads at most N days of a target in a range that were counted elsewhere and not here.
 func (r *Reader) Told(ctx context.Context, l Look) ([]ToldDay, error) {
 	return ask(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 
-// ToldSites reads the sites of an app that others have counted, and nobody here, at most n.
+// ToldSites reads at most n sites of an app that were counted elsewhere and never here.
 func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
 	return ask(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
-// ToldPages reads the pages of a site as others have counted them in a range.
+// ToldPages reads the pages of a site as counted elsewhere in a range.
 func (r *Reader) ToldPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
 	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
 }
 
-// toldDays are written as days are.
+// toldDays omits unknown numbers in JSON, like days.
 type toldDays []ToldDay
 
-// MarshalJSON writes them.
+// MarshalJSON implements json.Marshaler.
 func (d toldDays) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]ToldDay(d))) }
 
-// withTold puts days that others have counted among those that were counted here, of which they take the place.
+// withTold merges days counted elsewhere with days counted here. For a day that is in both, the count from elsewhere
+// wins.
 func withTold(counted []Day, told []ToldDay) []ToldDay {
 	here := convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
 	all := append(slices.Clone(told), here...)
@@ -44,7 +44,7 @@ func withTold(counted []Day, told []ToldDay) []ToldDay {
 	return slices.CompactFunc(all, func(a, b ToldDay) bool { return a.Day == b.Day })
 }
 
-// toldText says what others have counted, a line for each source.
+// toldText describes the numbers counted elsewhere, with one line per source.
 func toldText(told []ToldDay) (text string) {
 	for len(told) > 0 {
 		source, views, visitors, to := told[0].Source, int64(0), int64(0), int32(0)
@@ -60,7 +60,7 @@ func toldText(told []ToldDay) (text string) {
 	return text
 }
 
-// Plus is a sum, which is not known where a part of it is not.
+// Plus adds two numbers. The sum is Unknown if one of the numbers is.
 func Plus(sum, n int64) int64 {
 	if sum == Unknown || n == Unknown {
 		return Unknown

@@ -14,11 +14,11 @@ type overview struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
 
-	PV  int64 `json:"pv"` // totals, as the next two
+	PV  int64 `json:"pv"` // all-time totals, also uv and hot
 	UV  int64 `json:"uv"`
 	Hot int64 `json:"hot"`
 
-	Offset *offset `json:"offset,omitempty"` // how much of these is from elsewhere; nil: nothing
+	Offset *offset `json:"offset,omitempty"` // part of the totals that was counted elsewhere; nil: none
 
 	FirstDays []firstDay      `json:"first_days"`
 	LastDays  []Day           `json:"last_days"`
@@ -33,12 +33,12 @@ type offset struct {
 
 type firstDay struct {
 	Day
-	UV int64 `json:"uv"` // visitors by the end of the day: the highest rank
+	UV int64 `json:"uv"` // visitors until the end of the day, which is the highest rank
 }
 
 type windowUniques struct {
 	Days        int `json:"days"`
-	visit.Range     // the same days
+	visit.Range     // those days
 	Uniques
 }
 
@@ -49,10 +49,10 @@ const (
 
 var overviewWindows = []int{7, 30, 90}
 
-// Overview reads a target at a glance, up to a day.
+// Overview reads a summary of a target up to a day.
 func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
 	a := overview{App: app, Target: target}
-	before := int64(0) // visitors from elsewhere
+	before := int64(0) // visitors counted elsewhere
 	totals, err := r.Totals(ctx, Look{App: app, Target: target})
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns the first of all days of a target, with ranks that begin behind those of
-// visitors from elsewhere, or none where the new visitors of its days are fewer than its visitors:
-// then some came on a day that is not known, perhaps before these.
+// firstDays returns a target's first days. Their ranks start after those of visitors counted elsewhere. It returns none
+// if the days' new visitors do not add up to uv: then some visitors came on an unknown day, perhaps before the first
+// one.
 func firstDays(days []Day, before, uv int64) []firstDay {
 	first, sum := []firstDay{}, before
 	for _, day := range days {

@@ -12,43 +12,43 @@ import (
 	"footfall/visit"
 )
 
-// The rows of panels. Their columns, by whose names they are written, stand in queries/report/panels.sql.
+// The rows of panels. Their columns are defined in queries/report/panels.sql.
 type (
-	// AppToday is an app at a glance: Today is visits, FirstDay the first that was counted of a site;
-	// 0: none was.
+	// AppToday is the summary of an app. Today is a number of visits. FirstDay is the first counted day of any site, 0
+	// if there is none.
 	AppToday = PanelAppsRow
-	// SiteBetween is a site in a range of days. Today and Last30Days are visitors; UniquesCompared
-	// those of the days that are compared, of the range where none are; FirstDay is 0 where none was
-	// counted.
+	// SiteBetween holds a site's numbers in a range of days. Today and Last30Days are numbers of visitors.
+	// UniquesCompared belongs to the compared days, or to the range if no days are compared. FirstDay is 0 if no day
+	// was counted.
 	SiteBetween = PanelSitesRow
-	// Numbers are those of a target in a range of days.
+	// Numbers are the numbers of a target in a range of days.
 	Numbers = PanelNumbersRow
-	// Totals are what is shown of a target of all time, and how much of it was counted here.
+	// Totals are the all-time numbers of a target, and the part that was counted here.
 	Totals = PanelTotalsRow
-	// Period is a day, a week or a month of a target. It has VisitorsBefore where it is Compared, and
-	// the notes of its days, each behind its day: 2019-06-29 A new version.
+	// Period is a day, a week or a month of a target. VisitorsBefore is set if Compared is. Notes start with their day:
+	// 2019-06-29 A new version.
 	Period = PanelChartRow
-	// Returned is how often visitors came back after so many days; ToDays is OrMore without an end.
+	// Returned is the number of times that visitors returned after a number of days. ToDays is OrMore if that is not
+	// limited.
 	Returned = PanelReturnsRow
-	// FirstVisit is the first visit of a visitor, of whom nothing but the rank is told. FirstDay is 0
-	// where the visitor was erased or forgotten.
+	// FirstVisit is a visitor's first visit. Only the visitor's rank is shown. FirstDay is 0 if the visitor was erased
+	// or forgotten.
 	FirstVisit = PanelFirstVisitsRow
-	// Came is a visitor of a target on a day. PreviousDay is the last one before; 0: none.
+	// Came is a visitor of a target on a day. PreviousDay is the visitor's last day before, or 0.
 	Came = PanelWhoCameRow
-	// TagValue is how many visitors of a target came with a value of a tag, PvCompared as
-	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has
-	// none.
+	// TagValue is the number of a target's visitors with a value of a tag. PvCompared is like UniquesCompared of
+	// SiteBetween. Since is the first day on which the site has tags, or 0.
 	TagValue = PanelTagsRow
-	// TagName is a name of tags that an app counts, or has values of.
+	// TagName is the name of a tag that an app counts or has values for.
 	TagName = TagNamesRow
-	// TagPage is a page to which visitors came with a value.
+	// TagPage is a page on which visitors with a tag's value arrived.
 	TagPage = PanelTagPagesRow
 )
 
-// OrMore is ToDays where there is no end.
+// OrMore is the value of ToDays for an open range.
 const OrMore = 99_999
 
-// AppsToday reads apps at a glance.
+// AppsToday reads the summaries of apps.
 func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
 	return panelOf(ctx, r, "apps", PanelApps, (*Queries).PanelApps, Look{Targets: apps})
 }
@@ -58,8 +58,8 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, l)
 }
 
-// Numbers reads the numbers of a target in a range; below it those of the days that are compared,
-// unless they are all, and those of the days before.
+// Numbers reads a target's numbers in a range. With a comparison, the next rows hold the numbers of the compared days,
+// unless these are the whole range, and of the earlier days.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	if l.byRows() {
 		return r.numbersWhere(ctx, l)
@@ -75,50 +75,49 @@ func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
 }
 
-// PagesVisited is how many pages a site has that TopPages has some of; N, where they are more.
+// PagesVisited returns how many pages TopPages could list for a site, at most N.
 func (r *Reader) PagesVisited(ctx context.Context, l Look) (int64, error) {
 	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, l)
 }
 
-// ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
+// ReturnedAfter reads how often visitors of a target returned in a range, by the number of days since their previous
+// day.
 func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
 	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, l)
 }
 
-// FirstVisits reads when the latest few visitors of a target came first, and the latest few of those
-// with a round number.
+// FirstVisits reads the first visits of a target's latest visitors, and of its latest visitors with a round rank.
 func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], error) {
 	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, l)
 }
 
-// WhoCame reads who came to a target on each day of a range, the last day first: N of them after a
-// place.
+// WhoCame reads the visitors of a target on each day of a range, the last day first: N of them after a place.
 func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
 	return panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, l)
 }
 
-// TagNames reads the names of tags that an app counts, or has values of.
+// TagNames reads the names of tags that an app counts or has values for.
 func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
 	return ask(ctx, r, "names of tags", (*Queries).TagNames, Look{App: app})
 }
 
-// TitleOf reads what a page calls itself; "": it is not known.
+// TitleOf returns the title of a page, or "" if it is unknown.
 func (r *Reader) TitleOf(ctx context.Context, app, page string) (string, error) {
 	return ask(ctx, r, "the title of a page", (*Queries).TitleOf, Look{App: app, Target: page})
 }
 
-// TagPages reads the pages of a site to which visitors came with a value of a tag in a range.
+// TagPages reads the pages of a site on which visitors with a tag's value arrived in a range.
 func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
 	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, l)
 }
 
-// panelOf runs a generated query. The statement begins with the first row, and has all of them, or
+// panelOf runs a generated query. The statement that it returns starts with the first row, and returns all rows up to
 // DeepestTop.
 func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
 	query func(*Queries, context.Context, Params) ([]Row, error), l Look,
 ) (p Panel[Row], err error) {
 	rows, err := ask(ctx, r, what, query, l)
-	p.Rows = append([]Row{}, rows...) // in JSON, [] instead of null
+	p.Rows = append([]Row{}, rows...) // an empty list in JSON instead of null
 	l.N, l.After = 0, Place{}
 	p.SQL = statementOf(text, paramsOf[Params](l))
 	return p, err
@@ -126,7 +125,7 @@ func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
 
 const firstVisits = 4
 
-// paramsOf are the parameters of a generated query, by their names: what of a Look each one is.
+// paramsOf fills the parameters of a generated query, by name, from a Look.
 func paramsOf[Params any](l Look) (p Params) {
 	before, after := visit.Range{}, l.After.Name
 	if l.Before > 0 {
@@ -160,8 +159,8 @@ func paramsOf[Params any](l Look) (p Params) {
 	return p
 }
 
-// Panel is the rows of a statement, and the statement with its values, as anybody may send it who
-// reads the schema report.
+// Panel holds the rows of a statement, and the statement with its values. Any user with access to the schema report can
+// run it.
 type Panel[Row any] struct {
 	Rows []Row
 	SQL  string
@@ -172,8 +171,8 @@ var (
 	parameter = regexp.MustCompile(`\$[0-9]+`)
 )
 
-// statementOf returns a generated query with its values in place of its parameters. The values are
-// the one argument of its method, or the fields of it in order.
+// statementOf replaces a generated query's parameters by their values. argument is the value of the only parameter, or
+// a struct whose fields are the values in order.
 func statementOf(query string, argument any) string {
 	var values []any
 	if fields := reflect.ValueOf(argument); fields.Kind() == reflect.Struct {
@@ -185,7 +184,7 @@ func statementOf(query string, argument any) string {
 	}
 	filled := parameter.ReplaceAllStringFunc(nameLine.ReplaceAllString(query, ""), func(p string) string {
 		var n int
-		_, _ = fmt.Sscanf(p, "$%d", &n) // which the expression has found
+		_, _ = fmt.Sscanf(p, "$%d", &n) // the expression matches only digits after $
 		return literal(values[n-1])
 	})
 	return strings.TrimSpace(filled) + ";"

@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// Format is how an answer is written.
+// Format is the output format of an answer.
 type Format int
 
 // The formats.
@@ -21,17 +21,16 @@ const (
 	Text Format = iota // for people: titles, tables and bars
 	JSON
 	CSV
-	SVG // a drawing, of days alone
+	SVG // a drawing, only of days
 )
 
-// Answer is what somebody asked for, ready to be written. Its fields are what JSON says.
+// Answer is a report's result. Its JSON fields are the JSON output.
 type Answer interface {
 	rows() (header []string, rows [][]any)
 	text(s draw.Style) string
 }
 
-// Print writes an answer. The style matters to text; on a terminal nothing stored is written raw in
-// any format.
+// Print writes an answer. Only text uses the full style. On a terminal, stored texts are escaped in every format.
 func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 	if f == Text {
 		_, err := io.WriteString(w, a.text(s))
@@ -67,7 +66,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 		return err
 	}
 	if a, is := a.(*Rows); is {
-		a.Next = "" // which nobody can ask a command for
+		a.Next = "" // the command has no parameter for it
 		body, err := a.JSON(a.Look.beside(a.Name))
 		var indented bytes.Buffer
 		if err == nil {
@@ -83,8 +82,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 	return encoder.Encode(a)
 }
 
-// JSON writes rows as an object: the list, where it goes on, what it is of, and what is to stand beside
-// that.
+// JSON returns rows as an object: the list, the place of the next page, the members of Of, and the members of beside.
 func (a *Rows) JSON(beside any) ([]byte, error) {
 	members := []any{map[string]any{a.Name: a.Told()}}
 	if a.One {
@@ -109,12 +107,12 @@ func (a *Rows) JSON(beside any) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// besideRows says what was asked.
+// besideRows holds the request's parameters.
 type besideRows struct {
 	App          string `json:"app"`
 	Target       string `json:"target,omitempty"`
 	Site         string `json:"site,omitempty"`
-	*visit.Range        // of days
+	*visit.Range        // days
 	By           string `json:"by,omitempty"`
 }
 
@@ -172,7 +170,7 @@ func (a *Rows) text(s draw.Style) string {
 	return say("%s: %s\n\n", of, a.Name) + panel.Text(s)
 }
 
-// say is fmt.Sprintf for a text in which nothing stored stays raw.
+// say is fmt.Sprintf for text output: it escapes all values for terminals.
 func say(format string, values ...any) string {
 	for i, value := range values {
 		values[i] = draw.Text(fmt.Sprint(value))

@@ -1,4 +1,4 @@
-// Package report reads what was counted, and writes it for people and programs.
+// Package report reads the counted numbers and writes them as text, JSON, CSV and drawings.
 package report
 
 import (
@@ -12,20 +12,20 @@ import (
 	"footfall/visit"
 )
 
-// Reader reads what was counted. Totals of all time, and ranks, are as callers of the service get
-// them: with the numbers from elsewhere (offsets). It is safe for concurrent use.
+// Reader reads the counted numbers. All-time totals and ranks include offsets (numbers counted elsewhere), as in the API. It is
+// safe for concurrent use.
 type Reader struct {
 	db      *db.DB
-	counted bool // totals and ranks are without offsets
+	counted bool // leave out offsets
 }
 
-// NewReader returns a Reader of a database.
+// NewReader returns a Reader for a database.
 func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 
-// Counted returns a Reader that leaves offsets out.
+// Counted returns a Reader without offsets.
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
-// Totals reads those of a target, if it has any: in one row or none.
+// Totals reads the all-time numbers of a target, in one row, or none if it has none.
 func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, l)
 	for i, t := range p.Rows {
@@ -36,7 +36,7 @@ func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	return p, err
 }
 
-// ranksBefore is by how much ranks of a target are higher than those that were counted.
+// ranksBefore returns the offset that is added to a target's ranks.
 func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	totals, err := r.Totals(ctx, l)
 	if err != nil || len(totals.Rows) == 0 {
@@ -45,24 +45,23 @@ func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	return totals.Rows[0].Uv - totals.Rows[0].CountedUv, nil
 }
 
-// ErrNobody says that a target has no visitor of that rank or address.
+// ErrNobody is returned if a target has no visitor with that rank or address.
 var ErrNobody = errors.New("there is no such visitor")
 
-// ErrElsewhere is ErrNobody for a rank of those who came before, elsewhere.
+// ErrElsewhere is an ErrNobody for the rank of a visitor who was counted elsewhere.
 var ErrElsewhere = fmt.Errorf("this visitor came before: %w", ErrNobody)
 
-// Site is a site and its totals.
+// Site is a site with its totals.
 type Site struct {
 	Site  string    `json:"site"`
 	PV    int64     `json:"pv"`
 	UV    int64     `json:"uv"`
 	Hot   int64     `json:"hot"`
 	Since time.Time `json:"since"`
-	Shown string    `json:"shown"` // the site as people read it
+	Shown string    `json:"shown"` // the site as shown to people
 }
 
-// Sites returns the first n sites of an app in order of name, after the one named (none: from the
-// first).
+// Sites returns the first n sites of an app in order of name, after a named one, or from the start if after is "".
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
 	rows, err := ask(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Place{Name: after}, N: n})
 	return convert(rows, func(s SitesAfterRow) Site {
@@ -73,7 +72,7 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 	}), err
 }
 
-// FirstPage is the page of an app that was counted first, and when; nil: none was.
+// FirstPage returns the app's page that was counted first, or nil.
 func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, error) {
 	rows, err := ask(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
 	if len(rows) == 0 {
@@ -82,7 +81,7 @@ func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, erro
 	return &rows[0], err
 }
 
-// ProvedLast is when all that was counted was proved last; zero: it is not known.
+// ProvedLast returns the time of the last complete and successful verification, or zero.
 func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	err = r.db.Read(ctx, func(q *db.Queries) error {
 		seconds, err := q.ProofLast(ctx)
@@ -94,7 +93,7 @@ func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// ask runs a generated query. what says what is read, where it fails.
+// ask runs a generated query. what describes it in errors.
 func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 	query func(*Queries, context.Context, Params) (Answer, error), l Look,
 ) (answer Answer, err error) {
@@ -112,8 +111,8 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 	return answer, err
 }
 
-// refused returns the error for callers if a function of the schema refused its arguments, else err. Functions that are called for
-// pages give the field and the text with its values as DETAIL, which the server logs: it never contains a visitor.
+// refused translates the error of a database function that refused its arguments. It returns other errors unchanged. Functions
+// called for pages put the field and the text with its values into DETAIL, which the server logs: it never contains a visitor.
 func refused(err error) error {
 	message, detail, is := db.Refused(err)
 	if !is {

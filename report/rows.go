@@ -13,20 +13,19 @@ import (
 	"footfall/visit"
 )
 
-// Rows are what was asked for: a list of structs, whose fields are its columns.
+// Rows are a report's result: a list of structs, with their fields as columns.
 type Rows struct {
 	Look Look
-	Name string // of the list, in JSON
+	Name string // key of the list in JSON
 	List any
-	One  bool   // it has one row, which JSON has in place of a list
-	Of   any    // what the list is of: a struct that JSON has beside it; nil for nothing
-	Next string // where the list goes on; "": at its end
-	// Follow asks for the rows behind these, where all were asked for and they are too many for once;
-	// nil: there are none.
+	One  bool   // JSON contains the only row instead of a list
+	Of   any    // a struct with more members for JSON, or nil
+	Next string // place of the next page; "": none
+	// Follow requests the next rows, if all rows were requested and one query cannot read them; otherwise nil.
 	Follow *Look
 }
 
-// panel makes a report of what a page shows.
+// panel makes a report from a method that reads a panel.
 func panel[Row any](
 	name string, read func(*Reader, context.Context, Look) (Panel[Row], error),
 ) func(context.Context, *Reader, Look) (*Rows, error) {
@@ -36,10 +35,10 @@ func panel[Row any](
 	}
 }
 
-// listing is a list of the first rows; where one more was read, it goes on behind the last of them.
+// listing returns the first l.N rows. If one more was read, it sets Next.
 func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
 	if rows == nil {
-		rows = []Row{} // in JSON, [] instead of null
+		rows = []Row{} // an empty list in JSON instead of null
 	}
 	made := &Rows{Look: l, Name: name, List: rows}
 	if l.N > 0 && len(rows) > l.N {
@@ -73,14 +72,14 @@ func placeOfPage(text string, l *Look) bool {
 	return err == nil && at.cursor(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// cursor writes a place among top pages. It holds for one order.
+// cursor encodes a place among top pages. It is valid for one sort order.
 func (at Place) cursor(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
 
-// readPages reads pages by a number, the first first, or by their URIs. Where all are asked for, as
-// many as can be put in order are; where there are more, they come in order of their URIs, which does
-// not change while they are read.
+// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages: in
+// order of the number if they can be sorted at once. Otherwise they are in order of URI, which does not change between
+// queries.
 func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
 	case len(l.Where) > 0:
@@ -117,13 +116,13 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		follow.After.Name = pages[len(pages)-1].URI
 		made.Follow = &follow
 	}
-	if l.Find == "" && l.By != "uri" { // as above, those that were visited
+	if l.Find == "" && l.By != "uri" { // as above, only pages that were visited
 		made.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
 	}
 	return pagesOf(made), err
 }
 
-// pagesOf leaves columns out that are about other days, where none are compared.
+// pagesOf removes the columns for compared days if there are none.
 func pagesOf(made *Rows) *Rows {
 	if made.Look.Before == 0 {
 		made.List = convert(made.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
@@ -167,8 +166,8 @@ func placeOfDay(text string, l *Look) bool {
 	return err == nil
 }
 
-// placeOfVisitor reads a day and a visitor. The day is part of where the list goes on, so that it stays
-// the same if midnight passes between two parts.
+// placeOfVisitor parses a day and a visitor. The day is included so that the list stays the same if midnight passes
+// between two pages of results.
 func placeOfVisitor(text string, l *Look) bool {
 	began, address, _ := strings.Cut(text, "-")
 	day, wrongDay := visit.ParseDay(began, l.Today)
@@ -234,14 +233,14 @@ type tagsOf struct {
 }
 
 func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	if l.In.To > l.Today && l.Today > 0 { // of days to come there would be a row each
+	if l.In.To > l.Today && l.Today > 0 { // future days would each get a row
 		l.In.To = l.Today
 	}
 	return panel("chart", (*Reader).Chart)(ctx, from, l)
 }
 
-// readGoals reads all that is told of goals, or as many rows as are asked for: of more nobody would know that
-// the last goals are missing.
+// readGoals reads all rows of goals, or at most l.N. It fails if there are more than DeepestTop, because the missing
+// goals at the end would go unnoticed.
 func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	asked := l
 	if l.N == 0 {

@@ -10,18 +10,17 @@ import (
 	"footfall/visit/tag"
 )
 
-// Tag is how many visitors came with a value of a tag, by the first visit of each of their days.
+// Tag is the number of visitors with a value of a tag, from the first visit of each of their days.
 type Tag struct {
 	Value     string `json:"value"`
 	PV        int64  `json:"pv"`
-	Newcomers int64  `json:"newcomers"` // who got their rank so
+	Newcomers int64  `json:"newcomers"` // visitors who were new with this value
 }
 
-// WithoutTag is the last value of Tags: that of visitors who brought none.
+// WithoutTag is the last value in Tags. It covers visitors without the tag.
 const WithoutTag = "(none)"
 
-// Tags reads the first N values of a tag with which visitors of a target came in a range, and below
-// them those who brought none.
+// Tags reads the first N values of a tag for a target's visitors in a range, followed by the visitors without the tag.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	if l.byRows() {
 		return r.tagsWhere(ctx, l)
@@ -29,12 +28,12 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
 
-// FirstMinute returns when on a day the first visitors of a site came, in minutes since midnight; -1: unknown.
+// FirstMinute returns the minute since midnight of a site's first visit on a day, or -1 if it is unknown.
 func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
 	return ask(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
-// ByTag is Tags for somebody who may have mistyped the name of the tag.
+// ByTag is Tags with a check of the tag's name.
 func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err error) {
 	listed, err := r.TagNames(ctx, l.App)
 	names := convert(listed, func(t TagName) string { return t.Name })

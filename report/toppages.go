@@ -9,34 +9,34 @@ import (
 	"footfall/visit"
 )
 
-// DeepestTop is how many top pages anybody can ask for, at once or part by part.
+// DeepestTop is the maximum number of top pages that callers can read, in one or several requests.
 const DeepestTop = 10000
 
-// PageBetween is a page and its numbers in a range of days.
+// PageBetween holds the numbers of a page in a range of days.
 type PageBetween struct {
 	URI         string `json:"uri"`
 	PV          int64  `json:"pv"`
 	NewVisitors int64  `json:"new_visitors"`
 	Uniques     int64  `json:"uniques"`
 	Hot         int64  `json:"hot"`
-	Shown       string `json:"shown"` // the URI as people read it
+	Shown       string `json:"shown"` // the URI as shown to people
 }
 
-// TitledPage is a page as lists have it in which no days are compared.
+// TitledPage is a page in lists without a comparison.
 type TitledPage struct {
 	PageBetween
-	Title string `json:"title,omitzero"` // what it calls itself; "": it is not known
+	Title string `json:"title,omitzero"` // the page's own title; "": unknown
 }
 
-// Page is a page beside its uniques of the days that are compared, now and before; now those of the
-// range where none are.
+// Page is a page with its uniques in the compared days, and in the earlier days. Without a comparison UniquesCompared
+// belongs to the range.
 type Page struct {
 	PageBetween
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	Title           string `json:"title,omitzero"`
 
-	id int64 // orders top pages of the same number
+	id int64 // orders top pages with the same number
 }
 
 func pageOf(p PanelPagesRow) Page {
@@ -44,8 +44,7 @@ func pageOf(p PanelPagesRow) Page {
 	return Page{numbers, p.UniquesBefore, p.UniquesCompared, p.Title, p.PageID}
 }
 
-// TopPages reads the first N pages of an app, or of one of its sites, in a range by pv, uv (new
-// visitors) or hot.
+// TopPages reads the first N pages of an app, or of a site, in a range, by pv, uv (new visitors) or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	if len(l.Where) > 0 {
 		return r.pagesWhere(ctx, l)
@@ -54,8 +53,8 @@ func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
 
-// FindPages reads the pages of a site whose path or title has a part, as they are in the range, ordered as top
-// pages are: at most DeepestTop, those that have been visited most in all.
+// FindPages reads the pages of a site with l.Find in their path or title, in the order of top pages. It returns at most
+// DeepestTop pages: the most visited of all time.
 func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	l.N = DeepestTop
 	found, err := panelOf(ctx, r, "pages by part of path or title", PanelSearch, (*Queries).PanelSearch, l)
@@ -64,9 +63,8 @@ func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{pages, found.SQL}, err
 }
 
-// PagesAfter reads the first n pages of an app, of one of its sites, or those whose URI begins with a
-// prefix or whose path or title has a part, in order of URI after one ("": from the first), and with them those
-// that were not visited in the range.
+// PagesAfter reads the first n pages in order of URI, after a place. They belong to an app or a site, or have a prefix
+// of the URI, or l.Find in their path or title. Pages without visits in the range are included.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
 	if l.N = n; l.Target != "" {
 		l.Prefix = l.Target + "/"
@@ -75,9 +73,9 @@ func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) 
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
-// TopPagesAfter returns the first N top pages after a place, and the place of the last of them if more
-// follow. While visits are counted, pages climb: a page that was listed stays before the place and is
-// not listed again, and a page that has climbed past the place since is not listed at all.
+// TopPagesAfter returns the first N top pages after a place, and the place of the last page if more follow. Pages move
+// up while visits are counted: a page that was already listed is not repeated, and a page that has moved up past the
+// place is missed.
 func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Place, err error) {
 	n := l.N
 	for depth := l.After.Before + n + 1; ; depth *= 2 {
@@ -106,7 +104,7 @@ func (at Place) precedes(p Page, by string) bool {
 	return at.Before == 0 || number < at.Number || number == at.Number && p.id > at.PageID
 }
 
-// number is the one by which pages are ordered.
+// number returns the number by which pages are sorted.
 func (p PageBetween) number(by string) int64 {
 	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
 }

@@ -11,17 +11,16 @@ import (
 	"footfall/report/draw"
 )
 
-// Uniques is how many visitors came in a range, each counted once.
+// Uniques is the number of visitors in a range, each counted once.
 type Uniques struct {
 	Uniques       int64   `json:"uniques"`
 	Exact         bool    `json:"exact"`
-	StandardError float64 `json:"standard_error"` // relative, where it is not exact
-	Erased        int64   `json:"erased"`         // days of erased visitors, who cannot be told apart
+	StandardError float64 `json:"standard_error"` // relative, if not exact
+	Erased        int64   `json:"erased"`         // days of erased visitors, who can no longer be distinguished
 }
 
-// UniquesOf returns how many visitors came in a range to one target, for which that is exact for ever,
-// to any of several, or to any page whose URI begins with a prefix. Where nothing was ever counted
-// there were none.
+// UniquesOf returns the number of visitors in a range to a target, to any of several targets, or to any page whose URI
+// has a prefix. For a single target it is always exact. If nothing was counted, it is 0.
 func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
 	if len(l.Where) > 0 {
 		l.Target = cmp.Or(l.Target, strings.Join(l.Targets, ""))
@@ -37,7 +36,7 @@ func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
 	return Uniques(row), err
 }
 
-// String says how many visitors they are, and how sure that is.
+// String describes the number and its accuracy.
 func (u Uniques) String() string {
 	number := draw.Number(u.Uniques)
 	if !u.Exact {

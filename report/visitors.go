@@ -19,7 +19,7 @@ type DayVisitor struct {
 	New     bool       `json:"new"`
 }
 
-// Ranked is a visitor of a target. Of an erased visitor nothing but the rank is left.
+// Ranked is a visitor of a target. For an erased visitor only the rank is kept.
 type Ranked struct {
 	Rank     int64      `json:"rank"`
 	Visitor  netip.Addr `json:"visitor,omitzero"`
@@ -28,11 +28,10 @@ type Ranked struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Visitors returns the first N visitors of a target on a day in order of address, after a place, and
-// one more if there are more; all of them where N is 0. There are none once the day's rows of visits
-// are deleted.
+// Visitors returns the first N visitors of a target on a day in order of address, after a place, and one more if there
+// are more. If N is 0 it returns all. It returns none after the day's rows of visits were deleted.
 func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
-	before := int64(0) // by which ranks are higher that are not wanted so
+	before := int64(0) // subtracted from ranks
 	if r.counted {
 		var err error
 		if before, err = NewReader(r.db).ranksBefore(ctx, l); err != nil {
@@ -41,7 +40,7 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	}
 	l.In, l.After.Day = visit.Range{From: l.Day, To: l.Day}, l.Day
 	if !l.After.Visitor.IsValid() {
-		l.After.Visitor = netip.IPv4Unspecified() // comes before all others, and is nobody's
+		l.After.Visitor = netip.IPv4Unspecified() // sorts before all others, and belongs to no visitor
 	}
 	most := cmp.Or(l.N, math.MaxInt-1) + 1
 	visitors := []DayVisitor{}
@@ -62,11 +61,11 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	}
 }
 
-// visitorsAtOnce is how many visitors of a day one query reads.
+// visitorsAtOnce is the number of visitors that one query reads.
 const visitorsAtOnce = DeepestTop
 
-// Ranked returns the visitor of a target who has a rank, or who is stored under one of some addresses,
-// the first of them that is known; or ErrNobody, or ErrElsewhere.
+// Ranked returns a target's visitor with a rank, or the first known visitor stored under one of some addresses. It
+// returns ErrNobody or ErrElsewhere if there is none.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	before, err := r.ranksBefore(ctx, l)
 	if err != nil {
@@ -88,15 +87,14 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	return found, err
 }
 
-// CameOn is how many visitors came to a target on a day, which is known for longer than who they
-// were.
+// CameOn is the number of visitors of a target on a day. It is kept for longer than the visitors' identities.
 type CameOn struct {
 	Day  int32 `json:"day"`
 	PV   int64 `json:"pv"`
-	Kept bool  `json:"kept"` // the rows that name them are kept, but for erased visitors
+	Kept bool  `json:"kept"` // the rows that identify them are kept, except for erased visitors
 }
 
-// CameOn returns how many visitors came to a target on a day, and whether Visitors names them.
+// CameOn returns the number of visitors of a target on a day, and whether Visitors can list them.
 func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (CameOn, error) {
 	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
 	if err != nil || len(days) == 0 {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// returnsAtOnce are packed by one transaction, for which visits to their targets wait some
+// returnsAtOnce is the number of returns that one transaction packs. Visits to their targets wait for it for some
 // milliseconds.
 const returnsAtOnce = 1000
 
-// closeDays makes the sketches and the lists of top pages of days that are over, and the lists
-// that the deletion of a page or late visits took away.
+// closeDays creates the sketches and top-page lists of days that have ended, and recreates lists that were removed
+// because of a deleted page or late visits.
 func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
 	if err := r.read(ctx, func(q queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
@@ -32,8 +32,7 @@ func (r *run) closeDays(ctx context.Context) error {
 	return r.remakeTops(ctx)
 }
 
-// packReturns packs the returns of closed days. What a run leaves that is killed, the next one
-// packs.
+// packReturns packs the returns of closed days. If a run is killed, the next one continues.
 func (r *run) packReturns(ctx context.Context) error {
 	if r.dry {
 		return nil
@@ -43,15 +42,14 @@ func (r *run) packReturns(ctx context.Context) error {
 		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.ReturnsPack(ctx, from, returnsAtOnce); return err }); err != nil {
 			return fmt.Errorf("pack returns: %w", err)
 		}
-		if some.Packed < returnsAtOnce { // what late visits add meanwhile can wait for the next run
+		if some.Packed < returnsAtOnce { // returns added by late visits wait for the next run
 			return nil
 		}
 		from = some.LastPage
 	}
 }
 
-// remakeTops makes the lists that are missing, of an app on a day at a time: late
-// visits wait for it.
+// remakeTops recreates missing lists, for one app and day at a time: late visits wait for it.
 func (r *run) remakeTops(ctx context.Context) error {
 	var missing []TopsMissingRow
 	if err := r.inLongTx(ctx, func(q queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {

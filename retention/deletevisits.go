@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	visitsAtOnce = 5000 // deleted by one transaction, for which nobody waits
+	visitsAtOnce = 5000 // rows per transaction; no visit waits for it
 
-	// A day is in use for as long as a report reads it. Each try to drop it may stop counting for
-	// up to 100 ms. With pauses that double, six tries outlast any report, which ends after five
-	// seconds. Whatever reads for longer is not waited for.
+	// A day is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. With pauses
+	// that double, six attempts take longer than any report, which is cancelled after five seconds. Slower readers are
+	// not waited for.
 	dropTries = 6
 	dropPause = 250 * time.Millisecond
 )
 
-// noteKept notes from which day on each app keeps its visits, before any are deleted. An app for
-// which that cannot be noted, since it has been paused meanwhile, keeps all that it has.
+// noteKept records from which day on each app keeps its visits, before any are deleted. If this fails because the app
+// was paused in the meantime, it keeps everything.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error {
 		if r.dry || app.to == app.FromDay {
@@ -35,8 +35,8 @@ func (r *run) noteKept(ctx context.Context) error {
 	})
 }
 
-// dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
-// first that is in use it stops: the others stay for the next run, too, and that error is returned.
+// dropDays drops the days that no app keeps. It stops at the first day in use and returns that error, because queries
+// for visits use all partitions alike: the remaining days would be in use too. They wait for the next run.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep DayIsKeptParams
 	for _, app := range r.apps {
@@ -68,7 +68,7 @@ func (r *run) dropDays(ctx context.Context) error {
 			r.left, busy = day, fmt.Errorf("drop day %d: %w", day, err)
 		case err != nil:
 			return fmt.Errorf("drop day %d: %w", day, err)
-		case !dropped: // a late visit to it has counted meanwhile
+		case !dropped: // a late visit to the day was counted in the meantime
 			kept = append(kept, day)
 		}
 	}
@@ -76,7 +76,7 @@ func (r *run) dropDays(ctx context.Context) error {
 	return busy
 }
 
-// dropDay drops a day, and adds what was in it to what is done; false: it is gone, or is kept now.
+// dropDay drops a day and records it in done. It returns false if the day is already gone or must be kept now.
 func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) {
 	var rows []VisitsOfDayRow
 	var bytes int64
@@ -101,7 +101,7 @@ func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) 
 	return true, nil
 }
 
-// dropPatiently tries to drop a day again and again while it is in use.
+// dropPatiently retries while the day is in use.
 func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	for try := 1; ; try++ {
 		var dropped bool
@@ -115,8 +115,8 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	}
 }
 
-// deleteVisits deletes rows of visits one app at a time, on days that another app keeps for longer.
-// An app that has been paused meanwhile keeps what is left of them.
+// deleteVisits deletes rows of visits, one app at a time, on days that another app keeps for longer. If an app was
+// paused in the meantime, the rest of its rows are kept.
 func (r *run) deleteVisits(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error { return r.deleteVisitsOf(ctx, app) })
 }

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	visitorsAtOnce = 2000    // forgotten by one transaction, which locks their sites
-	visitorsRead   = 200_000 // read by one query
+	visitorsAtOnce = 2000    // per transaction, which locks their sites
+	visitorsRead   = 200_000 // per query
 
-	// A pause between two of these transactions. Each of them makes running instances empty their
-	// caches and send their batches again; these batches have to get through before the next one.
+	// Pause between two of these transactions. Each of them makes running instances empty their caches and send their
+	// batches again. The batches must succeed before the next transaction.
 	forgetPause = 250 * time.Millisecond
 )
 
-// forget forgets the visitors who have not come to a site for as long as their app says.
+// forget forgets visitors who have not visited a site for the app's forget-days.
 func (r *run) forget(ctx context.Context) error {
 	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
@@ -25,7 +25,7 @@ func (r *run) forget(ctx context.Context) error {
 		if app.ForgetDays == 0 {
 			return nil
 		}
-		// Nobody whose visits are kept: late visits may have brought some since.
+		// Never visitors whose visits are kept: late visits may have added some.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
 		err := r.forgetOf(ctx, app.ID, &f)
 		if f.Visitors > 0 {
@@ -71,9 +71,9 @@ func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) err
 	}
 }
 
-// forgetThese forgets visitors in transactions that lock their sites for a moment each. A visitor
-// is forgotten for a site and all its pages at once: if they were forgotten for a page alone and
-// came again, uv of the page might exceed that of the site.
+// forgetThese forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and all
+// its pages at once. Otherwise a forgotten visitor who returns could be new to a page but not to the site, and uv of
+// the page could exceed uv of the site.
 func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
@@ -81,7 +81,7 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 			n = lastWhole(unseen, visitorsAtOnce+1)
 		}
 		for n == 0 || n < len(unseen) && sameVisitor(unseen[n-1], unseen[n]) {
-			n++ // a visitor of so many pages takes a transaction alone
+			n++ // a visitor with more pages gets a transaction of their own
 		}
 		p := VisitorsForgetParams{App: app, Before: f.Before, Pages: make([]int64, n), Ips: make([]netip.Addr, n)}
 		for i, v := range unseen[:n] {
@@ -100,8 +100,8 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 	return nil
 }
 
-// lastWhole returns how many of the first n rows can be taken without dividing the rows of a
-// visitor of a site. Rows of the visitor of row n-1 may follow.
+// lastWhole returns how many of the first n rows can be taken without splitting the rows of one visitor of a site. More
+// rows of that visitor may follow row n-1.
 func lastWhole(rows []VisitorsUnseenRow, n int) int {
 	for n--; n > 0 && sameVisitor(rows[n-1], rows[n]); n-- {
 	}
@@ -110,7 +110,7 @@ func lastWhole(rows []VisitorsUnseenRow, n int) int {
 
 func sameVisitor(a, b VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
 
-// forgetLogs forgets the lines of logs that were imported, of days that their apps keep no longer.
+// forgetLogs deletes the lines of imported logs on days that their apps no longer keep.
 func (r *run) forgetLogs(ctx context.Context) error {
 	if r.dry {
 		return nil

@@ -1,6 +1,5 @@
-// Package retention is the daily task: it closes days that are over (closedays.go), deletes the rows
-// of visits that no app keeps any longer, and forgets visitors who have not come for long, and lines
-// of logs. Sums, ranks and daily numbers stay.
+// Package retention runs daily. It closes days that have ended (closedays.go), and deletes rows of visits that no app
+// keeps any more, visitors who have not visited for a long time, and lines of logs. Sums, ranks and daily numbers stay.
 package retention
 
 import (
@@ -16,25 +15,24 @@ import (
 	"footfall/visit"
 )
 
-// Retainer deletes and forgets what the apps of a database do not keep any longer. It is safe for
-// concurrent use.
+// Retainer deletes the data that the apps of a database no longer keep. It is safe for concurrent use.
 type Retainer struct {
 	db    *db.DB
 	clock func() time.Time
 	pause func(context.Context, time.Duration) error
 	log   *slog.Logger
 
-	forgotOn atomic.Int32 // the last day on which all visitors were forgotten who are to be
+	forgotOn atomic.Int32 // the day on which visitors were last forgotten completely
 }
 
-// Options of NewRetainer. The zero value of a field means its default.
+// Options of NewRetainer. A zero field means its default.
 type Options struct {
-	Clock func() time.Time                           // default: the database's, as db.DB.Now tells it
-	Pause func(context.Context, time.Duration) error // waits before something is tried again; default: as long as it is told
-	Log   *slog.Logger                               // default: nowhere
+	Clock func() time.Time                           // default: the database's clock, as in db.DB.Now
+	Pause func(context.Context, time.Duration) error // waits before a retry; default: pause.For
+	Log   *slog.Logger                               // default: discards
 }
 
-// NewRetainer returns a Retainer of a database.
+// NewRetainer returns a Retainer for a database.
 func NewRetainer(d *db.DB, o Options) *Retainer {
 	if o.Clock == nil {
 		o.Clock = d.Now
@@ -48,39 +46,39 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Done is what was deleted and forgotten, or would be.
+// Done lists the data that was deleted, or would be.
 type Done struct {
-	Closed    []int32 // days of which the sketches were made, on which uniques rest once their rows are deleted
+	Closed    []int32 // days that got their sketches, which replace the rows of visits for uniques
 	Visits    []VisitsDeleted
 	Dropped   []DayDropped
 	Forgotten []VisitorsForgotten
 }
 
-// VisitsDeleted says how many rows of visits of an app and a day were deleted.
+// VisitsDeleted is the number of rows of visits deleted for an app and a day.
 type VisitsDeleted struct {
 	Day    int32
 	App    string
 	Visits int64
 }
 
-// DayDropped is a day that no app keeps. Its partition was dropped as a whole.
+// DayDropped is a day that no app keeps. Its whole partition was dropped.
 type DayDropped struct {
 	Day   int32
 	Bytes int64
 }
 
-// VisitorsForgotten says how many (target, visitor) pairs of an app were forgotten, since the
-// visitor has not come to the site since the day Before.
+// VisitorsForgotten is the number of (target, visitor) pairs of an app that were forgotten, because the visitor has not
+// visited the site since the day Before.
 type VisitorsForgotten struct {
 	App      string
 	Before   int32
 	Visitors int64
 }
 
-// ErrRunning says that retention runs already, in another instance or by a command.
+// ErrRunning is returned while retention runs in another instance or by a command.
 var ErrRunning = errors.New("retention runs at this moment, in another instance or by a command: try again when it has ended")
 
-// Plan tells what Run would do, and changes nothing.
+// Plan returns what Run would do. It changes nothing.
 func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 	run := run{Retainer: r, dry: true}
 	err := run.do(ctx)
@@ -90,9 +88,8 @@ func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 	return &run.done, err
 }
 
-// Run deletes and forgets all that need not be kept. It returns ErrRunning if retention runs
-// already. Beside another error it returns what it has done so far; it can be run again, however
-// far it came.
+// Run deletes all data that no app keeps. It returns ErrRunning if retention is already running. With any other error
+// it also returns the work done so far. It can be run again after any error.
 func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
 	err = r.InTurn(ctx, func() error {
 		done, err = r.runAlone(ctx, false)
@@ -110,12 +107,11 @@ func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
 }
 
 const (
-	dailyAfter = 10 * time.Second // the start of the instance, which has enough else to do
-	dailyTry   = 10 * time.Minute // between checks whether a day has ended, and between tries
+	dailyAfter = 10 * time.Second // after the instance's start, which has other work
+	dailyTry   = 10 * time.Minute // between checks for the end of a day, and between retries
 )
 
-// Daily runs retention once a day until ctx ends. Of several instances on a database, the first
-// that comes to it does.
+// Daily runs retention once a day until ctx ends. If several instances share a database, the first one does it.
 func (r *Retainer) Daily(ctx context.Context) {
 	for wait := dailyAfter; r.pause(ctx, wait) == nil; wait = dailyTry {
 		done, err := r.IfDue(ctx)
@@ -142,15 +138,14 @@ func (r *Retainer) Daily(ctx context.Context) {
 	}
 }
 
-// IfDue is Run, unless retention was complete since the last day ended everywhere: then it returns
-// nil.
+// IfDue is Run, but returns nil if retention has already completed for the last day that has ended everywhere.
 func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
 		return nil, err
 	}
 	err = r.InTurn(ctx, func() error {
-		if is, err := r.isDone(ctx); is || err != nil { // another instance has done so meanwhile
+		if is, err := r.isDone(ctx); is || err != nil { // another instance has run it in the meantime
 			return err
 		}
 		done, err = r.runAlone(ctx, true)
@@ -167,9 +162,8 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// InTurn runs f while retention runs nowhere else, or returns ErrRunning. Should the connection be
-// lost that keeps others from it, retention may run twice at once, which does no harm: each step
-// may be done again.
+// InTurn runs f while no other process runs retention, or returns ErrRunning. If the connection with the lock is lost,
+// retention may run twice at once. This does no harm: every step can be repeated.
 func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	mine, err := r.db.Alone(ctx, db.Retaining, f)
 	if err == nil && !mine {
@@ -178,18 +172,16 @@ func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	return err
 }
 
-// lateBy is for how long after the end of a day visits of it may still be written: those that were
-// under way.
+// lateBy is how long after the end of a day its last visits may still be written.
 const lateBy = 10 * time.Minute
 
-// today returns the day in the time zone in which days begin last, so that the day before it is
-// over everywhere.
+// today returns the day in the westernmost time zone, minus lateBy. So the day before it has ended everywhere.
 func (r *Retainer) today() time.Time {
 	return r.clock().UTC().Add(-12*time.Hour - lateBy).Truncate(24 * time.Hour)
 }
 
-// yesterday returns the first day whose partition is not dropped even if it is empty: an instance
-// whose clock is slow may need it.
+// yesterday returns the first day whose partition is never dropped, even if it is empty: an instance with a slow clock
+// may need it.
 func (r *Retainer) yesterday() int32 { return daysBefore(r.clock().UTC(), 1) }
 
 func dayNumber(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
@@ -199,31 +191,30 @@ func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -
 // run is one run of retention.
 type run struct {
 	*Retainer
-	// today stays that of readKept, however long the run takes: by a later day visitors would be
-	// forgotten whose visits are kept.
+	// today is set by readKept, and constant during the run. With a later day, visitors whose visits are kept would be
+	// forgotten.
 	today time.Time
-	dry   bool // only count what would be deleted and forgotten
-	due   bool // it runs once a day, and again on that day for what is left: visitors are not read twice
+	dry   bool // only count the data to delete
+	due   bool // the daily run: visitors are not read again when it repeats on the same day
 	apps  []keeping
-	days  []int32 // days that are over and have a partition
-	left  int32   // the first of them that is still to be dropped, as it is in use; 0: none
+	days  []int32 // days that have ended and have a partition
+	left  int32   // the first day that could not be dropped because it is in use; 0: none
 	done  Done
 }
 
-// keeping is what an app keeps.
+// keeping is an app with the range of visits that it keeps.
 type keeping struct {
 	RetentionAppsRow
-	to int32 // the day from which on its visits are to be kept: FromDay, or a later one
+	to int32 // the first day whose visits are kept: FromDay or later
 }
 
-// do takes the steps in an order that leaves the tables right wherever it ends: a day is closed
-// before its rows are deleted, and it is noted that they are not all there before the first of them
-// is.
+// do runs the steps in an order that leaves the tables consistent if it is interrupted. A day is closed before its rows
+// are deleted. The loss of rows is recorded before the first row is deleted.
 func (r *run) do(ctx context.Context) error {
 	if err := r.readKept(ctx); err != nil {
 		return err
 	}
-	var busy error // a day that is in use; the other steps do not wait for it
+	var busy error // a day in use, for which the other steps do not wait
 	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget,
 		r.forgetLogs} {
 		err := step(ctx)
@@ -237,8 +228,8 @@ func (r *run) do(ctx context.Context) error {
 	return busy
 }
 
-// eachApp does something for each app that is not paused. Where a pause of one has begun meanwhile,
-// nothing more is done for it; that error is returned when it has been done for the others.
+// eachApp calls do for each app that is not paused. If an app has been paused in the meantime, it skips the app and
+// returns that error at the end.
 func (r *run) eachApp(do func(app *keeping) error) error {
 	var busy error
 	for i := range r.apps {
@@ -257,7 +248,7 @@ func (r *run) eachApp(do func(app *keeping) error) error {
 	return busy
 }
 
-// readKept reads what each app keeps, and which days there are, and sets the day of the run.
+// readKept reads which visits each app keeps and which days exist, and sets today.
 func (r *run) readKept(ctx context.Context) error {
 	r.today = r.Retainer.today()
 	return r.read(ctx, func(q queries) error {
@@ -270,7 +261,7 @@ func (r *run) readKept(ctx context.Context) error {
 			k := keeping{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
-				// An app without visits to delete keeps its first day: all of its visits are there.
+				// An app without visits to delete keeps its first day: its visits are complete.
 				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err
@@ -286,7 +277,7 @@ func (r *run) readKept(ctx context.Context) error {
 	})
 }
 
-// queries are those that the daily task alone asks, and those that others ask, too.
+// queries combines the queries of this package with those of package db.
 type queries struct {
 	*Queries
 	*shared
@@ -302,7 +293,7 @@ func (r *Retainer) inTx(ctx context.Context, f func(q queries) error) error {
 	return r.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
 }
 
-// inLongTx runs f in a transaction whose statements may take long.
+// inLongTx runs f in a transaction with a longer statement timeout.
 func (r *Retainer) inLongTx(ctx context.Context, f func(q queries) error) error {
 	return r.inTx(ctx, func(q queries) error {
 		if err := q.EraseBegin(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"footfall/db"
 )
 
-// The passes over the tables. Each promise belongs to one.
+// The passes over the tables. Each promise is checked in one of them.
 const (
 	passTargets = "targets"
 	passSites   = "sites"
@@ -19,23 +19,22 @@ const (
 	passLines   = "lines"
 )
 
-// piece is what is checked in one snapshot: the one in which it was chosen.
+// piece is a part of a pass that is checked in one snapshot, the same in which it was chosen.
 type piece struct {
 	pass   string
-	weight int64 // rows, roughly
-	pace   *pace // by which it was chosen
+	weight int64 // approximate number of rows
+	pace   *pace // that determined its size
 	size   float64
 	proofs ProveParams
 }
 
-// walk hands out the pieces of a pass one after the other, and nil when it has come to its end. The
-// caller holds v.mu.
+// walk returns the pieces of a pass one by one, then nil. The caller holds v.mu.
 type walk struct {
 	pass string
 	next func(ctx context.Context, q *Queries) (*piece, error)
 }
 
-// next returns the next piece of any pass, nil when all have been handed out.
+// next returns the next piece of any pass, or nil after the last one.
 func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,8 +53,8 @@ func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	return nil, nil
 }
 
-// pace is how much is taken on in one snapshot: as much as there is time for, going by the last
-// one, but no less than the first, however slow everything is.
+// pace chooses the size of the next piece so that it takes one snapshot, based on the time of the last piece. It is
+// never below the first size, however slow the server is.
 type pace struct{ first, size float64 }
 
 func newPace(first float64) *pace {
@@ -64,41 +63,40 @@ func newPace(first float64) *pace {
 }
 
 const (
-	firstRows = 20_000 // a second: few enough for any server
-	// hoursAtOnce is how many hours of logs are checked in the first piece, a second: each has some blocks.
+	firstRows = 20_000 // per second: suitable for any server
+	// hoursAtOnce is the number of hours of logs in the first piece, per second. Each hour has some blocks.
 	hoursAtOnce = 2000
-	steepest    = 4 // how many times as much as before is taken on at most
+	steepest    = 4 // maximum growth from one piece to the next
 
-	// About so many visits are hashed again for sketches: of a larger database each run makes some
-	// sketches anew, the next one others.
+	// Sketches are recomputed for about this many visits. In a larger database each run chooses other sketches.
 	visitsSketched = 1_000_000
 
-	// Most targets have so many rows at least. More than fit by that are not looked at, nor more
-	// than steepest times those of the last piece: the next piece begins with the others.
+	// Most targets have at least this many rows. A piece has at most as many targets as this allows, and at most
+	// steepest times those of the last piece.
 	rowsOfTarget = 10
 )
 
-// took learns how long a piece took.
+// took adapts the size to the time that a piece took.
 func (p *pace) took(size float64, took, within time.Duration) {
 	p.size = max(p.first, min(p.size*steepest, size*float64(within)/float64(max(took, 1))))
 }
 
-// overTargets walks over the targets asked for, in the order of their numbers.
+// overTargets walks over the selected targets in order of id.
 type overTargets struct {
 	*verifier
 	pace  *pace
-	from  int64   // the first number that has not been handed out
-	met   float64 // how many targets the last piece had
+	from  int64   // the next id to check
+	met   float64 // number of targets in the last piece
 	ended bool
-	seed  int64 // chooses sketches, in each run others
+	seed  int64 // selects the sketches to check; different in each run
 }
 
 func (v *verifier) overTargets() *overTargets {
 	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32,
-		seed: rand.Int64()} //nolint:gosec // it is no secret
+		seed: rand.Int64()} //nolint:gosec // not a secret
 }
 
-// next returns the targets that come next, nil at the end. Each target is in one piece.
+// next returns the next targets, or nil at the end. Each target is in exactly one piece.
 func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended {
 		return nil, nil
@@ -118,7 +116,7 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	p := ProveParams{
 		Checks: []string{"targets"}, App: w.App, Low: w.from, High: next.High, Listed: next.Targets, FromDay: scope.FromDay,
 		Seed: w.seed, Sampled: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
-		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // then rows of no page are checked, too
+		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // also check for rows without a page
 	}
 	if next.High == 0 {
 		w.ended = true
@@ -138,8 +136,8 @@ func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
 	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), proofs: p}, nil
 }
 
-// addWaiting adds the sums by tag that batches have not added up yet to the offenders that are too low without
-// them, and removes those that are right with them.
+// addWaiting adds the tag sums that batches have not added up yet to offenders that are too low without them. It
+// removes offenders that are then correct.
 func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	var waiting map[tagSum]int64
 	for i := range found {
@@ -165,11 +163,11 @@ func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	return nil
 }
 
-// tagSum is a sum of a target, a day and a tag: the visitors with the tag; tag 0: in all hours; day 0 and tag 0:
-// the newcomers in all hours of all days.
+// tagSum identifies a sum of a target: the visitors on a day with a tag. Tag 0 stands for all hours. Day 0 with tag 0
+// stands for newcomers in all hours of all days.
 type tagSum struct{ target, day, tag int64 }
 
-// tagsWaiting returns how many visitors will be added to sums.
+// tagsWaiting returns the numbers that are waiting to be added to sums.
 func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	rows, err := q.VerifyTagsWaiting(ctx)
 	if err != nil {
@@ -179,7 +177,7 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	for i, row := range rows {
 		news[i] = db.TagNews(row)
 	}
-	sums, _ := db.SumTags(news) // what is damaged will not be added either
+	sums, _ := db.SumTags(news) // damaged rows are never added
 	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams(sums))
 	waiting := make(map[tagSum]int64, len(sums.Pages))
 	for i, page := range sums.Pages {
@@ -192,13 +190,13 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// overSites walks over groups of the sites that were met among the targets, and then over the apps
-// of which all sites are checked; over each day by day.
+// overSites walks over groups of the sites met among the targets, and then over the apps whose sites are all checked.
+// It walks over each group day by day.
 type overSites struct {
 	*verifier
-	groups   []ProveParams // each of some sites, or of an app
-	pace     *pace         // in days, of the first group; nil: the walk has not begun
-	afterDay int32         // up to which the first group has been handed out
+	groups   []ProveParams // some sites, or an app
+	pace     *pace         // in days, for the first group; nil: not started
+	afterDay int32         // last day already returned for the first group
 }
 
 const sitesAtOnce = 500
@@ -238,19 +236,18 @@ func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 	p.proofs.AfterDay, p.proofs.UntilDay, w.afterDay = w.afterDay, until, until
 	if until == 0 {
 		p.proofs.UntilDay = math.MaxInt32
-		// The next group may be far larger: it begins with a day, too.
+		// The next group may be far larger, so it also starts with one day.
 		w.groups, w.pace, w.afterDay = w.groups[1:], newPace(1), 0
 	}
 	return p, nil
 }
 
-// overPeople walks over the two tables of people in the order of their keys, where no sample of sites
-// is asked for: first over that of the period before, of which rows are copied into the other one
-// meanwhile.
+// overPeople walks over the two tables of people in order of key, unless a sample is taken. It starts with the table of
+// the previous period, because its rows may be copied to the other table in the meantime.
 type overPeople struct {
 	*verifier
 	pace    *pace
-	periods []int16 // that have not been handed out; nil: the walk has not begun
+	periods []int16 // periods left; nil: not started
 	after   VerifyNextPersonRow
 }
 
@@ -273,14 +270,14 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 		return nil, err
 	}
 	w.after = until
-	if until.AppID == 0 { // those that are left
+	if until.AppID == 0 { // the rest
 		until.AppID, w.periods = math.MaxInt32, w.periods[1:]
 	}
 	p.UntilApp, p.UntilID = until.AppID, until.ID
 	return &piece{pass: passPeople, pace: w.pace, size: size, proofs: p}, nil
 }
 
-// overLines walks over the hours of access logs, in the order of their keys, unless a sample is taken.
+// overLines walks over the hours of access logs in order of key, unless a sample is taken.
 type overLines struct {
 	*verifier
 	pace  *pace
@@ -302,7 +299,7 @@ func (w *overLines) next(ctx context.Context, q *Queries) (*piece, error) {
 		p.Checks = append(p.Checks, "line days")
 	}
 	w.after = until
-	if until.AppID == 0 { // those that are left
+	if until.AppID == 0 { // the rest
 		until, w.ended = VerifyNextHourRow{AppID: math.MaxInt32, Hour: math.MaxInt32}, true
 	}
 	p.UntilApp, p.UntilHour = until.AppID, until.Hour

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// promise is one of those that Footfall makes about its tables. The queries check it by one or more
-// measures.
+// promise is a promise of Footfall about its tables. Queries check it with one or more measures.
 type promise struct {
 	name     string
 	says     string
 	restsOn  string
-	unit     string    // of what is checked
-	pass     string    // with which it is known
-	measures []measure // the first tells how many are checked
+	unit     string    // of the checked objects
+	pass     string    // the pass that decides it
+	measures []measure // the first one counts the checked objects
 }
 
 // measure is a pair of numbers that a query compares.
 type measure struct {
 	name   string // as in the query
-	stored string // what the number means that is wrong
-	should string // what the other one means
+	stored string // meaning of the wrong number
+	should string // meaning of the number it is compared with
 }
 
-// promises lists all promises in the order in which they are reported.
+// promises lists all promises in the order of the report.
 var promises = []promise{
 	{"order", "hot >= pv >= uv", "counters", "target", passTargets,
 		[]measure{{"order", "pv", "uv and hot"}}},
@@ -103,10 +102,10 @@ const (
 	linesMeasure  = "lines"
 	closedMeasure = "closed ahead"
 
-	tagRowsMeasure = "tag rows" // has tags in the place of previous days
+	tagRowsMeasure = "tag rows" // has tags instead of previous days
 )
 
-// result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
+// result returns the result of a promise. The caller holds v.mu, unless no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
 	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}}
 	u.Checked = v.results[p.measures[0].name].held
@@ -118,7 +117,7 @@ func (v *verifier) result(p promise) PromiseResult {
 	return u
 }
 
-// name lists the offenders of each promise by their app and their URI.
+// name adds each promise's offenders to the proof, with app and URI.
 func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 	ids := []int64{}
 	for _, r := range v.results {
@@ -150,7 +149,7 @@ func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 	return nil
 }
 
-// offender says in words what is wrong with a target.
+// offender describes an offence in words.
 func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
 	switch {

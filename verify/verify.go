@@ -1,6 +1,5 @@
-// Package verify proves what was counted: it recomputes every promise from the rows, while visits
-// are counted. It looks at the tables in many snapshots of a second or so, since an old one makes
-// counting slow; each promise is about what one of them shows.
+// Package verify checks the counted numbers: it recomputes every promise from the rows while visits are counted. It uses
+// many snapshots of about a second, because an old snapshot slows counting down. Each check uses a single snapshot.
 package verify
 
 import (
@@ -17,19 +16,19 @@ import (
 
 // Options of Run.
 type Options struct {
-	App      string              // only this app; empty: all
-	Sample   float64             // percent of the sites, each with all its pages; 0: all of them
-	Seed     int64               // chooses another sample
-	Limit    int                 // offenders named for each promise; 0: all
-	Jobs     int                 // connections at work at once
-	Within   time.Duration       // how long a snapshot lasts, roughly; 0: a second
-	Progress func(Step)          // called with how far the proof is; may be nil. Never called by two goroutines at once
-	Promised func(PromiseResult) // called for each promise once it is checked; may be nil, as Progress
+	App      string              // only this app; "": all
+	Sample   float64             // percentage of sites to check, each with all pages; 0: all
+	Seed     int64               // selects another sample
+	Limit    int                 // maximum offenders listed for each promise; 0: all
+	Jobs     int                 // number of parallel connections
+	Within   time.Duration       // approximate duration of a snapshot; 0: one second
+	Progress func(Step)          // called with the progress; may be nil; never called concurrently
+	Promised func(PromiseResult) // called for each promise once it is checked; may be nil; never called concurrently
 }
 
-// Step says how far a proof is.
+// Step is the progress of a run.
 type Step struct {
-	Done, Whole int64 // rows, roughly
+	Done, Whole int64 // approximate number of rows
 	Elapsed     time.Duration
 }
 
@@ -37,18 +36,18 @@ type Step struct {
 type Proof struct {
 	Promises   []PromiseResult `json:"promises"`
 	Targets    int64           `json:"targets"`
-	Visitors   int64           `json:"visitors"`        // including erased visitors
-	Erased     int64           `json:"erased_visitors"` // visitors of whom only the rank is left
+	Visitors   int64           `json:"visitors"`        // includes erased visitors
+	Erased     int64           `json:"erased_visitors"` // visitors of whom only the rank is kept
 	Visits     int64           `json:"visits"`          // rows of visits
 	Days       int64           `json:"days"`            // (target, day) pairs
-	OlderDays  int64           `json:"older_days"`      // those of them whose rows of visits are not kept
+	OlderDays  int64           `json:"older_days"`      // pairs whose rows of visits are not kept
 	Unknown    int64           `json:"days_with_unknown"`
-	Deleted    int64           `json:"apps_being_deleted"` // apps that are left out
+	Deleted    int64           `json:"apps_being_deleted"` // apps that were left out
 	Violations int64           `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 }
 
-// PromiseResult says how a promise was kept.
+// PromiseResult is the result for one promise.
 type PromiseResult struct {
 	Name       string     `json:"name"`
 	Says       string     `json:"promise"`
@@ -57,10 +56,10 @@ type PromiseResult struct {
 	Unit       string     `json:"unit"`
 	Violations int64      `json:"violations"`
 	Offenders  []Offender `json:"offenders"`
-	Seconds    float64    `json:"seconds"` // from the start of the proof until it was known
+	Seconds    float64    `json:"seconds"` // from the start of the run to the result
 }
 
-// Offender is a target, or a day of a target, for which a promise is broken.
+// Offender is a target, or a target's day, that breaks a promise.
 type Offender struct {
 	App     string `json:"app"`
 	Target  string `json:"target"`
@@ -71,10 +70,10 @@ type Offender struct {
 const (
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
-	manyAtMost  = 100_000 // offenders of a measure that a query returns at most
+	manyAtMost  = 100_000 // maximum offenders that a query returns for a measure
 )
 
-// Run recomputes every promise on the tables, while visits are counted.
+// Run recomputes every promise from the tables while visits are counted.
 func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	if o.Sample == 0 {
 		o.Sample = 100
@@ -91,35 +90,36 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if o.App == "" && o.Sample == 100 && proof.Violations == 0 && proof.Targets > 0 {
-		// The dashboard says when it was. Who may not write it down, or only reads a standby, has proved it all the same.
+		// The dashboard shows this time. A failure is ignored: the result is valid even if the user may not write, or
+		// reads from a standby.
 		_ = d.InTx(ctx, func(q *db.Queries) error { return q.ProofNote(ctx) })
 	}
 	return proof, nil
 }
 
-// verifier is one run.
+// verifier is the state of one run.
 type verifier struct {
 	Options
 	began time.Time
 
-	mu           sync.Mutex        // guards what follows
-	walks        []walk            // that have not come to their end
-	sites        []int64           // met so far
-	beingDeleted int64             // apps
-	results      map[string]result // of the measures, by name
-	left         map[string]int    // what is left of each pass: pieces that were handed out, and the walk itself
+	mu           sync.Mutex        // guards the following fields
+	walks        []walk            // walks not finished yet
+	sites        []int64           // found so far
+	beingDeleted int64             // number of apps
+	results      map[string]result // by measure
+	left         map[string]int    // remaining parts of each pass: unfinished pieces, plus the walk itself
 	done         int64
 	all          int64
 }
 
-// result is what was found for a measure. The queries say what held, behind and broken are.
+// result is the result of a measure. The queries define held, behind and broken.
 type result struct {
 	held, behind, broken int64
 	offenders            []offence
 	known                time.Duration
 }
 
-// offence is a target with numbers that contradict each other, as the queries return them.
+// offence is a target with contradicting numbers, as returned by the queries.
 type offence struct{ target, day, previous, stored, least, most int64 }
 
 const offenceNumbers = 6
@@ -153,7 +153,7 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
 				if more, err = v.step(ctx, mine); err != nil {
-					cancel(err) // the others stop, too
+					cancel(err) // also stops the other workers
 				}
 			}
 		})
@@ -190,7 +190,7 @@ func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err er
 	return more, err
 }
 
-// add adds what a piece has found.
+// add records the results of a piece.
 func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -212,15 +212,15 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	v.passed(p.pass)
 }
 
-// tell tells how far the proof is. The caller holds v.mu.
+// tell reports the progress. The caller holds v.mu.
 func (v *verifier) tell() {
 	if v.Progress != nil {
 		v.Progress(Step{Done: min(v.done, v.all), Whole: v.all, Elapsed: time.Since(v.began)})
 	}
 }
 
-// passed notes that a part of a pass is done, and tells of the promises that are known with it. The
-// caller holds v.mu.
+// passed records that a part of a pass is finished. After the last part it reports the promises of that pass. The caller
+// holds v.mu.
 func (v *verifier) passed(pass string) {
 	if v.left[pass]--; v.left[pass] > 0 {
 		return
@@ -238,7 +238,7 @@ func (a offence) compare(b offence) int {
 	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.day, b.day), cmp.Compare(a.previous, b.previous))
 }
 
-// proof puts together what was found.
+// proof assembles the results.
 func (v *verifier) proof() *Proof {
 	p := &Proof{
 		Targets: v.results["order"].held, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,

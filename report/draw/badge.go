@@ -8,25 +8,24 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Badge is a number with a label, as small as a word in a text. It is shown in a picture of its own
-// and refers to nothing outside itself.
+// Badge is a number with a label in the size of a word. Its image needs no other files.
 type Badge struct {
 	Label   string // "": none
 	Message string
 }
 
-// BadgeColor is behind the message.
+// BadgeColor is the message's background.
 const BadgeColor = "#007ec6"
 
-// Measures of a badge in pixels, and its other colours. A style, which programs other than browsers
-// may not know, has those for the dark.
+// Sizes in pixels, and colors. Colors for dark mode are in a style element, which programs other than browsers may not
+// support.
 const (
 	badgeHigh, badgeFont       = 20, 11
 	badgeLabel, badgeLabelDark = "#555", "#3d444d"
 	badgeInk, badgePad         = "#fff", 6
 )
 
-// SVG draws the badge.
+// SVG returns the badge as an image.
 func (b Badge) SVG() string {
 	title := escaped(strings.TrimPrefix(b.Label+": "+b.Message, ": "))
 	var boxes, texts strings.Builder
@@ -54,8 +53,8 @@ func (b Badge) SVG() string {
 	return out.String() + texts.String() + "</svg>\n"
 }
 
-// verdana is how wide the letters of Verdana are from the space on, in thousandths of their size.
-// DejaVu Sans, which stands in for it on Linux, has nearly the same.
+// verdana holds the widths of Verdana's characters from the space on, in thousandths of the font size. DejaVu Sans, its
+// replacement on Linux, has nearly the same widths.
 var verdana = [...]int{
 	352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818, 364, 454, 364, 454,
 	636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818, 545,
@@ -66,8 +65,8 @@ var verdana = [...]int{
 }
 
 const (
-	wideLetter  = 1000 // of Chinese, Japanese and Korean
-	otherLetter = 700  // of Cyrillic, Greek and the like: rather too wide than too narrow
+	wideLetter  = 1000 // Chinese, Japanese and Korean
+	otherLetter = 700  // Cyrillic, Greek and others: rather too wide than too narrow
 )
 
 func textWide(text string) float64 {

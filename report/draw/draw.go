@@ -1,5 +1,5 @@
-// Package draw shows numbers to people: as tables with bars, as lines of small columns, and as SVG.
-// What is shown may have been typed by anybody: nothing of it reaches a terminal or a browser raw.
+// Package draw renders numbers as tables with bars, sparklines, and SVG. The texts may come from anybody, so they are
+// escaped for terminals and browsers.
 package draw
 
 import (
@@ -14,10 +14,10 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Style says what a terminal or file can show.
+// Style describes the capabilities of a terminal or file.
 type Style struct {
-	Width int  // columns of the terminal; longer lines are cut. 0: not a terminal, and nothing is cut
-	ASCII bool // bars of ASCII alone
+	Width int  // columns of the terminal: longer lines are cut; 0: not a terminal, nothing is cut
+	ASCII bool // only ASCII characters in bars
 }
 
 const (
@@ -27,13 +27,12 @@ const (
 
 var (
 	eighths = []rune(" ▏▎▍▌▋▊▉█") // of a column, from the left
-	levels  = []rune("▁▂▃▄▅▆▇█")  // of a line, from below
+	levels  = []rune("▁▂▃▄▅▆▇█")  // of a line, from the bottom
 
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar draws the bar of a number among numbers up to most, in at most so many columns. Every number
-// above 0 shows.
+// bar draws n as a bar. most fills all columns. Every number above 0 is visible.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -50,7 +49,7 @@ func (s Style) bar(n, most int64, columns int) string {
 	return bar
 }
 
-// Sparkline draws numbers as columns side by side. The lowest column means 0, and nothing else.
+// Sparkline draws numbers as columns side by side. Only 0 has the lowest column.
 func (s Style) Sparkline(numbers []int64) string {
 	steps := levels
 	if s.ASCII {
@@ -68,10 +67,10 @@ func (s Style) Sparkline(numbers []int64) string {
 	return line.String()
 }
 
-// mostOf is the highest of some numbers, and at least 1.
+// mostOf returns the largest number, at least 1.
 func mostOf(numbers []int64) int64 { return slices.Max(append([]int64{1}, numbers...)) }
 
-// Number writes a number for people: 1,234,567.
+// Number formats a number like 1,234,567.
 func Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -84,7 +83,7 @@ func Number(n int64) string {
 	return sign + digits
 }
 
-// Count writes a number of things: 1 visit, 1,204 visits.
+// Count formats a number of things: 1 visit, 1,204 visits.
 func Count(n int64, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -92,11 +91,10 @@ func Count(n int64, thing string) string {
 	return Number(n) + " " + thing
 }
 
-// Day writes a day like 20190629 as 2019-06-29.
+// Day formats a day like 20190629 as 2019-06-29.
 func Day(day int32) string { return fmt.Sprintf("%04d-%02d-%02d", day/10000, day/100%100, day%100) }
 
-// Text makes a string harmless for a terminal: characters that are not visible are escaped, and so
-// are bytes that are not UTF-8.
+// Text escapes characters that are not printable, and bytes that are not UTF-8, to make a string safe for terminals.
 func Text(s string) string {
 	harmless := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 	if harmless {
@@ -106,7 +104,7 @@ func Text(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Columns returns how many columns of a terminal a text takes.
+// Columns returns the number of terminal columns that a text takes.
 func Columns(text string) int {
 	columns := 0
 	for _, r := range text {
@@ -117,7 +115,7 @@ func Columns(text string) int {
 
 func runeColumns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0 // is drawn over the character before it
+		return 0 // drawn over the previous character
 	}
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
@@ -126,8 +124,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut takes out the middle of a text that is too long: its beginning tells the site, its end the
-// page.
+// cut removes the middle of a text that is too long: the start shows the site, the end shows the page.
 func (s Style) cut(text string, columns int) string {
 	if Columns(text) <= columns {
 		return text
@@ -154,7 +151,7 @@ func (s Style) cut(text string, columns int) string {
 	return strings.Join(parts[:head], "") + gap + strings.Join(parts[tail:], "")
 }
 
-// unbreakable is what stays together when a text is cut: the escapes of a character in UTF-8, an
-// escape that Text has written, a flag, or else one character; and the marks drawn over it.
+// unbreakable matches units that cut keeps together: the escapes of a UTF-8 character, an escape written by Text, a
+// flag, or a single character, each with its combining marks.
 var unbreakable = regexp.MustCompile(`(?s)(?:%[CD][0-9A-F]%[89AB][0-9A-F]|%E[0-9A-F](?:%[89AB][0-9A-F]){2}|%F[0-7](?:%[89AB][0-9A-F]){3}|` +
 	`%[0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\[abfnrtv\\]|[\x{1F1E6}-\x{1F1FF}]{2}|.)[\pM\x{1F3FB}-\x{1F3FF}]*`)

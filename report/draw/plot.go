@@ -6,42 +6,40 @@ import (
 	"strings"
 )
 
-// What follows draws into a page: with classes and attributes alone, for a page whose policy knows
-// no style but its own sheet. Widths are parts of the room that the page gives, so that a drawing
-// fits any screen and its letters stay as large as they are.
+// The functions in this file draw for a page. They only use classes and attributes, because the page's policy allows no
+// inline styles. Widths are percentages of the available space: a drawing fits any screen, and its text keeps its size.
 
-// Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it
-// is compared with.
+// Plot is a chart with a bar for each day, week or month, and a line for the earlier period.
 type Plot struct {
-	Summary string // what the chart shows, in a sentence
+	Summary string // describes the chart in a sentence
 	Bars    []PlotBar
-	Number  func(int64) string // writes those of the axis; nil: Number
+	Number  func(int64) string // formats numbers of the axis; nil: Number
 }
 
-// PlotBar is a bar: the visitors of a period, the new ones among them.
+// PlotBar is a bar: the visitors of a period, divided into new and returning visitors.
 type PlotBar struct {
-	Name          string // below the bar
-	Label         string // what it shows, in full
-	Link          string // where it leads to; "": nowhere. The keyboard has what leads there beside the plot
+	Name          string // text below the bar
+	Label         string // full description
+	Link          string // target of the bar's link; "": none. It is not reachable by keyboard: the page repeats the link next to the plot
 	Visitors, New int64
-	Compared      bool  // it has a Before
-	Before        int64 // visitors of the period that it is compared with
-	Beside        bool  // it is not what was asked for, but beside it
-	Noted         bool  // something was noted of it
-	Told          int64 // others have counted so many, which stand upon it in another shade
-	None          bool  // there is no count: the bar is a gap
+	Compared      bool  // Before is set
+	Before        int64 // visitors of the corresponding earlier period
+	Beside        bool  // outside the selected range
+	Noted         bool  // the period has a note
+	Told          int64 // visitors counted elsewhere, drawn on top in another color
+	None          bool  // no data: the bar is a gap
 }
 
-// Measures of a plot in pixels.
+// Sizes in pixels.
 const (
 	plotHigh, plotTop, plotBottom = 240, 12, 26
 	plotRoom                      = plotHigh - plotTop - plotBottom
-	plotNames, plotTicks          = 8, 5 // at most
-	plotNote                      = 5    // where the mark of a note is
-	plotAxis                      = 48   // how wide its axis is
+	plotNames, plotTicks          = 8, 5 // maximum
+	plotNote                      = 5    // position of a note's mark
+	plotAxis                      = 48   // width of the axis
 )
 
-// HTML draws a chart: its axis, and beside it the plot, which is as wide as there is room.
+// HTML returns the chart: the axis, and next to it the plot, which fills the available width.
 func (p Plot) HTML() string { return p.axis() + `<div class="plot-room">` + p.plot() + "</div>" }
 
 func (p Plot) axis() string {
@@ -64,7 +62,7 @@ func (p Plot) plot() string {
 	top := ticks[len(ticks)-1]
 	role := "img"
 	if slices.ContainsFunc(p.Bars, func(b PlotBar) bool { return b.Link != "" }) {
-		role = "group" // an image has no links
+		role = "group" // an image must not contain links
 	}
 	fmt.Fprintf(&out, `<svg class="plot" width="100%%" height="%d" role="%s" aria-label="%s">`, plotHigh, role, safe(p.Summary))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
@@ -81,7 +79,7 @@ func (p Plot) plot() string {
 	return out.String() + "</svg>"
 }
 
-// ticks are round numbers from 0 on, of which the last is not below any bar.
+// ticks returns round numbers from 0 on. The last one is at least as high as every bar.
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
 	for _, bar := range p.Bars {
@@ -109,8 +107,8 @@ func (p Plot) at(i int) (x, step float64) {
 	return float64(i) * step, step
 }
 
-// bar draws the new visitors, and upon them those who returned, in a room in which the pointer
-// finds what they are.
+// bar draws new visitors, and returning visitors above them. An invisible rectangle over the full height shows the
+// label on hover.
 func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	x, step := p.at(i)
 	class := "bar"
@@ -121,7 +119,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 		class += " none"
 	}
 	wide, left := step*0.72, x+step*0.14
-	if wide > 6 { // of a few bars, none is a wall
+	if wide > 6 { // a few bars must not become too wide
 		wide, left = 6, x+step/2-3
 	}
 	link, end := "", ""
@@ -151,7 +149,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	out.WriteString(end + "</g>")
 }
 
-// line draws what bars are compared with, as a line of steps, with gaps where one is not.
+// line draws the earlier period as a step line. It has a gap where a bar is not compared.
 func (p Plot) line(out *strings.Builder, top int64) {
 	out.WriteString(`<g class="before">`)
 	last := 0.0
@@ -170,8 +168,7 @@ func (p Plot) line(out *strings.Builder, top int64) {
 	out.WriteString("</g>")
 }
 
-// names writes what some of the bars are called: every second of these is left out where there is
-// little room.
+// names writes labels below some of the bars. The page hides every second label on narrow screens.
 func (p Plot) names(out *strings.Builder) {
 	every := max((len(p.Bars)+plotNames-1)/plotNames, 1)
 	for i := 0; i < len(p.Bars); i += every {
@@ -185,7 +182,7 @@ func (p Plot) names(out *strings.Builder) {
 	}
 }
 
-// safe makes a text safe, and leaves the narrow spaces in its numbers as they are.
+// safe escapes a text, except for narrow spaces in numbers.
 func safe(text string) string {
 	parts := strings.Split(text, "\u202f")
 	for i, part := range parts {
@@ -194,11 +191,11 @@ func safe(text string) string {
 	return strings.Join(parts, "\u202f")
 }
 
-// Measures of a spark in pixels.
+// Size of a sparkline in pixels.
 const sparkWide, sparkHigh = 120, 30
 
-// Spark draws numbers as a small line, which ends where there is room for so many; the last one has
-// a dot.
+// Spark draws numbers as a small line with a dot at its end. room is the number of values that fill the full width.
+// Fewer values end at the right.
 func Spark(summary string, numbers []int64, room int) string {
 	most := mostOf(numbers)
 	var line strings.Builder
@@ -219,7 +216,7 @@ func Spark(summary string, numbers []int64, room int) string {
 	return out.String()
 }
 
-// Share draws a part of a whole as a bar as wide as there is room.
+// Share draws a part of a whole as a bar over the available width.
 func Share(class string, part, whole int64) string {
 	percent := 0.0
 	if part > 0 && whole > 0 {
@@ -229,7 +226,7 @@ func Share(class string, part, whole int64) string {
 		escaped(class), percent)
 }
 
-// Parts draws two numbers as parts of one bar.
+// Parts draws two numbers as the parts of one bar.
 func Parts(first, second int64) string {
 	all := float64(max(first+second, 1))
 	return fmt.Sprintf(`<svg class="parts" width="100%%" height="14" aria-hidden="true">`+

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Measures of a picture, in its own units.
+// Sizes of a picture, in its own units.
 const (
 	svgWide, svgHigh  = 860, 320
 	svgLeft, svgRight = 64, 16
@@ -14,14 +14,14 @@ const (
 	svgTitleLength    = 78 // columns; longer titles are cut
 )
 
-// The colours of a picture are attributes: programs other than browsers understand nothing else. A
-// style, which overrides attributes, lets browsers choose others in the dark.
+// A picture's colors are attributes, because programs other than browsers support nothing else. A style element
+// overrides them in browsers, for dark mode.
 const (
 	paper, ink, faint = "#fff", "#24292f", "#d0d7de"
 	allFill, newFill  = "#9ec5fe", "#0a58ca"
 )
 
-// The parts of a plot, which the style of the dashboard colours there.
+// Adds colors to the parts of a plot. In the dashboard its style sheet does this.
 var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
 	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,
@@ -44,7 +44,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 <text x="%[4]d" y="26" font-size="15" font-weight="600">%[5]s</text>
 `
 
-// SVG draws a plot as a picture that refers to nothing outside itself.
+// SVG returns a plot as a picture that needs no other files.
 func (p Plot) SVG(title string) string {
 	return fmt.Sprintf(svgHead, svgWide, svgHigh, escaped(title), svgLeft, escaped(Style{}.cut(Text(title), svgTitleLength))) +
 		fmt.Sprintf(`<text x="%d" y="46">%s</text>`+"\n", svgLeft, safe(p.Summary)) +
@@ -52,9 +52,9 @@ func (p Plot) SVG(title string) string {
 			svgLeft-plotAxis, svgPlotTop, p.axis(), svgLeft, svgPlotTop, svgWide-svgLeft-svgRight, coloured.Replace(p.plot()))
 }
 
-// escaped makes a text safe in XML, on one line.
+// escaped escapes a text for XML, on one line.
 func escaped(text string) string {
 	var out strings.Builder
-	_ = xml.EscapeText(&out, []byte(Text(text))) // a strings.Builder refuses nothing
+	_ = xml.EscapeText(&out, []byte(Text(text))) // a strings.Builder never fails
 	return out.String()
 }

@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// Table is a table of aligned columns. A row has a value for each column: a string, an int64, or
-// anything else that fmt can write.
+// Table is a table with aligned columns. A row has a value for each column: a string, an int64, or another value that
+// fmt can print.
 type Table struct {
 	Columns []Column
 	Rows    [][]any
 }
 
-// Column is a column of a table. Numbers are aligned right, everything else left.
+// Column is a column of a table. Numbers are aligned right, other values left.
 type Column struct {
 	Name  string
 	Bar   bool // bars follow its numbers
-	Gives bool // its texts are cut where the terminal is too narrow
+	Gives bool // its texts may be cut on narrow terminals
 }
 
 const (
 	gapWidth  = 2
-	leastWide = 16 // columns that a column whose texts are cut keeps
-	mostWide  = 40 // columns to which it is filled up where nothing is cut: a longer text shifts the rest of its line alone
+	leastWide = 16 // minimum width of a column whose texts are cut
+	mostWide  = 40 // maximum padding of such a column without a terminal: a longer text shifts only its own line
 )
 
 type cell struct {
 	text  string
 	right bool
-	bar   string // shown in a column of bars
+	bar   string // for a column with bars
 }
 
-// Text draws the table, one line for each row.
+// Text returns the table with one line per row.
 func (t Table) Text(s Style) string {
 	bars := barWidth
 	if s.Width > 0 && s.Width < 80 {
@@ -65,7 +65,7 @@ func (t Table) Text(s Style) string {
 	return out.String()
 }
 
-// cells returns the names of the columns and the rows below them, as text.
+// cells returns the column names and the rows, as text.
 func (t Table) cells(s Style, bars int) [][]cell {
 	most := make([]int64, len(t.Columns))
 	numeric := make([]bool, len(t.Columns))
@@ -106,8 +106,8 @@ func (t Table) widths(cells [][]cell) []int {
 	return widths
 }
 
-// narrow makes columns whose texts are cut, the last one first, as much narrower as lines are too long
-// for a terminal of so many columns (0: no terminal).
+// narrow reduces the widths of columns that may be cut, the last column first, until lines fit into a terminal of so
+// many columns (0: no terminal).
 func (t Table) narrow(widths []int, bars, columns int) {
 	total := -gapWidth
 	for i, c := range t.Columns {
