@@ -1,6 +1,5 @@
-// Package bench is what all benchmarks have in common: their options, the PostgreSQL that they
-// measure on, the processes that they load, and how figures are written. What is measured lies in
-// the folders below.
+// Package bench contains the common parts of all benchmarks: options, the PostgreSQL server, processes under load, and
+// output. The benchmarks are in its subpackages.
 package bench
 
 import (
@@ -16,10 +15,10 @@ import (
 	"footfall/report/draw"
 )
 
-// ErrUntrue comes with a complete report in which something is wrong that promises to be exact.
+// ErrUntrue is returned with a complete report if an exact way of counting produced wrong numbers.
 var ErrUntrue = errors.New("what was counted is not true")
 
-// Untrue is ErrUntrue with what is wrong; nil where nothing is.
+// Untrue wraps faults in ErrUntrue. It returns nil if there are none.
 func Untrue(faults []string) error {
 	if len(faults) == 0 {
 		return nil
@@ -27,8 +26,7 @@ func Untrue(faults []string) error {
 	return fmt.Errorf("%w:\n%s", ErrUntrue, strings.Join(faults[:min(10, len(faults))], "\n"))
 }
 
-// Options of all benchmarks on tables, as flags of their commands; each adds its own. Numbers that
-// are whole must be 1 or more.
+// Options are the common flags of benchmarks on tables. Each benchmark adds its own. Integers must be at least 1.
 type Options struct {
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Make databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
 	Dir         string `placeholder:"DIR" help:"Folder in which the embedded PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. Default: the system's folder for temporary files."`
@@ -36,40 +34,40 @@ type Options struct {
 	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program that is measured where a service is started. Default: ${default}."`
 	Seed        uint64 `default:"1" placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: ${default}."`
 
-	Progress func(string) `kong:"-"` // is called with what is being done; may be nil
+	Progress func(string) `kong:"-"` // called with the current step; may be nil
 }
 
-// Doing says what is being done.
+// Doing reports the current step.
 func (o Options) Doing(format string, of ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(format, of...))
 	}
 }
 
-// Faults are what is wrong with the flags of a command, which is told before anything is done.
+// Faults are the faults of a command's flags, reported before the command runs.
 type Faults []error
 
-// When adds a fault where there is one.
+// When adds a fault if is is true.
 func (f *Faults) When(is bool, format string, of ...any) {
 	if is {
 		*f = append(*f, fmt.Errorf(format, of...))
 	}
 }
 
-// Service adds that there is no program to be started as a service.
+// Service adds a fault if the program of the service does not exist.
 func (f *Faults) Service(program string) {
 	_, err := exec.LookPath(program)
 	f.When(err != nil, "footfall: there is no program %s: build it with make build, or name another", program)
 }
 
-// Spread is a median between the least and the most.
+// Spread is a median with minimum and maximum.
 type Spread struct {
 	Median float64
 	Min    float64
 	Max    float64
 }
 
-// SpreadOf is that of some values; zeros where there are none.
+// SpreadOf returns the spread of values, or zeros if there are none.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -83,10 +81,10 @@ func SpreadOf(values []float64) Spread {
 	return Spread{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1]}
 }
 
-// Grouped writes a number without decimals, its digits in threes.
+// Grouped formats a number without decimals, with thousands separators.
 func Grouped(v float64) string { return draw.Number(int64(math.Round(v))) }
 
-// Short keeps three digits.
+// Short formats a number with three digits.
 func Short(v float64) string {
 	switch {
 	case v < 10:
@@ -97,8 +95,7 @@ func Short(v float64) string {
 	return Grouped(v)
 }
 
-// OrNone writes a figure, unless it is missing: there is nothing to compare with, or nothing is
-// known.
+// OrNone formats a figure, or "-" if it is 0, which means that it is missing.
 func OrNone(v float64, write func(float64) string) string {
 	if v == 0 {
 		return "-"
@@ -106,8 +103,8 @@ func OrNone(v float64, write func(float64) string) string {
 	return write(v)
 }
 
-// Table is lines of cells below one of names, for people at a terminal. The first column is aligned
-// to the left, figures to the right.
+// Table is a table for a terminal. The first row contains the column names. The first column is aligned left, others
+// right.
 type Table [][]string
 
 func (t Table) String() string {
@@ -120,6 +117,6 @@ func (t Table) String() string {
 	for _, line := range t {
 		fmt.Fprintf(w, "%-*s\t%s\t\n", width, line[0], strings.Join(line[1:], "\t"))
 	}
-	_ = w.Flush() // into memory
+	_ = w.Flush() // writes to memory
 	return text.String()
 }

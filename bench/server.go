@@ -27,31 +27,31 @@ import (
 	"footfall/pause"
 )
 
-// LiveHeap is the memory of what this program can reach at the moment.
+// LiveHeap returns the size of the reachable heap.
 func LiveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one found to be finalized
+	runtime.GC() // frees objects that were finalized by the first call
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // a size
 }
 
-// Machine says where something is measured, and when.
+// Machine describes the machine and the time of a measurement.
 func Machine() string {
 	return fmt.Sprintf("%d CPUs, %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), time.Now().UTC().Format(time.RFC3339))
 }
 
-// Server is the PostgreSQL of a run. One goroutine uses it.
+// Server is the PostgreSQL server of a run. Only one goroutine uses it.
 type Server struct {
-	URL     string // of the database that was named, or that was there already
-	Machine string // where something is measured, and when
+	URL     string // of the given or existing database
+	Machine string // description of the machine, the server and the time
 	admin   *pgx.Conn
 	stop    func() error
-	made    []string // addresses of databases, of which some are dropped already
+	made    []string // addresses of created databases, including dropped ones
 }
 
-// OpenServer uses the server that is named, or starts one: with the data that are kept in a folder,
-// or where none is named in a new one. It must be closed.
+// OpenServer uses the given server, or starts one with the data in a folder, or in a new folder if data is "". It must
+// be closed.
 func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err error) {
 	s := &Server{URL: o.DatabaseURL, stop: func() error { return nil }}
 	if data != "" || s.URL == "" {
@@ -59,7 +59,7 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 		if data == "" {
 			folder, err := os.MkdirTemp(o.Dir, "footfall-bench-")
 			data, remove = filepath.Join(folder, "data"), func() error { return os.RemoveAll(folder) }
-			if err := errors.Join(err, os.Chmod(folder, 0o755)); err != nil { //nolint:gosec // where root runs this, the server's user must get in
+			if err := errors.Join(err, os.Chmod(folder, 0o755)); err != nil { //nolint:gosec // if root runs this, the server's user needs access
 				return nil, errors.Join(fmt.Errorf("bench: %w", err), remove())
 			}
 		}
@@ -80,7 +80,7 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	return s, nil
 }
 
-// Close removes what was made and started.
+// Close removes everything that was created, and stops the server if it was started.
 func (s *Server) Close() (err error) {
 	for _, address := range s.made {
 		err = errors.Join(err, s.Drop(address))
@@ -88,11 +88,10 @@ func (s *Server) Close() (err error) {
 	return errors.Join(err, s.admin.Close(context.Background()), s.stop())
 }
 
-// made counts the databases of this process, so that no two have one name.
+// made counts the databases of this process, to give each a unique name.
 var made atomic.Int64
 
-// Database makes a database, an empty one or a copy of the one that template names, and returns its
-// URL. It exists until Drop or Close.
+// Database creates an empty database, or a copy of template, and returns its URL. It exists until Drop or Close.
 func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
 	named, err := url.Parse(s.URL)
 	if err != nil || named.Scheme == "" {
@@ -107,7 +106,7 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 		return "", fmt.Errorf("bench: %w", err)
 	}
 	s.made = append(s.made, address)
-	// What the run before left in memory is written out now, and not while this one is measured.
+	// Write out dirty pages of the previous run now, not during the measurement.
 	return address, tables.New(s.admin).Checkpoint(ctx)
 }
 
@@ -119,20 +118,20 @@ func (s *Server) Drop(address string) error {
 	return err
 }
 
-// nameOf is the name of a database that Database made.
+// nameOf returns the name of a database created by Database.
 func nameOf(address string) string {
 	path, _, _ := strings.Cut(address, "?")
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// Ask runs f on a connection of its own that sees Footfall's tables.
+// Ask runs f on a new connection to Footfall's tables.
 func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) error {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
 	cfg.RuntimeParams["search_path"] = db.Schema
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // each query is planned for what it asks
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // plans each query for its parameters
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -141,7 +140,7 @@ func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) e
 	return f(tables.New(conn))
 }
 
-// Migrated opens the database, its schema brought up to date.
+// Migrated opens the database and migrates its schema.
 func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	d, err := db.Open(ctx, address, db.Options{})
 	if err != nil {
@@ -154,9 +153,9 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	return d, nil
 }
 
-// WaitUntil returns when done says so, or fails.
+// WaitUntil waits until done returns true or an error.
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // a filter of many millions is read for minutes
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // reading a filter of many millions takes minutes
 	defer cancel()
 	for {
 		if is, err := done(); is || err != nil {
@@ -168,27 +167,27 @@ func WaitUntil(ctx context.Context, what string, done func() (bool, error)) erro
 	}
 }
 
-// Process is a server that was started to be loaded.
+// Process is a server process under load.
 type Process struct {
 	URL    string
-	Admin  string // where its metrics are
+	Admin  string // address of its metrics
 	cmd    *exec.Cmd
 	lives  context.Context //nolint:containedctx // ends with the process
-	stop   func()          // asks it to end
-	output bytes.Buffer    // of the process; to be read after ended only
+	stop   func()          // asks the process to stop
+	output bytes.Buffer    // of the process; valid after ended is closed
 	ended  chan struct{}   // closed when the process has ended and result is set
 	result error
 }
 
-// The names of the metrics that are read, of the service and of what is served beside it.
+// Names of metrics that the benchmarks read.
 const (
 	MetricWaiting     = "footfall_visits_waiting"
 	MetricAsked       = "footfall_existence_queries_total"
 	MetricFilterReady = "footfall_filter_ready"
 )
 
-// Start runs a program, and returns when it is ready. The arguments may depend on the addresses it
-// is to listen on. The process ends with ctx, or with Stop, which must be called.
+// Start runs a program, and returns when it is ready. arguments gets the addresses on which it should listen. The
+// process ends with ctx or with Stop, which must be called.
 func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
 	addrs, err := freeAddrs(ctx)
 	if err != nil {
@@ -198,7 +197,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	p.lives, p.stop = context.WithCancel(ctx)
 	p.cmd = exec.CommandContext(p.lives, program, arguments(addrs[0],
 		addrs[1])...) //nolint:gosec // this program itself, or one that the caller names
-	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // that it ends is no fault
+	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // its end is not an error
 	p.cmd.WaitDelay = 30 * time.Second
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
@@ -211,7 +210,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}()
 	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
 		_, err := Fetch(ctx, p.URL+"/readyz")
-		return err == nil, nil // until it listens there is an error
+		return err == nil, nil // fails until it listens
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -219,20 +218,20 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	return p, nil
 }
 
-// freeAddrs finds two addresses that nobody listens on.
+// freeAddrs returns two unused addresses.
 func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	for i := range addrs {
 		free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return addrs, fmt.Errorf("bench: %w", err)
 		}
-		defer free.Close() //nolint:gocritic // when both are found
+		defer free.Close() //nolint:gocritic // after both are found
 		addrs[i] = free.Addr().String()
 	}
 	return addrs, nil
 }
 
-// Fetch returns the body of an answer that is well.
+// Fetch returns the body of a response with status 200.
 func Fetch(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -264,13 +263,13 @@ func (p *Process) Shows(metric string, value float64) error {
 	})
 }
 
-// Figures are the sums of the process's metrics over their labels.
+// Figures returns the process's metrics, summed over their labels.
 func (p *Process) Figures(ctx context.Context) (Figures, error) {
 	text, err := Fetch(ctx, p.Admin+"/metrics")
 	return readFigures(text), err
 }
 
-// Figures are numbers by the name of a metric.
+// Figures are numbers by metric name.
 type Figures map[string]float64
 
 func readFigures(text string) Figures {
@@ -288,7 +287,7 @@ func readFigures(text string) Figures {
 	return f
 }
 
-// Stop asks the process to end, and waits until it has; every visit that it took is counted then.
+// Stop asks the process to stop and waits. Afterwards every accepted visit is counted.
 func (p *Process) Stop() error {
 	p.stop()
 	<-p.ended
@@ -296,6 +295,6 @@ func (p *Process) Stop() error {
 		return nil
 	}
 	output := p.output.String()
-	// Not %w: its exit code is not ours.
+	// Not %w: its exit code is not this program's.
 	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

@@ -1,5 +1,5 @@
-// Package compare lets ways of counting visits take turns on the same workloads, in this process or
-// over HTTP, and holds what each counted against the truth.
+// Package compare runs ways of counting visits in turns on the same workloads, in this process or over HTTP, and checks
+// their numbers.
 package compare
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Duration    time.Duration `default:"10s" placeholder:"TIME" help:"For how long each is visited, with --http. Default: ${default}."`
 }
 
-// Check tells what is wrong with the options of a comparison.
+// Check returns the faults of the options.
 func (o Options) Check() (f bench.Faults) {
 	if o.HTTP {
 		f.Service(o.Footfall)
@@ -42,12 +42,10 @@ func (o Options) Check() (f bench.Faults) {
 	return f
 }
 
-// mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
-// any contender can answer beside its visitors.
+// mostPerSecond is the number of visits prepared per second and processor for HTTP: more than any contender can count.
 const mostPerSecond = 200_000
 
-// visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
-// time.
+// visitsOf returns the number of visits per workload. Over HTTP, only as many are sent as fit into the duration.
 func visitsOf(o Options) int {
 	if o.HTTP {
 		return int(mostPerSecond * o.Duration.Seconds() * float64(runtime.GOMAXPROCS(0)))
@@ -55,23 +53,22 @@ func visitsOf(o Options) int {
 	return o.Visits
 }
 
-// comparison is a run of Run. One goroutine uses it.
+// comparison is the state of one call of Run. Only one goroutine uses it.
 type comparison struct {
 	Options
 	server    *bench.Server
-	templates map[string]string // databases with the tables and the app of each program, "" being the present one
+	templates map[string]string // databases with tables and app, by program; "" is the current one
 	report    *Report
 }
 
-// task is a workload and its visits.
+// task is a workload with its visits.
 type task struct {
 	About
 	sequence []load.Arrival
 }
 
-// Run lets every contender count every workload once in each round, on a new database each time,
-// and checks the tables afterwards. Only when all has been measured does an error of an exact
-// contender make it fail, with bench.ErrUntrue.
+// Run lets every contender count every workload once per round, on a new database each time, and then checks the
+// tables. If an exact contender was wrong, Run returns bench.ErrUntrue after all measurements.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	contenders, err := chosen(o)
 	if err != nil {
@@ -101,8 +98,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	for _, one := range contenders {
 		c.report.Contenders = append(c.report.Contenders, one.About)
 	}
-	// Rounds outermost, so that what else the machine does meets all alike; another contender
-	// begins in each.
+	// Rounds are the outermost loop, so that other load on the machine affects all contenders alike. Each round starts
+	// with another contender.
 	for round := 1; round <= c.Rounds; round++ {
 		for _, t := range tasks {
 			for i := range contenders {
@@ -116,8 +113,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// copyFor makes a database for a contender: an empty one, or a copy of that of its program, which is
-// made when it is first asked for.
+// copyFor creates a database for a contender: an empty one, or a copy of its program's template, which is created on
+// first use.
 func (c *comparison) copyFor(ctx context.Context, of contender) (address string, err error) {
 	if of.literal {
 		return c.server.Database(ctx, "")
@@ -135,8 +132,8 @@ func (c *comparison) copyFor(ctx context.Context, of contender) (address string,
 	return c.server.Database(ctx, template)
 }
 
-// turn is one contender's turn at one task, on a database of its own. All visits must be of one
-// day, else the truth is another: if midnight comes in between, the turn is repeated.
+// turn runs one contender on one task, on its own database. All visits must be on one day, because the expected numbers
+// assume that. If midnight passes, the turn is repeated.
 func (c *comparison) turn(ctx context.Context, of contender, t task, round int) (err error) {
 	var r Turn
 	for day := 0; day != time.Now().UTC().YearDay(); {
@@ -175,11 +172,11 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	}, nil
 }
 
-// standing is what a contender's tables hold after a run.
+// standing is the content of a contender's tables after a run.
 type standing struct {
-	sums     map[string]load.Sums // by uri, as all
+	sums     map[string]load.Sums // by uri, like ranks
 	ranks    map[string]map[netip.Addr]int64
-	unproven int64 // sums that the contender's own rows do not bear out
+	unproven int64 // sums that contradict the contender's own rows
 }
 
 func newStanding() standing {
@@ -194,7 +191,7 @@ func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// judge compares what the tables hold with the truth of all visits that were answered.
+// judge compares the tables with the expected numbers for all answered visits.
 func judge(sent []load.Arrival, s standing) Errors {
 	truth := load.Truth(sent)
 	var off load.Sums
@@ -205,10 +202,10 @@ func judge(sent []load.Arrival, s standing) Errors {
 		off = off.Plus(got.Beyond(truth[uri]))
 	}
 	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
-	for uri, got := range s.sums { // ranks that nobody has
+	for uri, got := range s.sums { // ranks without a visitor
 		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
 	}
-	for uri, ranks := range s.ranks { // each must be in 1..uv, and no other row's
+	for uri, ranks := range s.ranks { // each must be unique and in 1..uv
 		taken := make(map[int64]bool, len(ranks))
 		for _, rank := range ranks {
 			if rank < 1 || rank > s.sums[uri].UV || taken[rank] {

@@ -13,22 +13,22 @@ import (
 	"footfall/visit"
 )
 
-// contender is one way of counting that is compared with the others.
+// contender is one of the compared ways of counting.
 type contender struct {
 	About
-	literal bool // counts one visit a transaction, on tables of its own, and gets fewer visits
+	literal bool // one visit per transaction, on tables of its own, with fewer visits
 
-	// open begins to count in a database, in this process. What it returns must be closed; then read
-	// returns what the tables hold.
+	// open starts counting in a database, in this process. After the result is closed, read returns the content of the
+	// tables.
 	open func(ctx context.Context, address string) (counting, error)
 	read func(ctx context.Context, address string) (standing, error)
 
 	// Over HTTP.
-	program   string   // of another version
-	arguments []string // before those that say where it listens and what it counts in; none: it is not compared there
+	program   string   // another version's program
+	arguments []string // without addresses and database; empty: not compared over HTTP
 }
 
-// The contenders that others are compared with, and that are looked for by their names.
+// Contenders used as references, or looked up by name.
 const (
 	naive    = "naive"
 	baseline = "baseline"
@@ -37,7 +37,7 @@ const (
 	old      = "old"
 )
 
-// What the helpers of `footfall serve` may take by default.
+// Default memory of the helpers in `footfall serve`.
 const (
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
@@ -45,8 +45,7 @@ const (
 
 var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0.0.1"}
 
-// contenders in the order of the tables. Who promises no exactness is not held to it: what it gets
-// wrong is counted and shown.
+// contenders in display order. Contenders that are not exact may be wrong: their errors are counted and shown.
 var contenders = []contender{
 	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet",
 		literal.Naive),
@@ -59,7 +58,7 @@ var contenders = []contender{
 	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
 }
 
-// literally is a contender that counts one visit a transaction.
+// literally returns a contender that counts one visit per transaction.
 func literally(name, about string, way literal.Way) contender {
 	return contender{
 		About: About{name, about + "; takes a tenth of the visits", way == literal.Baseline}, literal: true, read: literalTables,
@@ -69,8 +68,8 @@ func literally(name, about string, way literal.Way) contender {
 	}
 }
 
-// service is a contender that is Footfall itself. Over HTTP a trusted proxy names the visitors, so that
-// what their browsers say counts.
+// service returns a contender that is Footfall itself. Over HTTP a trusted proxy names the visitors, so that the
+// browser's headers are used.
 func service(name, about string, filter bool, memory int64) contender {
 	onOff, both := "off", memory
 	if filter {
@@ -88,8 +87,7 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// chosen are the contenders that the options name: where they name none, all that can do what is
-// asked for.
+// chosen returns the contenders that the options name, or all that support the options if none is named.
 func chosen(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return o.HTTP && c.literal

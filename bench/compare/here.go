@@ -23,11 +23,11 @@ import (
 	"footfall/visit"
 )
 
-// visitHere opens the contender in this process, sends it the visits, as many at once as there are
-// clients, and closes it. It returns how many keys were asked for, and the visits.
+// visitHere opens the contender in this process, sends the visits with c.Clients at once, and closes it. It returns the
+// number of looked-up keys, and the visits.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string) (load.Measure, float64, []load.Arrival, error) {
 	sequence := t.sequence
-	if of.literal { // which is slower by a factor of ten and more
+	if of.literal { // at least ten times slower
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
 	open, err := of.open(ctx, address)
@@ -56,15 +56,14 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, addres
 	return load.MeasureOf(waits, took), f[bench.MetricAsked], sequence, err
 }
 
-// counting is a contender that counts in this process.
+// counting is a contender running in this process.
 type counting interface {
 	Visit(ctx context.Context, r counter.Request) (visit.Answer, error)
-	Figures() (bench.Figures, error) // by the names of the service's metrics
+	Figures() (bench.Figures, error) // by metric name
 	Close()
 }
 
-// noon is when all visits in this process happen: one day, so that midnight does not fall into a
-// run.
+// noon is the fixed time of all visits in this process, so that midnight cannot pass during a run.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 func literalTables(ctx context.Context, address string) (standing, error) {
@@ -88,21 +87,20 @@ func literalTables(ctx context.Context, address string) (standing, error) {
 	return s, errors.Join(err1, err2, err3)
 }
 
-// serviceCounting is a counter on a database.
+// serviceCounting is a counter with its database.
 type serviceCounting struct {
 	*counter.Counter
 	db      *db.DB
 	metrics *prometheus.Registry
 }
 
-// openService returns when the filter, if there is one, has read the tables.
+// openService opens a counter, and waits until its filter, if any, is ready.
 func openService(ctx context.Context, address string, o record.Options) (_ counting, err error) {
 	s := serviceCounting{metrics: prometheus.NewRegistry()}
 	if s.db, err = db.Open(ctx, address, db.Options{}); err != nil {
 		return nil, err
 	}
-	// It waits so long that nobody is refused on a machine that is busy with something else: a
-	// refused visit ends a comparison.
+	// The wait is long enough for a busy machine: a refused visit would end the comparison.
 	o.Clock, o.Metrics, o.MaxWait = noon, s.metrics, time.Minute
 	if s.Counter, err = counter.Open(ctx, s.db, counter.Options{Options: o}); err != nil {
 		s.db.Close()
@@ -126,7 +124,7 @@ func (s serviceCounting) Figures() (bench.Figures, error) {
 	figures := bench.Figures{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			// One of the two is there; the other's value is 0.
+			// Only one of the two is set, the other is 0.
 			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
@@ -156,10 +154,10 @@ func serviceTables(ctx context.Context, address string) (standing, error) {
 	return s, err
 }
 
-// setUp makes the tables, an open app, the site and all its pages, outside of what is measured: a page
-// is new once. The rest needs no more of the tables than versions share.
+// setUp creates the tables, an open app, the site and all its pages before the measurement, because each page is new
+// only once. The statements for the site and pages work with the tables of several versions.
 func (c contender) setUp(ctx context.Context, address string) error {
-	if c.program != "" { // another version makes its own
+	if c.program != "" { // another version creates its own tables
 		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
 			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url",
 				address)...).CombinedOutput() //nolint:gosec // the caller names it

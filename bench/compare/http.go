@@ -15,8 +15,8 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess starts the contender, visits it as often as it can, and reads its figures before it
-// ends. It returns how many keys were asked for, and which visits were answered.
+// visitProcess starts the contender, sends visits for the duration, and reads its metrics. It returns the number of
+// looked-up keys, and the answered visits.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, address string) (m load.Measure, asked float64,
 	sent []load.Arrival, err error) {
 	p, err := bench.Start(ctx, cmp.Or(of.program, c.Footfall), func(addr, admin string) []string {
@@ -26,7 +26,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 		return m, 0, nil, err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	if !slices.Contains(of.arguments, "off") { // so there is a filter
+	if !slices.Contains(of.arguments, "off") { // it has a filter
 		err = p.Shows(bench.MetricFilterReady, 1)
 	}
 	if err == nil {
@@ -42,11 +42,11 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 	return m, f[bench.MetricAsked], sent, err
 }
 
-// ends are those of the requests, in turns, which take reading time whoever looks at them: all name
-// a browser and a language, and half of them a page that led to this one, of few sites mostly.
+// ends returns headers and queries for requests. Reading them takes time, as in real requests. All name a browser and a
+// language. Half of them name a referrer, mostly from a few sites.
 func ends() (all []load.End) {
 	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
-	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same each time
+	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same in every run
 	for n := range 240 {
 		var end load.End
 		if n%2 == 0 {

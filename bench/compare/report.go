@@ -8,40 +8,40 @@ import (
 	"footfall/bench"
 )
 
-// Report is what Run measured: every contender on every workload, several times.
+// Report contains the results of Run for every contender and workload.
 type Report struct {
 	Machine    string
-	HTTP       bool // a process for each contender; else all in one
-	Clients    int  // who visit at once; over HTTP: connections
+	HTTP       bool // each contender is a process; false: all in this process
+	Clients    int  // concurrent clients; over HTTP: connections
 	Rounds     int
 	Seed       uint64
-	Contenders []About // in the order of the tables
+	Contenders []About // in display order
 	Workloads  []About
 	Runs       []Turn
-	Rows       []Row // a row for each workload and contender, over the rounds
+	Rows       []Row // totals over the rounds for each workload and contender
 }
 
-// About says what a contender or a workload is.
+// About describes a contender or a workload.
 type About struct {
 	Name, About string
-	Exact       bool // of a contender: any difference from the truth makes the comparison fail
+	Exact       bool // for contenders: any error makes the comparison fail
 }
 
-// Turn is one contender's turn at one workload, on a new database.
+// Turn is the result of one contender on one workload, with a new database.
 type Turn struct {
 	Contender, Workload            string
 	Round, Visits                  int
-	PerSecond, P50Ms, P99Ms, Asked float64 // asked: existence queries a visit
+	PerSecond, P50Ms, P99Ms, Asked float64 // Asked: existence queries per visit
 	Errors                         Errors
 }
 
-// Errors are a run's differences from the truth.
+// Errors are the differences from the expected numbers.
 type Errors struct {
-	UV       int64 // visitors that uv misses or has too many, over all targets
-	PV       int64 // the same of visitor days
-	Hot      int64 // the same of visits
-	Ranks    int64 // rows with a rank outside of 1..uv or that another has, and ranks that nobody has
-	Unproven int64 // sums that the contender's own rows do not bear out
+	UV       int64 // error of uv, over all targets
+	PV       int64 // error of visitor days
+	Hot      int64 // error of visits
+	Ranks    int64 // rows with a rank that is outside 1..uv or not unique, and ranks without a visitor
+	Unproven int64 // sums that contradict the contender's own rows
 }
 
 func (e Errors) String() string {
@@ -50,20 +50,20 @@ func (e Errors) String() string {
 		count(e.UV), count(e.PV), count(e.Hot), count(e.Ranks), count(e.Unproven))
 }
 
-// Row sums up the rounds of one contender at one workload: medians, and all errors and visits.
+// Row sums up the rounds of one contender on one workload: medians, and totals of errors and visits.
 type Row struct {
 	Contender, Workload string
 	Visits              int
 	PerSecond           bench.Spread
 	P50Ms, P99Ms, Asked float64
 	Errors              Errors
-	To                  map[string]float64 // medians of visits/s compared, in this workload, by whose
+	To                  map[string]float64 // ratio of the median visits/s to that of each reference
 }
 
 // references are the contenders with which all others are compared.
 var references = []string{naive, baseline, batched, both, old}
 
-// summarize makes the rows of the runs, of each workload in the order of the contenders.
+// summarize computes the rows from the runs, in the order of workloads and contenders.
 func (r *Report) summarize() {
 	r.Rows = nil
 	for _, workload := range r.Workloads {
@@ -96,8 +96,7 @@ func (r *Report) summarize() {
 	}
 }
 
-// untrue is an error that wraps bench.ErrUntrue and names every run that a promise was broken in;
-// nil where there is none.
+// untrue returns an error that wraps bench.ErrUntrue and lists every run in which an exact contender was wrong, or nil.
 func (r *Report) untrue() error {
 	var faults []string
 	for _, run := range r.Runs {
@@ -108,13 +107,12 @@ func (r *Report) untrue() error {
 	return bench.Untrue(faults)
 }
 
-// exact reports whether a contender promises to be.
+// exact reports whether a contender promises exact numbers.
 func (r *Report) exact(name string) bool {
 	return slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == name && a.Exact })
 }
 
-// Print writes the comparison for people at a terminal of 160 columns: a table for each workload, with
-// what was wrong, then what the words mean.
+// Print writes the comparison for a terminal of 160 columns: a table and the errors for each workload, then a legend.
 func (r *Report) Print(w io.Writer) {
 	how := "all in one process, %d clients at once"
 	if r.HTTP {

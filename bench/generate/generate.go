@@ -1,5 +1,5 @@
-// Package generate makes up visits: it has them counted for an app of their own, as many as reports
-// and checks are to be tried on, or writes them as an access log.
+// Package generate generates visits. It counts them for a new app, to test reports and checks, or writes them as an
+// access log.
 package generate
 
 import (
@@ -28,7 +28,7 @@ import (
 	"footfall/intake"
 )
 
-// Set is the size of what is generated, as flags. A zero field means its default.
+// Set describes the generated visits, as flags. A zero field means its default.
 type Set struct {
 	App      string    `default:"generated" placeholder:"NAME" help:"The app that is made; it must not exist yet. It counts in UTC. Default: ${default}."`
 	Visits   int       `default:"10000000" placeholder:"N" help:"How many visits. Default: ${default}."`
@@ -40,10 +40,10 @@ type Set struct {
 	Seed     uint64    `default:"1" placeholder:"N" help:"The same seed makes the same visits. Default: ${default}."`
 }
 
-// Completed has the defaults in place of what was not given.
+// Completed returns the set with defaults filled in.
 func (s Set) Completed() Set {
 	if err := kong.ApplyDefaults(&s); err != nil {
-		panic(err) // a tag is wrong
+		panic(err) // invalid tag
 	}
 	if s.Until.IsZero() {
 		s.Until = time.Now().AddDate(0, 0, -1)
@@ -52,7 +52,7 @@ func (s Set) Completed() Set {
 	return s
 }
 
-// Check tells what of it cannot be made up. What is not given is right.
+// Check returns the faults of the set. Missing fields are valid.
 func (s Set) Check() (f bench.Faults) {
 	s = s.Completed()
 	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each has one at least", s.Pages, s.Sites)
@@ -61,14 +61,14 @@ func (s Set) Check() (f bench.Faults) {
 	return f
 }
 
-// String says what is made up.
+// String describes the set.
 func (s Set) String() string {
 	return fmt.Sprintf("app %s: %s visits over %d days by %s visitors to %s pages of %d sites, seed %d", s.App,
 		bench.Grouped(float64(s.Visits)), s.Days, bench.Grouped(float64(s.Visitors)), bench.Grouped(float64(s.Pages)), s.Sites, s.Seed)
 }
 
-// Run makes an app in the database that Options.DatabaseURL names, and counts its visits one day
-// after the other, as POST /visits does. The set must have passed Check.
+// Run creates an app in the database Options.DatabaseURL and counts the set's visits day by day, like POST /visits. The
+// set must have passed Check.
 func Run(ctx context.Context, o bench.Options, set Set) error {
 	set = set.Completed()
 	d, err := bench.Migrated(ctx, o.DatabaseURL)
@@ -76,7 +76,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		return err
 	}
 	defer d.Close()
-	// The app counts in UTC, believes whatever a caller asserts, and keeps all visits.
+	// The app counts in UTC, accepts everything that callers send, and keeps all visits.
 	open, unlimited, forever := "open", "0", 0
 	settings := app.Settings{Access: &open, MaxNewPages: &unlimited, RetainDays: &forever, ForgetDays: &forever}
 	if err := admin.NewAdmin(d, nil).AddApp(ctx, set.App, settings); err != nil {
@@ -92,10 +92,10 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 	return nil
 }
 
-// callVisits is how many visits are sent at once: so few that each call is answered in time.
+// callVisits is the number of visits per call. Each call must be answered in time.
 const callVisits = intake.MostItems / 2
 
-// Of visitors, as often as they stand there.
+// Values for visitors, repeated by frequency.
 var (
 	languages = []string{"en", "de", "en", "ja", "en", "fr", "de", "zh", "en", "de", "es"}
 	countries = []string{"DE", "US", "DE", "JP", "US", "FR", "AT", "GB", "DE", "IN", "US", "CH", "NL"}
@@ -118,7 +118,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		var body bytes.Buffer
 		for n := from; n < min(from+callVisits, set.Visits); n++ {
 			at := drawn.moment(n)
-			if at.After(now) { // where the last day is not over
+			if at.After(now) { // the last day may not be over
 				at = now
 			}
 			query, from, agent := brings(n)
@@ -144,8 +144,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 	return nil
 }
 
-// Agents are those of a log's lines: each has half as many visitors as the one before. The last is a
-// crawler's.
+// Agents are the User-Agents of visitors. Each has half as many visitors as the one before. The last one is a crawler.
 var Agents = []string{
 	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36",
 	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
@@ -156,8 +155,7 @@ var Agents = []string{
 	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 }
 
-// referrers are the pages that lead to most visits from elsewhere. The others are of hosts of which
-// each leads to one.
+// referrers are the most frequent referrers from other sites. The other referrers each have a host of their own.
 var referrers = []string{
 	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/",
 	"https://news.ycombinator.com/",
@@ -165,17 +163,17 @@ var referrers = []string{
 }
 
 const (
-	fromSite      = 0.4 // share of the visits that come from a page of the same site
-	fromElsewhere = 0.3 // from another page; the others say nothing
+	fromSite      = 0.4 // share of visits with a referrer on the same site
+	fromElsewhere = 0.3 // share with another referrer; the rest has none
 	fromLetter    = 0.02
 	mostReferrers = 300
 	referrerSkew  = 1.2
 )
 
-// brings is what the requests of the visits say besides: the query of the page, the page that led
-// to it ("": none), and the place of the agent. It is to be called once for each, in their order.
+// brings returns a function for the other values of each request: the page's query, the referrer ("": none), and the
+// index of the agent. The function must be called once per visit, in order.
 func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent int) {
-	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // to be repeated, not to be secret
+	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // repeatable, not secret
 	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
 	return func(n int) (query, from string, agent int) {
 		switch luck := random.Float64(); {
@@ -194,9 +192,8 @@ func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent
 	}
 }
 
-// WriteLog writes the visits as an access log in the format Combined with the virtual host in
-// front, and as many other lines as servers write: of five lines two are visits. The same set makes
-// the same log.
+// WriteLog writes the visits as an access log in the format Combined with a leading virtual host. It adds other lines
+// as servers write them: two of five lines are visits. The same set produces the same log.
 func WriteLog(w io.Writer, set Set) error {
 	set = set.Completed()
 	drawn := drawVisits(set)
@@ -223,26 +220,25 @@ func WriteLog(w io.Writer, set Set) error {
 	return out.Flush()
 }
 
-// What the generated visitors do. Who comes again is drawn from who came, so that few come often
-// and most seldom.
+// Behavior of the generated visitors. Returning visitors are drawn from earlier visits, so that few visit often and
+// most rarely.
 const (
-	inSession = 0.5 // share of the visits that follow one of the last minutes; the others follow one of the last week
-	samePage  = 0.3 // of those that follow a visit: to the same page
+	inSession = 0.5 // share of visits that follow a visit in the last minutes; the others follow one in the last week
+	samePage  = 0.3 // of visits that follow another: to the same page
 	sameSite  = 0.55
-	weekendOf = 0.7 // visits of a Saturday or Sunday, those of another day being 1
+	weekendOf = 0.7 // visits on a Saturday or Sunday, relative to other days
 	pageSkew  = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
 	siteSkew  = 1.05
-	ipv6Share = 4 // one visitor in so many has an IPv6 network, the others an IPv4 address
+	ipv6Share = 4 // one of this many visitors has an IPv6 network, the others have an IPv4 address
 )
 
 // sections are the first parts of paths.
 var sections = []string{"blog", "docs", "help", "news", "shop"}
 
-// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbers from 0
-// on.
+// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbered from 0.
 type drawnVisits struct {
-	days    []time.Time // the first moments of the days
-	dayEnds []int       // beside days: the number of the first visit after the day
+	days    []time.Time // starts of the days
+	dayEnds []int       // for each day: the number of the first visit after it
 	siteOf  []int32     // by page
 	people  int
 	page    []int32 // by visit
@@ -250,16 +246,16 @@ type drawnVisits struct {
 
 	random    *rand.Rand
 	site      *rand.Zipf
-	pages     [][]int32    // of each site
-	popular   []*rand.Zipf // beside pages
-	order     []int        // pages in the order in which those are visited whom chance left out
+	pages     [][]int32    // by site
+	popular   []*rand.Zipf // parallel to pages
+	order     []int        // order in which pages that were not drawn are visited
 	visited   []bool
 	unvisited int
 }
 
-// drawVisits makes visits up. The same options give the same ones.
+// drawVisits generates the visits. The same set produces the same visits.
 func drawVisits(o Set) *drawnVisits {
-	random := rand.New(rand.NewPCG(o.Seed, 0x6670)) //nolint:gosec // to be repeated, not to be secret
+	random := rand.New(rand.NewPCG(o.Seed, 0x6670)) //nolint:gosec // repeatable, not secret
 	c := &drawnVisits{people: o.Visitors, page: make([]int32, o.Visits), visitor: make([]int32, o.Visits), random: random}
 	c.divideDays(o)
 	c.spreadPages(o)
@@ -268,8 +264,8 @@ func drawVisits(o Set) *drawnVisits {
 	for n := range o.Visits {
 		left := o.Visits - n
 		if n == 0 || random.IntN(left) < o.Visitors-newcomers {
-			// Spread over all addresses, whoever comes first.
-			c.visitor[n] = int32(newcomers * step % o.Visitors) //nolint:gosec // visitors are checked to fit
+			// Spread the first visits over all addresses.
+			c.visitor[n] = int32(newcomers * step % o.Visitors) //nolint:gosec // checked by Check
 			newcomers++
 			c.page[n] = c.anyPage()
 		} else {
@@ -286,7 +282,7 @@ func drawVisits(o Set) *drawnVisits {
 	return c
 }
 
-// divideDays sets the days and how many visits each has.
+// divideDays sets the days and their numbers of visits.
 func (c *drawnVisits) divideDays(o Set) {
 	var weights []float64
 	sum := 0.0
@@ -305,13 +301,13 @@ func (c *drawnVisits) divideDays(o Set) {
 	c.dayEnds[o.Days-1] = o.Visits
 }
 
-// dayOf is the day of a visit, as a place in days.
+// dayOf returns the index of a visit's day.
 func (c *drawnVisits) dayOf(n int) int {
 	day, _ := slices.BinarySearch(c.dayEnds, n+1)
 	return day
 }
 
-// moment is when a visit came.
+// moment returns the time of a visit.
 func (c *drawnVisits) moment(n int) time.Time {
 	day, begin := c.dayOf(n), 0
 	if day > 0 {
@@ -320,28 +316,28 @@ func (c *drawnVisits) moment(n int) time.Time {
 	return c.days[day].Add(time.Duration(float64(n-begin) / float64(c.dayEnds[day]-begin) * float64(24*time.Hour)))
 }
 
-// spreadPages spreads the pages over the sites, so that some sites are large.
+// spreadPages distributes the pages over the sites, so that some sites are large.
 func (c *drawnVisits) spreadPages(o Set) {
 	c.site = rand.NewZipf(c.random, siteSkew, 1, uint64(o.Sites-1)) //nolint:gosec // not negative
 	c.pages, c.order, c.visited, c.unvisited = make([][]int32, o.Sites), c.random.Perm(o.Pages), make([]bool, o.Pages), o.Pages
 	for page := range o.Pages {
-		site := page // each has one at least
+		site := page // each site has at least one page
 		if page >= o.Sites {
-			site = int(c.site.Uint64()) //nolint:gosec // below sites
+			site = int(c.site.Uint64()) //nolint:gosec // below the number of sites
 		}
-		c.siteOf = append(c.siteOf, int32(site))           //nolint:gosec // below sites
-		c.pages[site] = append(c.pages[site], int32(page)) //nolint:gosec // pages are checked to fit
+		c.siteOf = append(c.siteOf, int32(site))           //nolint:gosec // below the number of sites
+		c.pages[site] = append(c.pages[site], int32(page)) //nolint:gosec // checked by Check
 	}
 	for _, pages := range c.pages {
 		c.popular = append(c.popular, rand.NewZipf(c.random, pageSkew, 1, uint64(len(pages)-1)))
 	}
 }
 
-func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } //nolint:gosec // below sites
+func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } //nolint:gosec // below the number of sites
 
 func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
 
-// nextPage is where somebody goes who was at a page.
+// nextPage returns the next page of a visitor.
 func (c *drawnVisits) nextPage(before int32) int32 {
 	switch luck := c.random.Float64(); {
 	case luck < samePage:
@@ -352,14 +348,13 @@ func (c *drawnVisits) nextPage(before int32) int32 {
 	return c.anyPage()
 }
 
-// visit leaves a page, or chooses another, so that with the visits that are left every page is
-// visited once at least.
+// visit returns the page, or replaces it by an unvisited one, so that every page is visited at least once in the end.
 func (c *drawnVisits) visit(page int32, left int) int32 {
 	if c.unvisited > 0 && c.random.IntN(left) < c.unvisited {
 		for c.visited[c.order[0]] {
 			c.order = c.order[1:]
 		}
-		page = int32(c.order[0]) //nolint:gosec // pages are checked to fit
+		page = int32(c.order[0]) //nolint:gosec // checked by Check
 	}
 	if !c.visited[page] {
 		c.visited[page] = true
@@ -368,8 +363,8 @@ func (c *drawnVisits) visit(page int32, left int) int32 {
 	return page
 }
 
-// coprime is a number about 0.62 n that shares no divisor with n: its multiples modulo n are all
-// numbers below n, each once.
+// coprime returns a number near 0.62 n without a common divisor with n: its multiples modulo n are all numbers below n,
+// each once.
 func coprime(n int) int {
 	for k := max(1, n*618/1000); ; k++ {
 		if new(big.Int).GCD(nil, nil, big.NewInt(int64(n)), big.NewInt(int64(k))).Int64() == 1 {
@@ -380,13 +375,13 @@ func coprime(n int) int {
 
 func siteName(site int) string { return fmt.Sprintf("site-%02d.example", site+1) }
 
-// uri is a page's, as it is counted.
+// uri returns a page's URI in canonical form.
 func (c *drawnVisits) uri(page int) string {
 	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
 }
 
-// address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in
-// PostgreSQL.
+// address returns a visitor's address. Addresses are in the order of the visitors' numbers, IPv4 first, as PostgreSQL
+// sorts them.
 func (c *drawnVisits) address(visitor int32) netip.Addr {
 	four := c.people - c.people/ipv6Share
 	if n := int(visitor); n < four {

@@ -1,11 +1,9 @@
-// Package literal counts visits as one would without batches: each visit is a transaction of its
-// own, on tables with the uri in every key. It is what Footfall is measured against, and nobody
-// should use it.
+// Package literal counts visits without batches: each visit is a transaction, on tables with the uri in every key. It
+// is the reference for Footfall and not meant for use.
 //
-// Each way is written as leanly as it allows: the page and the site share every statement. Baseline
-// is exact. The naive ways are wrong under concurrency: two first visits of one visitor at once
-// both find nobody, and both raise uv and pv. One of the two ranks then belongs to nobody, for
-// ever.
+// Each way uses as few statements as possible: every statement handles the page and the site. Baseline is exact. The
+// naive ways are wrong under concurrency: two concurrent first visits of one visitor both find no row, and both
+// increase uv and pv. One of the two ranks then never belongs to a visitor.
 package literal
 
 import (
@@ -31,37 +29,36 @@ var schema string
 
 // Way is how a Store counts a visit.
 type Way struct {
-	filterError float64 // of a Bloom filter of all keys; 0: there is none
-	conflicts   bool    // the conflicts of inserts say who is not
+	filterError float64 // error rate of a Bloom filter of all keys; 0: no filter
+	conflicts   bool    // conflicts of inserts show which rows exist
 }
 
-// The ways.
+// The ways of counting.
 var (
 	// Naive looks the visitor up, then inserts.
 	Naive = Way{}
-	// NaiveFilter is Naive, but what a Bloom filter calls surely new is not looked up.
+	// NaiveFilter is Naive, but skips the lookup if a Bloom filter reports that the key is new.
 	NaiveFilter = Way{filterError: 0.001}
-	// Baseline inserts, and sees from the conflicts what was there. It sends its transaction in one
-	// round trip.
+	// Baseline inserts, and learns from conflicts which rows exist. It sends its transaction in one round trip.
 	Baseline = Way{conflicts: true}
 )
 
 const (
 	connections  = 16
-	filterKeys   = 1024 // at first: a filter that grows is full, and as often wrong as it may be
+	filterKeys   = 1024 // initially: a filter that grows is full, so its error rate is at the limit
 	filterMemory = 256 << 20
 )
 
-// Store counts visits of one day in a database of its own. It is safe for concurrent use.
+// Store counts visits of one day in its own database. It is safe for concurrent use.
 type Store struct {
 	day   int32
 	pool  *pgxpool.Pool
 	way   Way
-	known *bloom.Filter // keys whose transaction has committed; nil without one
-	asked atomic.Int64  // existence queries: keys looked up in visitors or visits to decide new or known
+	known *bloom.Filter // keys of committed transactions; nil without a filter
+	asked atomic.Int64  // existence queries: keys looked up in visitors or visits to decide whether they are new
 }
 
-// Open makes the tables in the empty database that url names.
+// Open creates the tables in the empty database at url.
 func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -69,12 +66,10 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	}
 	cfg.MaxConns, cfg.MinConns = connections, connections
 	for name, value := range map[string]string{
-		// A server that is set to be faster than its disk would make the ways look better than they
-		// are.
+		// A server configured for speed instead of durability would make the ways look better than they are.
 		"synchronous_commit": "on",
-		// Every statement finds its rows by their keys, and need not be planned anew each time,
-		// which would take longer than to run it. Footfall's own connections have these settings,
-		// too.
+		// Every statement finds its rows by key. Planning it each time would take longer than running it. Footfall's
+		// own connections use the same settings.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
@@ -95,11 +90,11 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	return s, nil
 }
 
-// Close closes every connection; it waits for those that are in use.
+// Close closes all connections. It waits for those in use.
 func (s *Store) Close() { s.pool.Close() }
 
-// Figures are what the visits took, by the names of the service's metrics. The conflict of an insert
-// with a row that is there is an existence query, an insert of a new key is not.
+// Figures returns the existence queries, under the name of the service's metric. An insert that conflicts with an
+// existing row counts as an existence query. An insert of a new key does not.
 func (s *Store) Figures() (bench.Figures, error) {
 	return bench.Figures{bench.MetricAsked: float64(s.asked.Load())}, nil
 }
@@ -122,21 +117,20 @@ func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, e
 	return visit.Answer{Site: counts[target.Site], Page: counts[target.Page]}, nil
 }
 
-// one is a visit that is to be counted.
+// one is a visit to count.
 type one struct {
-	uris    []string // the site before its page: the order of all locks, so that no two visits can deadlock
+	uris    []string // the site before its page: all visits lock in this order, so they cannot deadlock
 	visitor netip.Addr
 	day     int32
 }
 
-// countByConflict sends the whole transaction at once, and reads from the inserts' conflicts what
-// was there.
+// countByConflict sends the whole transaction at once, and learns from the inserts' conflicts which rows existed.
 func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // closes the connection where a fault left the transaction open
+	defer conn.Release() // closes the connection if an error left the transaction open
 	var b pgx.Batch
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	b.Queue(CountersHit, v.uris)
@@ -152,13 +146,13 @@ func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]vi
 	return conn.SendBatch(ctx, &b).Close()
 }
 
-// state is what a way takes for true of the visitor at one target.
+// state is the assumed state of the visitor at one target.
 type state struct {
-	known, today bool  // came before, came on this day
-	rank         int64 // 0: none was found
+	known, today bool  // visited before, and on this day
+	rank         int64 // 0: not found
 }
 
-// countNaively looks each key up, or asks the filter, and inserts what was not there.
+// countNaively looks up each key in the tables or the filter, and inserts missing rows.
 func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := New(tx)
@@ -197,7 +191,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 		return err
 	})
 	if err == nil && s.known != nil {
-		for _, uri := range v.uris { // not before: a visit that is taken back must stay unknown
+		for _, uri := range v.uris { // after the commit, because a rolled-back visit must stay unknown
 			s.known.Add(v.key(0, uri))
 			s.known.Add(v.key(v.day, uri))
 		}
@@ -205,7 +199,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 	return err
 }
 
-// find asks the tables about all keys, or about those that the filter is not sure to be new.
+// find looks up all keys, or those that the filter does not report as new.
 func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
 	found := map[string]state{}
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
@@ -226,13 +220,12 @@ func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, 
 	return found, err
 }
 
-// key stands for a row in the filter: (ip, day_id, uri) of visits, or with 0 as the day, which is
-// none, (uri, ip) of visitors.
+// key returns the filter's key of a row: (ip, day_id, uri) for visits, or (uri, ip) with day 0 for visitors.
 func (v one) key(day int32, uri string) bloom.Sum {
 	key := make([]byte, 0, 128)
 	address := v.visitor.As16()
 	key = append(key, address[:]...)
-	key = binary.LittleEndian.AppendUint32(key, uint32(day)) //nolint:gosec // its bits
+	key = binary.LittleEndian.AppendUint32(key, uint32(day)) //nolint:gosec // only its bits matter
 	return bloom.Bytes(append(key, uri...))
 }
 

@@ -17,9 +17,9 @@ import (
 	"footfall/pause"
 )
 
-// Together lets so many clients do number 0, 1, 2 and so on, each the next one when its last is
-// done, until all are done, the first has failed, or ctx has ended. begin makes what a client does; its
-// ctx ends when Together returns. A client that returns io.EOF does no more.
+// Together runs items 0, 1, 2 … on several clients. Each client takes the next item when it has finished one. It
+// returns when all items are done, after the first error, or when ctx ends. begin creates a client's function. Its ctx
+// ends when Together returns. A client stops when its function returns io.EOF.
 func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -43,27 +43,27 @@ func Together(ctx context.Context, clients, all int, begin func(ctx context.Cont
 	return context.Cause(ctx)
 }
 
-// Clients send requests over some connections. Each must be answered 200 or 202, else it all ends.
+// Clients send requests over several connections. Each response must be 200 or 202, otherwise all stop.
 type Clients struct {
 	URL         string
 	Requests    int
-	Request     func(n int) []byte // is a request as it is written; called by many at once
-	Connections int                // are used in turns; no more requests are under way at a time
-	// PerSecond is a fixed rate, whatever becomes of the requests before. Each is timed from when it
-	// was due: what waits behind slow answers has waited, too, as visitors do who know nothing of each
-	// other. 0: each connection sends its next one as soon as the last is answered.
+	Request     func(n int) []byte // returns the raw request; called concurrently
+	Connections int                // maximum number of concurrent requests
+	// PerSecond is a fixed rate, independent of earlier requests. Each request is timed from when it was due: a request
+	// that waits behind slow responses has waited too, like independent visitors. 0: each connection sends its next
+	// request right after a response.
 	PerSecond float64
-	For       time.Duration // after which no more are sent; 0: all are
+	For       time.Duration // stop sending after this time; 0: send all
 
-	Waits []time.Duration // has one for each request; 0: it was not answered
+	Waits []time.Duration // one for each request; 0: not answered
 }
 
-// Send returns when all requests have been answered, or the first has failed, or ctx has ended.
+// Send returns when all requests are answered, after the first error, or when ctx ends.
 func (s *Clients) Send(ctx context.Context) error {
 	s.Waits = make([]time.Duration, s.Requests)
 	begin := time.Now()
 	return Together(ctx, s.Connections, s.Requests, func(ctx context.Context) func(int) error {
-		var conn net.Conn // is made when it is needed
+		var conn net.Conn // opened on first use
 		var answers *bufio.Reader
 		return func(n int) (err error) {
 			due := time.Now()
@@ -88,7 +88,7 @@ func (s *Clients) Send(ctx context.Context) error {
 			status, err := exchange(conn, answers, s.Request(n))
 			switch {
 			case err != nil:
-				return fmt.Errorf("visit %d was not answered: %s", n, err.Error()) // not %w: io.EOF is one
+				return fmt.Errorf("visit %d was not answered: %s", n, err.Error()) // not %w, because Together treats io.EOF as the end
 			case status != http.StatusOK && status != http.StatusAccepted:
 				return fmt.Errorf("visit %d was answered %d", n, status)
 			}
@@ -98,8 +98,7 @@ func (s *Clients) Send(ctx context.Context) error {
 	})
 }
 
-// exchange sends a request as it is, which costs less than a client of net/http, and reads the
-// answer to its end.
+// exchange sends a raw request, which is cheaper than net/http's client, and reads the complete response.
 func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
@@ -113,16 +112,16 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 	return answer.StatusCode, err
 }
 
-// hostOf is host and port of a URL.
+// hostOf returns the host and port of a URL.
 func hostOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// VisitRequest is a visit to a page, as it is written: query begins with &, and headers are lines.
+// VisitRequest returns the raw request for a visit. query starts with &, headers are lines.
 func VisitRequest(url, app, page, query, headers string) []byte {
 	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", app, page, query, hostOf(url), headers)
 }
 
-// Visits sends those of a sequence for as long as d, one after the other on each of some connections,
-// with ends of the requests in turns. A proxy names the visitors. It returns the visits that were sent.
+// Visits sends a sequence of visits for the duration d, one after the other on each connection, with the ends in turns.
+// A proxy header names the visitors. It returns the visits that were sent.
 func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
 	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
 		end := ends[n%len(ends)]
@@ -147,13 +146,13 @@ func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, con
 	return MeasureOf(waits, took), sent, nil
 }
 
-// End is what a request of a visit ends with.
+// End is the last part of a request.
 type End struct {
-	Query   string // begins with &
-	Headers string // lines of them
+	Query   string // starts with &
+	Headers string // header lines
 }
 
-// Measure is how quickly requests were answered.
+// Measure contains the latencies and rate of requests.
 type Measure struct {
 	Requests  int
 	PerSecond float64
@@ -162,10 +161,10 @@ type Measure struct {
 	MaxMs     float64
 }
 
-// MeasureOf sums up requests that took so long together; it sorts how long their answers took.
+// MeasureOf computes the figures of requests that took the given time together. It sorts waits.
 func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	slices.Sort(waits)
-	at := func(percent int) float64 { // the least that so many percent do not exceed
+	at := func(percent int) float64 { // the smallest value that this percentage does not exceed
 		if len(waits) == 0 {
 			return 0
 		}

@@ -1,5 +1,4 @@
-// Package reports measures how long reports and dashboards take while visits are counted, and how
-// visits fare beside them.
+// Package reports measures the latencies of reports and dashboards while visits are counted, and of the visits.
 package reports
 
 import (
@@ -30,23 +29,22 @@ type Options struct {
 	Runs  int      `default:"200" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
 }
 
-// Check tells what is wrong with the options.
+// Check returns the faults of the options.
 func (o Options) Check() (f bench.Faults) {
 	f.When(o.Data == "" && o.DatabaseURL == "", "data: name the folder that bench generate filled, or a database with --database-url")
 	f.Service(o.Footfall)
 	return f
 }
 
-// Report is what Run measured.
+// Report contains the results of Run.
 type Report struct {
 	Machine string
-	Rate    int // visits a second that were to be counted meanwhile
+	Rate    int // planned visits per second
 	Notes   []string
 	Rows    []Row
 }
 
-// Row is how long some answers took. Those of visits are from when they were due; none was refused,
-// which would have been an error.
+// Row contains latencies. Visits are timed from when they were due. None was refused, because that would be an error.
 type Row struct {
 	What string
 	load.Measure
@@ -56,16 +54,16 @@ func (r *Report) note(format string, of ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, of...))
 }
 
-// asking is a run of Run. One goroutine uses it.
+// asking is the state of one call of Run. Only one goroutine uses it.
 type asking struct {
 	Options
 	app, address string                  // of the database
-	came         []tables.VisitsOfDayRow // of one day: pages as often as they are visited
+	came         []tables.VisitsOfDayRow // visits of one day: each page as often as it is visited
 	sites        []string
 	report       *Report
 }
 
-// Run measures reading on tables that package generate filled.
+// Run measures reading on tables filled by package generate.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
@@ -86,8 +84,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, nil
 }
 
-// prepare closes the days that are over, as the service does each night. It refuses tables of several
-// apps: of one that others count for the numbers would not be theirs any more.
+// prepare closes days that have ended, as the service does every night. It refuses a database in which several apps
+// have counted, because the added visits would change the numbers of real apps.
 func (r *asking) prepare(ctx context.Context) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {
@@ -117,9 +115,8 @@ func (r *asking) prepare(ctx context.Context) error {
 	})
 }
 
-// beside runs f on a service of its own while visits come at a steady rate, and reports how those
-// fared that came meanwhile. Half of them are by those who know the page, a quarter by those who know
-// another one, and a quarter by new visitors.
+// beside runs f on a new service while visits arrive at a steady rate, and reports the latencies of these visits. Half
+// of them are by visitors of the page, a quarter by visitors of another page, and a quarter by new visitors.
 func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
@@ -132,9 +129,9 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 		return err
 	}
 	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
-		// hardly any waits for another
+		// enough that hardly any request waits for another
 		Request: func(n int) []byte {
-			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // no secret, here and below
+			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // not secret, here and below
 			ip := v.Ip.String()
 			switch rand.IntN(4) {
 			case 0:
@@ -142,12 +139,12 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 			case 1:
 				ip = load.Address(int(rand.Int32())).String()
 			}
-			query := fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100) // one of a hundred pages led to it
+			query := fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100) // one of a hundred referrers
 			return load.VisitRequest(p.URL, r.app, v.Uri, query, "")
 		}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
+	sent := make(chan error, 1) // result of the goroutine, which ends with ctx
 	go func() { sent <- s.Send(ctx) }()
 	err = pause.For(ctx, warmUp)
 	began := time.Now()
@@ -165,14 +162,14 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 }
 
 const (
-	longestLoad = 30 * time.Minute // bounds a steady load
-	warmUp      = time.Second      // of visits, before they and what is asked beside them are measured
+	longestLoad = 30 * time.Minute // limit for a steady load
+	warmUp      = time.Second      // time before visits and reports are measured
 )
 
 var errEnough = errors.New("enough")
 
-// questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
-// braces: a page as often as it is visited, a visitor of it, its site, or any site.
+// questions returns paths of reports and dashboard pages. Placeholders in braces are drawn at random: a page by its
+// number of visits, its visitor, its site, or any site.
 func questions() []string {
 	all := []string{
 		"/api/apps/{app}/sites",
@@ -195,10 +192,10 @@ func questions() []string {
 	return all
 }
 
-// measureAnswers asks one report after the other while visits are counted, as one client that keeps
-// its connection.
+// measureAnswers requests one report after the other while visits are counted, as one client with a persistent
+// connection.
 func (r *asking) measureAnswers(ctx context.Context) error {
-	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
+	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // repeatable, not secret
 	asked := questions()
 	took := make([][]time.Duration, len(asked))
 	err := r.beside(ctx, "reports", func(p *bench.Process) error {
@@ -228,9 +225,8 @@ const (
 	refreshAfter   = 5 * time.Second // as web/dash.js does
 )
 
-// measureDashboards counts visits beside nothing else and beside dashboards that are open. Each shows
-// the last 30 days of a site; they are opened one after the other, so that they do not all ask at
-// once.
+// measureDashboards counts visits without other load, and with open dashboards. Each dashboard shows the last 30 days
+// of a site. They are opened one after the other, so that their requests are spread.
 func (r *asking) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
 	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)
@@ -239,14 +235,14 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 		r.beside(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
 			until, cancel := context.WithTimeout(ctx, long)
 			defer cancel()
-			var all sync.WaitGroup // goroutines, which end with until, once their page is read
+			var all sync.WaitGroup // goroutines, which end after until, once their page is read
 			for i := range openDashboards {
 				all.Go(func() {
 					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])
 					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil &&
 						pause.For(until, rest) == nil; rest = refreshAfter {
 						began := time.Now()
-						_, errs[i] = bench.Fetch(ctx, page) // to its end
+						_, errs[i] = bench.Fetch(ctx, page) // reads the whole page
 						took[i] = append(took[i], time.Since(began))
 					}
 				})
@@ -258,7 +254,7 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 	return err
 }
 
-// Print writes the report for people at a terminal.
+// Print writes the report for a terminal.
 func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\nvisits came at %d a second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
 	t := bench.Table{{"what", "times", "a second", "p50 ms", "p99 ms", "max ms"}}

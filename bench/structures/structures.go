@@ -1,7 +1,6 @@
-// Package structures compares what can tell whether a key was seen before: the classic benchmark of
-// a hash set, Bloom filters and a bitmap of hashes, over the keys ip_0, ip_1, … ip_(n-1). Each is
-// checked for and added once, in that order, so whatever is said to be there already is a false
-// positive.
+// Package structures compares data structures for checking whether a key was seen before: a hash set, Bloom filters,
+// and a bitmap of hashes, with the keys ip_0, ip_1, … ip_(n-1). Each key is checked and added once, in that order, so
+// every hit is a false positive.
 package structures
 
 import (
@@ -20,29 +19,28 @@ import (
 	"footfall/record/bloom"
 )
 
-// Report is what each structure did with so many keys.
+// Report contains the results of all structures.
 type Report struct {
 	Machine string
 	Keys    int
 	Rows    []Row
 }
 
-// Row is what one structure did.
+// Row contains the results of one structure.
 type Row struct {
 	Name   string
 	Stores string
 	Bytes  int64
-	AddNs  float64 // to hash a key, check for it and add it: the median over chunks of keys
-	Count  int     // how many different keys it says there were
+	AddNs  float64 // time to hash, check and add a key: median over chunks of keys
+	Count  int     // number of distinct keys according to the structure
 }
 
-// bitsPerKey is given to every Bloom filter: 200 million bits for ten million keys. The article's
-// places are numbers of 31 bits, so that there are 100 million keys at the most.
+// bitsPerKey is the size of every Bloom filter: 200 million bits for ten million keys. The article's filter has 31-bit
+// positions, which limits the keys to 100 million.
 const bitsPerKey = 20
 
-// Run measures all structures on so many keys, 1,000 at least, one after the other so that none
-// shares the processor's caches with another. An error that wraps bench.ErrUntrue comes with a
-// report in which something is not as it must be.
+// Run measures all structures with at least 1,000 keys, one after the other, so that they do not share the processor's
+// caches. It returns a report with an error that wraps bench.ErrUntrue if a result is wrong.
 func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*Report, error) {
 	report := &Report{Machine: bench.Machine(), Keys: keys}
 	for _, c := range contenders {
@@ -57,7 +55,7 @@ func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*
 	return report, err
 }
 
-// measure feeds all keys to the contender, in chunks so that a moment's disturbance does not count.
+// measure adds all keys to a contender, in chunks, so that a short disturbance does not affect the median.
 func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	heap := bench.LiveHeap()
 	s, err := c.open(keys, keys*bitsPerKey)
@@ -88,12 +86,12 @@ func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	return row, nil
 }
 
-// check compares what does not depend on the machine with what it must be.
+// check compares the results that do not depend on the machine with the expected ones.
 func (r *Report) check() error {
 	var faults []string
 	for _, row := range r.Rows {
 		wrong, most := r.Keys-row.Count, int64(r.Keys)*bitsPerKey/8
-		may, checked := falsePositives[row.Name][r.Keys] // 0 of those that are exact
+		may, checked := falsePositives[row.Name][r.Keys] // 0 for exact structures
 		if (checked || row.Name == nameSet) && (wrong < may[0] || wrong > may[1]) {
 			faults = append(faults, fmt.Sprintf("%s: %d false positives, and there must be %d to %d", row.Name, wrong, may[0], may[1]))
 		}
@@ -120,7 +118,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 }
 
-// makeKeys is ip_from … ip_(to-1).
+// makeKeys returns ip_from … ip_(to-1).
 func makeKeys(from, to int) (keys []string) {
 	for i := from; i < to; i++ {
 		keys = append(keys, "ip_"+strconv.Itoa(i))
@@ -128,10 +126,10 @@ func makeKeys(from, to int) (keys []string) {
 	return keys
 }
 
-// structure looks keys up and adds them. Dropping it frees it.
+// structure is an open contender. Dropping it frees it.
 type structure struct {
 	add   func(key string) (fresh bool)
-	bytes func() int64 // its memory, where that is outside the Go heap
+	bytes func() int64 // its memory outside the Go heap, or nil
 }
 
 type contender struct {
@@ -139,14 +137,14 @@ type contender struct {
 	open         func(keys, bits int) (structure, error)
 }
 
-// Names that the checks refer to.
+// Names used by the checks.
 const (
 	nameArticle  = "article's filter, 4 hashes"
 	nameFootfall = "footfall filter"
 	nameSet      = "hash set"
 )
 
-// filterError is what twenty bits a key can keep, and makes the footfall filter take all of them.
+// filterError is the error rate that twenty bits per key allow. With it the footfall filter uses all of them.
 const filterError = 0.0000748
 
 var contenders = []contender{
@@ -186,10 +184,9 @@ func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 	}
 }
 
-// articleFilter is the Bloom filter of the article that the seed test comes from, hashes and all:
-// four functions of 31 bits, two of them the same one on the key with different endings, and one
-// that reads half of its input. So a key's four bits are not independent, and it is wrong three
-// times as often as four good hashes.
+// articleFilter is the Bloom filter from the article with the original test, including its hashes: four 31-bit
+// functions. Two are the same function with different suffixes of the key, and one reads only half of its input. A
+// key's four bits are therefore not independent, and the filter is wrong three times as often as with four good hashes.
 type articleFilter struct {
 	bits []uint64
 	size uint32
@@ -209,9 +206,9 @@ func (f *articleFilter) add(key string) (fresh bool) {
 	return fresh
 }
 
-// falsePositives are the fewest and the most by the number of keys, with twenty bits each. The hashes
-// of the article have no secret, so their numbers are exact; they were found with a second
-// implementation. Of the footfall filter 66 in ten million are expected, and fewer keys scatter more.
+// falsePositives are the minimum and maximum by number of keys, with twenty bits per key. The article's hashes are not
+// seeded, so their numbers are exact. They were confirmed with a second implementation. The footfall filter is expected
+// to have 66 in ten million. With fewer keys the variance is larger.
 var falsePositives = map[string]map[int][2]int{
 	nameArticle:  {10_000: {5, 5}, 100_000: {11, 11}, 1_000_000: {921, 921}, 10_000_000: {7_017, 7_017}},
 	nameFootfall: {10_000: {0, 5}, 100_000: {0, 8}, 1_000_000: {0, 20}, 10_000_000: {0, 100}},
@@ -222,10 +219,9 @@ func articleHashes(key string) [4]uint32 {
 		multiplied(key+"keykeyke4", 5381, 33)}
 }
 
-// The article's integers are signed and wrap around, which Go's int32 does as well; the sign is
-// masked off at the end.
+// The article's integers are signed and overflow, as Go's int32 does. The sign is masked off at the end.
 
-// multiplied is djb2 where it begins with 5381 and takes 33 times, and BKDR with 0 and 131.
+// multiplied is djb2 for h 5381 and factor 33, and BKDR for 0 and 131.
 func multiplied(s string, h, factor int32) uint32 {
 	for i := range len(s) {
 		h = h*factor + int32(s[i])
@@ -233,7 +229,7 @@ func multiplied(s string, h, factor int32) uint32 {
 	return uint32(h) & 0x7fffffff
 }
 
-// alternating stops half-way: the length that its loop runs to shrinks as its index grows.
+// alternating reads only half of the text, like the original: its loop's limit shrinks while its index grows.
 func alternating(s string) uint32 {
 	h := int32(0)
 	for i, left := 0, len(s); i < left; i, left = i+1, left-1 {

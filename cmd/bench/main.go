@@ -1,6 +1,5 @@
-// Command bench measures Footfall: it compares ways of counting, in one process or over HTTP with
-// the service that `footfall serve` is, and fills tables with made-up visits. `bench --help` lists
-// what it does.
+// Command bench measures Footfall. It compares ways of counting, in one process or over HTTP against `footfall serve`,
+// measures reports, and fills tables with generated visits. `bench --help` lists its commands.
 package main
 
 import (
@@ -25,7 +24,7 @@ import (
 	"footfall/db"
 )
 
-// commandLine is all that can be typed.
+// commandLine declares all commands and flags.
 type commandLine struct {
 	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
 	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
@@ -33,30 +32,30 @@ type commandLine struct {
 	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap."`
 }
 
-// command is what kong finds in the command line. A method Check may tell all that is wrong with
-// flags together, before anything is done.
+// command is implemented by each command. An optional method Check returns all faults of the flags before the command
+// runs.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// program is what a command runs with.
+// program is the environment of a command.
 type program struct{ stdout, stderr io.Writer }
 
 const exitWell, exitFailed, exitUsage = 0, 1, 2
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	context.AfterFunc(ctx, stop) // the second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run does what the arguments say and returns the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{stdout, stderr}
 	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
-		panic(err) // commandLine, or a tag in it, is wrong
+		panic(err) // a bug in commandLine or its tags
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -65,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var faults bench.Faults
 	for _, flag := range parsed.Flags() {
 		number, least, most := flag.Target, 1, math.MaxInt32
-		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // where it has one
+		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // keeps the defaults if there is no range
 		if number.Kind() == reflect.Int {
 			n := int(number.Int())
 			faults.When(n < least || n > most, "%s: %d will not do: give %d to %d", flag.Name, n, least, most)
@@ -93,8 +92,7 @@ func (p *program) complain(code int, faults ...error) int {
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-// publish shows a report that is complete, and fails as the benchmark did: where it was that what
-// was counted is not true, after that.
+// publish prints a complete report and returns err. It prints even if err is bench.ErrUntrue.
 func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
 	if err == nil || errors.Is(err, bench.ErrUntrue) {
 		report.Print(p.stdout)

@@ -32,12 +32,12 @@ type (
 	}
 )
 
-// ofAccount is the account that a command is about.
+// ofAccount is the argument of commands for one account.
 type ofAccount struct {
 	Account string `arg:""`
 }
 
-// rights are what an account may do.
+// rights are the flags for an account's rights.
 type rights struct {
 	Owner  *bool    `negatable:""`
 	Look   []string `placeholder:"APP"`
@@ -50,7 +50,7 @@ func (r rights) rights() account.Rights {
 	for _, app := range r.Look {
 		given.Apps[app] = account.Look
 	}
-	for _, app := range r.Change { // and look
+	for _, app := range r.Change { // includes Look
 		given.Apps[app] = account.Change
 	}
 	for _, app := range r.Hide {
@@ -59,10 +59,10 @@ func (r rights) rights() account.Rights {
 	return given
 }
 
-// startLink is the address at which the first account is made.
+// startLink returns the address for creating the first account.
 func startLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
-// one is the account that a command is about, and all that there are.
+// one opens the accounts, and finds the account that the command names.
 func (c *ofAccount) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
 	all = account.Open(d)
 	one, err = all.Find(ctx, c.Account)
@@ -105,7 +105,7 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.sayLink(p, c.PublicURL, token, err)
 }
 
-// sayLink prints a link, and says what it is for.
+// sayLink prints a link and its purpose.
 func (c *ofAccount) sayLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.stderr, "Whoever opens this first, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
@@ -146,7 +146,7 @@ func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		})
 }
 
-// may names the apps of which an account has one of some rights.
+// may lists the apps for which an account has one of the rights.
 func may(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"

@@ -38,12 +38,12 @@ type (
 	}
 )
 
-// ofApp is the app that a command is about.
+// ofApp is the argument of commands for one app.
 type ofApp struct {
 	App string `arg:""`
 }
 
-// publicURL is where people reach the service.
+// publicURL is the flag for the service's public address.
 type publicURL struct {
 	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
 }
@@ -56,15 +56,15 @@ func (u *publicURL) check(g globals) faults {
 	return f
 }
 
-// find makes it, where nobody has said it, the address of the service that was started last on this
-// machine, and the usual one where none runs here.
+// find sets the URL if the flag was not given: to the address of the last service started on this machine, or to the
+// default address.
 func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	if u.PublicURL != "" {
 		return nil
 	}
 	instances, err := a.Instances(ctx)
 	u.PublicURL = servedAt("127.0.0.1:8080")
-	host, _ := os.Hostname() // where it has no name, there is none in theirs
+	host, _ := os.Hostname() // without a name, the instances' names do not contain one either
 	for _, i := range instances {
 		if at := addressOf(i.Name, host); at != "" {
 			u.PublicURL = servedAt(at)
@@ -73,7 +73,7 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	return err
 }
 
-// settings are those that were typed. A list of nothing but "" empties one.
+// settings returns the typed settings. A list that is only "" becomes an empty list.
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
 	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
@@ -87,7 +87,7 @@ func (c *appSetCmd) settings() app.Settings {
 func (c *appAddCmd) check(g globals) faults {
 	f := c.publicURL.check(g)
 	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
-		f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
+		f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is created for it
 	}
 	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. `+
@@ -102,8 +102,7 @@ or have addresses kept as they are:
 	return f
 }
 
-// run adds the app, and says whose days it counts, what it keeps, what its pages need, and how one
-// looks at it.
+// run adds the app. It prints the time zone, the data that is kept, the script for pages, and the dashboard's address.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	if c.Visitor == nil {
 		hashed := app.ByHash
@@ -134,7 +133,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		c.Name, added.Tz, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[added.Visitor])
 	access, public := added.Access, added.PublicCounts
 	fmt.Fprintf(p.stdout, "%s This changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
-	if access != "key" { // for which no page counts
+	if access != "key" { // pages cannot count for it
 		c.printLines(p)
 	}
 	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {
@@ -145,7 +144,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// printLines says what the pages of the app need.
+// printLines prints the script lines for pages.
 func (c *appAddCmd) printLines(p *program) {
 	fmt.Fprintf(p.stdout, `
 This line in the head of a page counts it:
@@ -180,10 +179,10 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	})
 }
 
-// keptByDefault is for how many days the visits of a new app are kept.
+// keptByDefault is the default of retain-days for a new app.
 const keptByDefault = 35
 
-// besides names the settings of an app that are not the defaults, as the flags do.
+// besides lists the settings of an app that differ from the defaults, as flags.
 func besides(row db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
 		if is {
@@ -221,7 +220,7 @@ func besides(row db.App) (set []string) {
 	return set
 }
 
-// orZero is what a pointer points to; the zero value where it is nil.
+// orZero returns the value of a pointer, or the zero value if it is nil.
 func orZero[T any](p *T) (value T) {
 	if p != nil {
 		value = *p
@@ -231,7 +230,7 @@ func orZero[T any](p *T) (value T) {
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
-// run deletes an app once somebody has typed its name.
+// run deletes an app after the user has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
 		return err
@@ -239,7 +238,7 @@ func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	return p.done(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
 }
 
-// moment writes a time for people; nil is "-".
+// moment formats a time, or "-" for nil.
 func moment(t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -254,11 +253,11 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	})
 }
 
-// tellsBrowsers is what follows from the first app that tells browsers apart.
+// tellsBrowsers is printed for an app that distinguishes browsers.
 const tellsBrowsers = "Instances of 0.1.0, which would take browsers behind one address for one visitor, count nothing in this database " +
 	"from now on: they answer 503."
 
-// keeps says in a sentence what an app keeps of its visitors.
+// keeps describes what an app stores about its visitors.
 var keeps = map[string]string{
 	"address": "It keeps the addresses of its visitors as they are.",
 	"id":      "It keeps no ids of its visitors, but hashes of them, keyed with the secret.",
@@ -268,7 +267,7 @@ var keeps = map[string]string{
 	"daily": "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
-// tells says in a sentence which numbers an app tells without a key.
+// tells describes the numbers that an app shows without a key.
 var tells = map[string]string{
 	app.PublicOff:     "It tells its numbers to nobody without a key; answers would show them in its pages, and read in badges, too.",
 	app.PublicAnswers: "It tells pages their numbers, and anybody who asks; off would tell them to nobody without a key.",

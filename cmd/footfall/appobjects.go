@@ -75,7 +75,7 @@ type (
 	}
 )
 
-// ofSites are sites of an app that a command is about.
+// ofSites are the arguments of commands for sites of an app.
 type ofSites struct {
 	ofApp
 	Host []string `arg:""`

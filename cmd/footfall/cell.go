@@ -51,7 +51,7 @@ type (
 
 var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 
-// checkCluster tells what is wrong with where a cluster is, and with what was typed of it.
+// checkCluster validates the cluster's URL, the name of a cell, and nodes.
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.when(err != nil, "--database-url: %w", err)
@@ -139,13 +139,13 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 	return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 }
 
-// cellMetrics tells at each scrape which node has the tables of a cell, and how the cell is.
+// cellMetrics reports at each scrape the node and the state of a cell.
 type cellMetrics struct{ d *db.DB }
 
-// Describe tells nothing: the names are those that Collect has.
+// Describe sends nothing: Collect determines the names.
 func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells all but up only where the node answers.
+// Collect sends only the metric up if the node does not respond.
 func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := m.d.InTime(context.Background())
 	defer cancel()
@@ -186,7 +186,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		return err
 	}
 	defer to.Close()
-	var sources []string // of which one has the app
+	var sources []string // databases that may hold the app
 	if sources = []string{c.From}; c.From == "" {
 		sources[0] = p.DatabaseURL
 		for i, cell := range all {
@@ -210,7 +210,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	return p.done(err, "app %s is in the cell %s, with all that it had%s; `footfall verify --app %[1]s` proves it", c.App, c.To, refused)
 }
 
-// openTables opens a database that has the tables of this version.
+// openTables opens a database with the tables of this version.
 func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	d, err := db.Open(ctx, url, db.Options{Log: p.log})
 	if err != nil {
@@ -223,12 +223,12 @@ func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	return d, nil
 }
 
-// source is the database that has the app, or some of it still.
+// source returns the database that holds the app, or the rest of an app that is being moved.
 func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
 	for _, url := range urls {
 		d, failed := p.openTables(ctx, url)
 		if failed != nil {
-			if url != p.DatabaseURL || url == c.From { // at home there may be none
+			if url != p.DatabaseURL || url == c.From { // the home database may not have the tables
 				err = errors.Join(err, failed)
 			}
 			continue
@@ -242,7 +242,7 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 				of.Close()
 			}
 			return d, nil
-		case row >= 0 && *apps[row].Cell == c.To && of == nil: // it is there
+		case row >= 0 && *apps[row].Cell == c.To && of == nil: // already moved
 			of = d
 		default:
 			d.Close()
@@ -256,11 +256,11 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 	return of, err
 }
 
-// lead lets the name lead to the cell, where names are kept: in the database from which serve --cells begins.
+// lead points the app's name to the cell, in the database from which serve --cells starts.
 func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {
-		return nil //nolint:nilerr // no service begins there
+		return nil //nolint:nilerr // no service starts there
 	}
 	defer home.Close()
 	names := admin.NewAdmin(home, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionScripts have a shell ask the program itself what may be typed. Where it knows nothing,
-// as for the value of a flag, they complete the names of files.
+// completionScripts make a shell call this program for completions. Without a completion, for example for a flag's
+// value, they complete file names.
 var completionScripts = map[string]string{
 	"bash": `_footfall() {
   local IFS=$'\n'
@@ -63,7 +63,7 @@ func (c *completionCmd) run(_ context.Context, p *program) error {
 	return err
 }
 
-// complete writes what the last of some words may become, each with the first sentence of its help.
+// complete writes the completions of the last word, each with the first sentence of its help.
 func complete(to io.Writer, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -71,7 +71,7 @@ func complete(to io.Writer, words []string) {
 	last := words[len(words)-1]
 	node, value := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
 	for _, word := range words[:len(words)-1] {
-		if value || word == "=" { // which bash takes for a word of its own
+		if value || word == "=" { // bash passes it as a separate word
 			value = word == "="
 			continue
 		}
@@ -102,10 +102,10 @@ func complete(to io.Writer, words []string) {
 	}
 }
 
-// everybodysData is where data is, whoever reads of it.
+// everybodysData describes the default of --data independently of the user.
 const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
 
-// writeManual writes the page of the manual, in the language of man (roff), of what help tells.
+// writeManual writes the manual page in roff, the format of man.
 func writeManual(to io.Writer) error {
 	root := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node
 	var page strings.Builder
@@ -129,7 +129,7 @@ func writeManual(to io.Writer) error {
 	return err
 }
 
-// describe writes the arguments and the flags that a command has of its own.
+// describe writes a command's own arguments and flags.
 func describe(page *strings.Builder, node *kong.Node) {
 	for _, argument := range node.Positional {
 		fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff(argument.Summary()), roff(argument.Help))
@@ -141,7 +141,7 @@ func describe(page *strings.Builder, node *kong.Node) {
 	}
 }
 
-// roff writes a text so that man shows it as it is.
+// roff escapes a text for man.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "\n\n", "\n.PP\n").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

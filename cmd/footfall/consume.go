@@ -21,7 +21,7 @@ type consumeQueueCmd struct {
 	AdminAddr    string `env:"FOOTFALL_CONSUME_ADMIN_ADDR" default:"off" placeholder:"HOST:PORT"`
 	countriesFlag
 
-	address *queues.Address // as check has read it
+	address *queues.Address // set by check
 }
 
 func (c *consumeQueueCmd) check(g globals) faults {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	usualCountries = "/usr/share/tor/geoip" // where Debian's tor-geoipdb has them
-	countriesEvery = 5 * time.Second        // the file may have changed
+	usualCountries = "/usr/share/tor/geoip" // as installed by Debian's tor-geoipdb
+	countriesEvery = 5 * time.Second        // interval between checks for a changed file
 )
 
-// countriesFlag is what commands have that count.
+// countriesFlag is the flag of commands that count visits.
 type countriesFlag struct {
 	Countries string `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 }
 
-// openCountries reads the file of countries, and follows it until ctx ends. Nil: there is none.
+// openCountries reads the file of countries and watches it until ctx ends. It returns nil if there is no file.
 func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
 	path := c.Countries
 	switch path {

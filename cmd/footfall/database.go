@@ -17,10 +17,10 @@ import (
 	"footfall/record"
 )
 
-// embedded reports whether the tables are on the embedded server.
+// embedded reports whether the embedded server is used.
 func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
-// checkDatabase tells what is wrong with the flags that say where the tables are.
+// checkDatabase returns the faults of the flags that select the database.
 func (g globals) checkDatabase() (f faults) {
 	if g.SecretFile != "" {
 		_, err := g.secret()
@@ -32,7 +32,7 @@ func (g globals) checkDatabase() (f faults) {
 		f.when(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}
-	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // which connects to nothing yet
+	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // does not connect yet
 	if err != nil {
 		f.add(fmt.Errorf("--database-url: %w", err))
 		return f
@@ -41,12 +41,12 @@ func (g globals) checkDatabase() (f faults) {
 	return f
 }
 
-// server is the embedded PostgreSQL as the flags describe it.
+// server returns the configuration of the embedded PostgreSQL.
 func (p *program) server() embedded.Config {
 	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
-// ofDatabase adds to an error which flag it is about, if it is about where the tables are.
+// ofDatabase adds the name of the flag to an error about the location of the database.
 func (p *program) ofDatabase(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)
 	switch {
@@ -61,8 +61,7 @@ func (p *program) ofDatabase(err error) error {
 	return err
 }
 
-// withURL runs f on the URL of the database: the one given, or that of the embedded server, which
-// is started for as long as f runs, unless it is running already.
+// withURL runs f with the database's URL. It starts the embedded server while f runs, unless it is already running.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
 		return p.ofDatabase(f(p.DatabaseURL))
@@ -75,7 +74,7 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 	return f(url)
 }
 
-// withDatabase runs f on the database, whatever its schema.
+// withDatabase runs f on the database with any schema version.
 func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
 	o.Log, o.RequireStandby = cmp.Or(o.Log, p.log), p.NeedStandby
 	return p.withURL(ctx, func(url string) error {
@@ -97,11 +96,11 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 	})
 }
 
-// schemaCheck finds out whether the schema of a database is up to date.
+// schemaCheck returns an error if a database's schema is not up to date.
 type schemaCheck func(*db.DB, context.Context) error
 
-// withTables runs f on a database whose schema is up to date. An embedded one is brought up to
-// date; a given one is checked, since it may be serving an older version of footfall at this moment.
+// withTables runs f on a database with the current schema. It migrates an embedded database, but only checks others,
+// because they may be serving an older version of footfall.
 func (p *program) withTables(ctx context.Context, o db.Options, check schemaCheck, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
@@ -116,10 +115,10 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// countWithin is how long imports and consumers wait for a database that is away, as they do later.
+// countWithin is how long imports and consumers wait for a database that is unavailable, at the start and later.
 const countWithin = 10 * time.Minute
 
-// awaitDatabase waits for a database that may be starting at the same time, or failing over.
+// awaitDatabase waits for a database that may be starting or failing over.
 func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Duration) error {
 	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -141,13 +140,12 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Durat
 }
 
 const (
-	// The filter and the memory of what counts beside the service are small, so that all of it
-	// takes less than 100 MB.
+	// Counters outside the service have a small filter and memory, so that a command takes less than 100 MB.
 	besideFilter = 24 << 20
 	besideMemory = 8 << 20
 )
 
-// withCounter runs f with a counter of its own, beside those of the service.
+// withCounter runs f with a counter of its own, independent of the service's.
 func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withTables(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -168,7 +166,7 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 	})
 }
 
-// withAdmin runs f with the administration of a database whose schema is up to date.
+// withAdmin runs f with an Admin for a database with the current schema.
 func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) error {
 	return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -179,7 +177,7 @@ func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) e
 	})
 }
 
-// typed is a command as the user may type it next, with the program and the data of this one.
+// typed returns a command for the user to type next, with this program and this data directory.
 func (p *program) typed(command string) string {
 	if p.embedded() && p.Data != defaultData() {
 		return fmt.Sprintf("%s --data '%s' %s", os.Args[0], p.Data, command)

@@ -31,7 +31,7 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// askService tells why the service at an address does not answer a path with 200.
+// askService returns an error with the reason if the service at an address does not respond to a path with 200.
 func askService(ctx context.Context, address, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
@@ -39,7 +39,7 @@ func askService(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	// Without the proxy that the environment may name: it could not reach this machine's loopback.
+	// Ignore proxies in the environment: they could not reach this machine's loopback.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -48,14 +48,14 @@ func askService(ctx context.Context, address, path string) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var answer struct{ Error string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the status alone must do
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // without a body the error contains only the status
 		return fmt.Errorf("the service is not ready: %s %s", response.Status, answer.Error)
 	}
 	return nil
 }
 
-// reachable is where to call a service that listens on an address. One that listens on all of the
-// machine's addresses is called on loopback.
+// reachable returns the address for calling a service that listens on address. If it listens on all addresses, this is
+// the loopback.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -67,17 +67,16 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// published is the name by which the compose file says where the port of a container is published, which
-// nobody in there can know.
+// published is the variable in which the compose file passes the published address of a container's port. It cannot be
+// determined inside the container.
 const published = "FOOTFALL_PUBLISHED"
 
-// servedAt is where people on this machine reach a service that listens on an address.
+// servedAt returns the URL under which users of this machine reach a service that listens on address.
 func servedAt(address string) string {
 	return "http://" + reachable(cmp.Or(os.Getenv(published), address))
 }
 
-// checkAddress tells what is wrong with an address to listen on, or to call. That of the operator may
-// be off.
+// checkAddress validates an address for listening or calling. Only the admin address may be off.
 func checkAddress(flag, address string) error {
 	if flag == adminAddr && (address == "" || address == adminOff) {
 		return nil

@@ -46,7 +46,7 @@ func (c *historyImportCmd) check(g globals) faults {
 	return f
 }
 
-// run opens all files before a database is opened.
+// run opens all files before it opens a database.
 func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	h := &moves.History{Source: c.From, Skip: c.Skip}
 	var done atomic.Int64
@@ -78,8 +78,8 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// opened opens a file. What comes by a pipe (-: standard input) is kept in a file first: a transaction that
-// waited for it would be ended.
+// opened opens a file. It copies a pipe, or standard input for "-", to a temporary file: the database would cancel a
+// transaction that waits for it.
 func (p *program) opened(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {
@@ -96,7 +96,7 @@ func (p *program) opened(name string) (*os.File, error) {
 	return spooled(from)
 }
 
-// print says what became of an import.
+// print prints the result of an import.
 func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryDone) error {
 	for _, fault := range h.Faults {
 		fmt.Fprintln(p.stdout, "left out: "+fault)
@@ -135,7 +135,7 @@ func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	})
 }
 
-// shownOr is a number that may not be known.
+// shownOr formats a number that may be unknown.
 func shownOr(n int64) string {
 	if n == admin.Unknown {
 		return "–"

@@ -43,7 +43,7 @@ type importFilesCmd struct {
 	Another bool
 	countriesFlag
 
-	rules imports.Rules // as check has read them, and after
+	rules imports.Rules // set by check, like after
 	after time.Time
 }
 
@@ -87,10 +87,10 @@ func (c *importFilesCmd) check(g globals) faults {
 	return f
 }
 
-// longestServer is how long the name of a server may be, in bytes: as names of hosts.
+// longestServer is the maximum length of a server's name in bytes, like a host name's.
 const longestServer = 255
 
-// day reads a day that somebody has typed; 0 where none is.
+// day parses a typed day. It returns 0 for an empty text.
 func (f *faults) day(flag, text string, today int32) int32 {
 	if text == "" {
 		return 0
@@ -102,9 +102,9 @@ func (f *faults) day(flag, text string, today int32) int32 {
 
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 	log := p.log
-	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // whoever waits for it wants no word about its filter
+	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // do not log the counter's filter at the info level
 		quiet.LogLevel = "warn"
-		log, _ = quiet.logger(p.stderr) // p.log was made of the same flags
+		log, _ = quiet.logger(p.stderr) // p.log was created from the same flags
 	}
 	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log},
 		func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
@@ -151,14 +151,13 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	return err
 }
 
-// showProgress shows a line that says how far something is, if standard error is a terminal. It
-// returns what ends that.
+// showProgress repeatedly prints a progress line if standard error is a terminal. The returned function stops it.
 func showProgress(p *program, line func(now time.Time) string) (end func()) {
 	if !isTerminal(p.stderr) {
 		return func() {}
 	}
 	ticker, stop, stopped := time.NewTicker(progressStep), make(chan struct{}), make(chan struct{})
-	go func() { // until end
+	go func() { // until the returned function is called
 		defer close(stopped)
 		for {
 			select {
@@ -184,7 +183,7 @@ func progressLine(progress *imports.Progress, took time.Duration) string {
 	return line
 }
 
-// printImport prints what became of the lines.
+// printImport prints the numbers of lines by outcome.
 func printImport(p *program, s *imports.Summary, dry bool) error {
 	counted := "visits counted"
 	if dry {
@@ -231,7 +230,7 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 	return nil
 }
 
-// shownSites is how many sites a dry run names.
+// shownSites is the number of sites that a dry run lists.
 const shownSites = 20
 
 func printSites(p *program, s *imports.Summary) {

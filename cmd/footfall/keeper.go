@@ -7,13 +7,13 @@ import (
 	"footfall/pause"
 )
 
-// keeper keeps the embedded PostgreSQL running: if it ends by itself, it is started again.
+// keeper keeps the embedded PostgreSQL running: it restarts the server if that stops unexpectedly.
 type keeper struct {
 	url    string
 	config embedded.Config
-	cancel context.CancelFunc // ends keep
+	cancel context.CancelFunc // stops keep
 	ended  chan struct{}      // closed by keep
-	err    error              // of the last stop; written by keep, to be read after ended
+	err    error              // of the last stop; written by keep, valid after ended is closed
 }
 
 // startKeeper returns when the server accepts connections. The caller must call stop.
@@ -22,7 +22,7 @@ func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is stopped after everything that uses it, not when ctx ends.
+	// The server must be stopped after everything that uses it, not when ctx ends.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &keeper{url: server.URL(), config: config, cancel: cancel, ended: make(chan struct{})}
 	go k.keep(running, server)
@@ -44,13 +44,13 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			return
 		case <-server.Done():
 			k.config.Log.Error("the database has ended; starting it again", "error", server.Err())
-			_ = k.end(server) // releases the directory; how the server ended was just logged
+			_ = k.end(server) // releases the directory; the server's error was just logged
 			server = k.again(running)
 		}
 	}
 }
 
-// again starts a server, trying until it succeeds or running ends; then it returns nil.
+// again starts a server. It retries until that succeeds, or returns nil when running ends.
 func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
@@ -62,7 +62,7 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 			return nil
 		}
 		k.config.Log.Error("the database could not be started; trying again", "error", err)
-		_ = pause.For(running, tryEvery) // if running ends, so does the next try
+		_ = pause.For(running, tryEvery) // the next try fails if running ends
 	}
 }
 

@@ -1,5 +1,4 @@
-// Command footfall counts visits to web pages, exactly, in PostgreSQL. `footfall --help` lists what
-// it does.
+// Command footfall counts visits to web pages, exactly, in PostgreSQL. `footfall --help` lists its commands.
 package main
 
 import (
@@ -30,10 +29,10 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 	exitNothing = 3 // verify had nothing to check
-	exitWarned  = 4 // status has something to tell
+	exitWarned  = 4 // status has warnings
 )
 
-// commandLine is all that can be typed.
+// commandLine declares all commands and flags.
 type commandLine struct {
 	globals
 
@@ -171,7 +170,7 @@ type globals struct {
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`
 }
 
-// program is what a command runs with.
+// program is the environment of a command.
 type program struct {
 	globals
 	log    *slog.Logger
@@ -179,39 +178,39 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	// makesData: the embedded cluster may be made, if there is none. A mistyped folder must look to no
-	// other command like one where nothing was counted yet.
+	// makesData allows creating the embedded cluster. Only some commands set it: with a mistyped folder, all others
+	// must fail instead of showing an empty database.
 	makesData bool
 }
 
-// command is what kong finds in the command line.
+// command is implemented by commands that open a database by themselves, or need none.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// on is a command that works on something, which is opened for it: the tables, once their schema is
-// up to date, their administration, or the cluster whose coordinator the flags name.
+// on is implemented by commands that need an opened database with the current schema, an Admin of one, or the cluster
+// of a coordinator.
 type on[T any] interface {
 	run(ctx context.Context, p *program, it T) error
 }
 
-// checked is a command with a check of its own, which tells all that is wrong with the flags before
-// anything is done. Any other command works on the tables, and only the global flags can be wrong.
+// checked is implemented by commands with a check of their own, which returns all faults of the flags before the
+// command runs. Other commands work on the database, so only the global flags are checked.
 type checked interface {
 	check(g globals) faults
 }
 
-// faults is all that is wrong with what was typed.
+// faults are all faults of a command line.
 type faults []error
 
-// add adds an error, if it is one.
+// add adds err unless it is nil.
 func (f *faults) add(err error) {
 	if err != nil {
 		*f = append(*f, err)
 	}
 }
 
-// when adds a fault where something is wrong.
+// when adds a fault if wrong is true.
 func (f *faults) when(wrong bool, format string, values ...any) {
 	if wrong {
 		*f = append(*f, fmt.Errorf(format, values...))
@@ -225,13 +224,12 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM ends. The second ends the
-// process at once.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels. The second one exits the process at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // as long as the process
+	go func() { // runs as long as the process
 		<-signals
 		cancel()
 		<-signals
@@ -240,7 +238,7 @@ func interruptible() (context.Context, func()) {
 	return ctx, func() { signal.Stop(signals); cancel() }
 }
 
-// run does what the arguments say and returns the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	line := readLine(args, stdout, stderr)
 	log, wrong := line.logger(stderr)
@@ -270,7 +268,7 @@ func (p *program) execute(ctx context.Context, selected any) error {
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case on[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case on[*cells.Cluster]: // what does not answer is named, and need not be the coordinator
+	case on[*cells.Cluster]: // errors name the node, which need not be the coordinator
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -280,15 +278,15 @@ func (p *program) execute(ctx context.Context, selected any) error {
 	return selected.(command).run(ctx, p)
 }
 
-// endedAs is how a program has ended that the user was talking to, and that has said why itself.
+// endedAs is the exit code of an interactive child process, which has already printed its errors.
 type endedAs int
 
 func (e endedAs) Error() string { return fmt.Sprintf("it ended with exit code %d", int(e)) }
 
-// errNothingChecked is how verify ends where there was nothing that could have been wrong.
+// errNothingChecked is returned by verify if nothing was counted that it could check.
 var errNothingChecked = errors.New("verify: nothing was counted of what was asked for, so nothing was checked")
 
-// exitCode tells what went wrong, and returns the exit code for it.
+// exitCode prints the error and returns its exit code.
 func (t *typed) exitCode(p *program, err error) int {
 	var child endedAs
 	var verr *visit.Error
@@ -297,7 +295,7 @@ func (t *typed) exitCode(p *program, err error) int {
 		return exitWell
 	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
-		return exitFailed // a script that goes on must not rely on it
+		return exitFailed // so that a script does not continue before all instances have the change
 	case errors.As(err, &child):
 		return int(child)
 	}
@@ -314,7 +312,7 @@ func (t *typed) exitCode(p *program, err error) int {
 	return exitFailed
 }
 
-// complain writes a line for each fault.
+// complain prints each fault on a line of its own.
 func (t *typed) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(db.Sentence(fault)) {
@@ -323,7 +321,7 @@ func (t *typed) complain(stderr io.Writer, faults ...error) {
 	}
 }
 
-// logger returns the logger that the flags ask for, and all that is wrong with them.
+// logger returns the logger selected by the flags, and the faults of these flags.
 func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	var f faults
 	var level slog.Level
@@ -335,7 +333,7 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 		return slog.New(slog.NewTextHandler(stderr, options)), f
 	case "json":
 		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
-			if a.Value.Kind() == slog.KindDuration { // which would be a number of nobody knows what
+			if a.Value.Kind() == slog.KindDuration { // would be a number without a unit
 				a.Value = slog.StringValue(a.Value.Duration().String())
 			}
 			return a
@@ -346,8 +344,8 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	return nil, f
 }
 
-// defaultData is where a service of the system keeps its data if root runs it, or else where a
-// user's programs do. It is empty for a user who has no home.
+// defaultData returns the data directory: root's for a system service, or the user's own. It is empty for a user
+// without a home directory.
 func defaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/footfall"
@@ -372,8 +370,7 @@ func (c *helpCmd) run(_ context.Context, p *program) error {
 	if c.Man {
 		return writeManual(p.stdout)
 	}
-	// Kong ends the program once it has shown help, and says what is wrong with the words
-	// before it.
+	// Kong exits after it has shown the help. It returns an error for the words before.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {
 		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])

@@ -46,7 +46,7 @@ func (c *offsetSetCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	return setOffsets(ctx, p, a, c.App, []admin.Offset{o}, false)
 }
 
-// run reads the file (-: standard input) before a database is opened.
+// run reads the file, or standard input for "-", before it opens a database.
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
 	from := p.stdin
 	if c.File != standardOutput {
@@ -84,10 +84,10 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	})
 }
 
-// writeOffsets writes the numbers that were set by hand, as offset import reads them.
+// writeOffsets writes the offsets that were set by hand, in the format of offset import.
 func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
-	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // Error tells
+	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // w.Error reports it
 	for _, o := range list {
 		if hand := o.ByHand(); hand.Hot > 0 || o.Hot == 0 {
 			o = hand

@@ -23,10 +23,10 @@ type peopleLoadCmd struct {
 	File string `arg:"" name:"file"`
 }
 
-// loadTries is how often the same lines are tried while the database does not answer, or is busy.
+// loadTries is how often the same lines are tried while the database is unavailable or busy.
 const loadTries = 60
 
-// run opens the file (-: standard input) before a database.
+// run opens the file, or standard input for "-", before it opens a database.
 func (c *peopleLoadCmd) run(ctx context.Context, p *program) error {
 	from, size := p.stdin, int64(0)
 	if c.File != standardOutput {

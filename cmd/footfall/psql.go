@@ -22,10 +22,10 @@ type psqlCmd struct {
 	Args     []string `arg:"" optional:"" passthrough:""`
 }
 
-// psqlGrace is how long psql may take to end when this program is asked to.
+// psqlGrace is how long psql may take to exit after this program was asked to stop.
 const psqlGrace = 5 * time.Second
 
-// check refuses a flag of ours behind the first of psql's, which would be left to psql.
+// check refuses Footfall's flags after the first flag of psql. Otherwise they would be passed to psql.
 func (c *psqlCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -64,8 +64,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// Ctrl-C is meant for psql, where it cancels a statement. The terminal sends it to both
-		// programs.
+		// Ctrl-C is for psql, where it cancels a statement. The terminal sends it to both programs.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -78,9 +77,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// forPsql splits a URL into what psql takes in a URL, and the settings of the session, which it
-// takes in PGOPTIONS. The driver takes both in the URL, and the settings of its own pool beside
-// them.
+// forPsql splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL,
+// and also its own pool settings, which are removed.
 func forPsql(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
@@ -95,7 +93,7 @@ func forPsql(database, options string, settings []string) (target, pgoptions str
 				query.Del(name)
 			}
 		}
-		parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // psql takes a plus literally
+		parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // psql does not decode a plus
 		database = parsed.String()
 	}
 	for _, setting := range settings {
@@ -104,7 +102,7 @@ func forPsql(database, options string, settings []string) (target, pgoptions str
 	return database, strings.Join(parts, " ")
 }
 
-// findPsql looks beside the server's binaries, then on the PATH, where Debian has it.
+// findPsql looks next to the server's programs, then on the PATH, where Debian installs it.
 func findPsql(explicit string) (string, error) {
 	folder, err := embedded.Find(explicit)
 	if err == nil {

@@ -18,19 +18,19 @@ import (
 	"footfall/db/cells"
 )
 
-// typed is a command line that was read, with all that is wrong with it and with the environment.
+// typed is a parsed command line, with all its faults and those of the environment.
 type typed struct {
 	commandLine
-	selected any  // the command; nil where none could be read
-	misread  bool // there are words that mean nothing
+	selected any  // the command, or nil if none could be read
+	misread  bool // some words could not be parsed
 	faults   faults
-	unknown  []string          // names of the environment that look like ours, and are not
-	declared []string          // names of the environment that exist
-	given    map[string]string // names of the environment that gave a value, by their flag (--data)
+	unknown  []string          // variables in the environment that look like Footfall's, but do not exist
+	declared []string          // all variables that exist
+	given    map[string]string // flag (--data) → the variable that gave its value
 	flags    []string          // of the command
 }
 
-// readLine reads arguments and environment. What is wrong does not hide what else is.
+// readLine reads arguments and environment. It reports all faults, not only the first.
 func readLine(args []string, stdout, stderr io.Writer) *typed {
 	t := &typed{given: map[string]string{}}
 	parser := t.newParser(defaultData(), stdout, stderr)
@@ -40,9 +40,9 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	parsed, err := parser.Parse(args)
 	if failed := (*kong.ParseError)(nil); errors.As(err, &failed) {
 		t.misread, t.faults = true, append(t.faults, err)
-		// What was read so far can be looked at all the same.
+		// Continue with the flags and words read so far.
 		if parsed = failed.Context; parsed.Reset() == nil {
-			_, _ = parsed.Apply() // which cannot fail
+			_, _ = parsed.Apply() // cannot fail
 		}
 	}
 	t.readEnvironment(parsed)
@@ -58,14 +58,14 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // and not what only has commands beneath it
+		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // but not a node that only has subcommands
 			t.selected = found
 		}
 	}
 	return t
 }
 
-// newParser returns what reads a command line into t, and knows its help.
+// newParser returns a parser that reads a command line into t and has its help.
 func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
@@ -82,12 +82,12 @@ func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
-		panic(err) // commandLine, or a tag in it, is wrong
+		panic(err) // a bug in commandLine or its tags
 	}
 	return parser
 }
 
-// readEnvironment finds out which flags the environment gave, and which of its names nobody reads.
+// readEnvironment determines which flags the environment sets, and which variables are unknown.
 func (t *typed) readEnvironment(parsed *kong.Context) {
 	written := map[*kong.Value]bool{}
 	for _, step := range parsed.Path {
@@ -111,17 +111,16 @@ func (t *typed) readEnvironment(parsed *kong.Context) {
 	slices.Sort(t.unknown)
 }
 
-// kubernetesName is what Kubernetes sets in each pod for a service that is called footfall.
+// kubernetesName matches variables that Kubernetes sets in each pod for a service named footfall.
 var kubernetesName = regexp.MustCompile(`^FOOTFALL(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// othersName reports whether a name that begins like ours is none of a flag: one of our tests', of the
-// compose file, or of Kubernetes.
+// othersName reports whether a variable starting with FOOTFALL_ belongs to the tests, the compose file or Kubernetes.
 func othersName(name, value string) bool {
 	return strings.HasPrefix(name, "FOOTFALL_TEST_") || name == published || kubernetesName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// warnings tell of names in the environment that nobody reads, each with the nearest that is read.
+// warnings returns a line for each unknown variable, with the most similar existing one.
 func (t *typed) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
@@ -134,10 +133,10 @@ func (t *typed) warnings() (lines []string) {
 	return lines
 }
 
-// alike is how many letters a name may differ from another for which it may have been meant.
+// alike is the maximum distance between an unknown name and a suggestion.
 const alike = 3
 
-// check adds what the command's own check finds to the faults, but for flags that have one already.
+// check runs the command's own check. It drops faults of flags that already have one.
 func (t *typed) check() {
 	if t.selected == nil {
 		return
@@ -157,8 +156,8 @@ func (t *typed) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// named writes a flag as it was given: by its name in the environment, if it came
-// from there. What was not checked here begins with the name of a field, which may be a flag.
+// named replaces a flag by its variable if the environment set it. Errors from elsewhere start with a field name, which
+// may be a flag.
 func (t *typed) named(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text
@@ -171,7 +170,7 @@ func (t *typed) named(text string) string {
 	})
 }
 
-// distance is how many letters must be added, dropped or changed to make b of a.
+// distance returns how many letters must be added, removed or changed to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -192,14 +191,13 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// tolerant is the mapper of a flag. It keeps what is wrong with the flag's value: kong itself would
-// end with the first fault.
+// tolerant is a flag's mapper that records an error of the value. Kong itself would stop at the first error.
 type tolerant struct {
 	kong.Mapper
 	fault error
 }
 
-// tolerate gives every flag beneath a node such a mapper, and notes its names of the environment.
+// tolerate gives such a mapper to every flag below a node, and collects the flags' variables.
 func (t *typed) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
@@ -210,35 +208,34 @@ func (t *typed) tolerate(root *kong.Node) error {
 	})
 }
 
-// takenForFlag is what kong says of a value that looks like a flag.
+// takenForFlag matches kong's error about a value that looks like a flag.
 var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
 
-// Decode reads a value; one that cannot be read leaves the target as it is.
+// Decode reads a value. It leaves the target unchanged if the value is invalid.
 func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := m.Mapper.Decode(ctx, target); err != nil && m.fault == nil {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
 			err = fmt.Errorf("it has no value: %s begins with a dash, as flags do; write a value that does behind a =", next[1])
 		}
-		m.fault = err // what is typed comes first, then what would hold without it
+		m.fault = err // the typed value is decoded first, then the default
 	}
 	return nil
 }
 
-// IsBool reports whether the flag can stand without a value.
+// IsBool reports whether the flag can be given without a value.
 func (m *tolerant) IsBool() bool {
 	inner, is := m.Mapper.(kong.BoolMapper)
 	return is && inner.IsBool()
 }
 
-// helpText holds the help of each command, argument and flag, beneath its name: "serve",
-// "psql <args>", "serve --addr". What several commands beneath one have in common stands beneath
-// that one: the flags of "app add" and "app set" are those of "app". What stands in [[ ]] is said in
-// the shell alone, and not on pages of settings, which have this help, too.
+// helpText contains the help of each command, argument and flag, under its name: "serve", "psql <args>", "serve
+// --addr". Flags shared by several subcommands are under their parent: the flags of "app add" and "app set" are under
+// "app". Text in [[ ]] appears only on the command line, not on the settings pages, which show the same help.
 //
 //go:embed help.txt
 var helpText string
 
-// readHelp reads a text like helpText. A name begins its line, and the help of it is indented.
+// readHelp parses a text like helpText. A name starts at the beginning of a line, and its help is indented.
 func readHelp(text string) map[string]string {
 	help := map[string]string{}
 	name := ""
@@ -255,8 +252,8 @@ func readHelp(text string) map[string]string {
 	return help
 }
 
-// nameOfHelp is the name beneath which the help of a flag or argument stands: that of the command,
-// or the nearest one above it that has one.
+// nameOfHelp returns the name under which the help of a flag or argument is found: the command's, or that of its
+// nearest ancestor with help for it.
 func nameOfHelp(help map[string]string, command, flag string) string {
 	for {
 		name := strings.TrimSpace(command + " " + flag)
@@ -267,7 +264,7 @@ func nameOfHelp(help map[string]string, command, flag string) string {
 	}
 }
 
-// explain gives a command, all that stands beneath it, and their flags and arguments their help.
+// explain sets the help of a command, its subcommands, and their flags and arguments.
 func explain(help map[string]string, node *kong.Node, command string) {
 	for _, flag := range node.Flags {
 		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]

@@ -127,7 +127,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, visit.Errorf(visit.Invalid, "from", "%s is yet to come: today is %s",
 				visit.DayText(in.From), visit.DayText(a.today))
 		}
-		if in.To != visit.AllDays.To { // which ends with the last day that was counted
+		if in.To != visit.AllDays.To { // an open range ends with the last counted day
 			in.To = min(in.To, a.today)
 		}
 		target, err := c.target(ctx, a)
@@ -149,14 +149,14 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			_, err = p.stdout.Write(drawing.Bytes())
 			return nil, err
 		}
-		if err := os.WriteFile(c.SVG, drawing.Bytes(), 0o644); err != nil { //nolint:gosec // figures, for everybody
+		if err := os.WriteFile(c.SVG, drawing.Bytes(), 0o644); err != nil { //nolint:gosec // numbers that any user may read
 			return nil, fmt.Errorf("--svg: %w", err)
 		}
 		return days, nil
 	})
 }
 
-// target is the page or site whose days are shown; "" where nothing was counted yet.
+// target returns the page or site whose days are shown, or "" if nothing was counted yet.
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	if c.Target != "" {
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)

@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-// reportFlags are those of every report.
+// reportFlags are the flags of every report.
 type reportFlags struct {
 	App   string `placeholder:"NAME"`
 	JSON  bool   `name:"json" xor:"format"`
@@ -22,7 +22,7 @@ type reportFlags struct {
 	ASCII bool   `name:"ascii"`
 }
 
-// format is how the answer is written.
+// format returns the output format.
 func (c *reportFlags) format() report.Format {
 	switch {
 	case c.JSON:
@@ -33,7 +33,7 @@ func (c *reportFlags) format() report.Format {
 	return report.Text
 }
 
-// rangeFlags are the days of a report.
+// rangeFlags select the days of a report.
 type rangeFlags struct {
 	From string `default:"30d" placeholder:"DAY"`
 	To   string `placeholder:"DAY"`
@@ -41,7 +41,7 @@ type rangeFlags struct {
 
 var allDays = rangeFlags{From: "all"}
 
-// check tells what is wrong with the days, as far as that does not depend on today.
+// check returns the faults of the days, as far as they do not depend on today.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
 	all.day("--to", f.To, visit.AllDays.To)
@@ -50,24 +50,24 @@ func (f *rangeFlags) check(g globals) faults {
 	return all
 }
 
-// whereFlags are those of reports on some of the visitors of a site.
+// whereFlags are the flags of reports that can be filtered by conditions for a site's visitors.
 type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
 
-// mostFlag is that of reports that list the first of many.
+// mostFlag is the flag of reports that list the first rows.
 type mostFlag struct {
 	N int `short:"n" default:"10" placeholder:"N"`
 }
 
-// targetFlags are those of reports on a page or a site.
+// targetFlags are the flags of reports on a page or a site.
 type targetFlags struct {
 	reportFlags
 	Offsets bool   `default:"true" negatable:""`
 	Target  string `arg:"" name:"uri"`
 }
 
-// siteFlags are those of reports on a site.
+// siteFlags are the flags of reports on a site.
 type siteFlags struct {
 	reportFlags
 	rangeFlags
@@ -75,13 +75,13 @@ type siteFlags struct {
 	Site string `arg:"" optional:"" name:"site"`
 }
 
-// most checks how many rows a report has at most.
+// most checks the maximum number of rows.
 func (m mostFlag) most(f faults, of string) faults {
 	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 
-// asked is what a report is about, and where it is read.
+// asked is the app of a report, and the database to read.
 type asked struct {
 	*report.Reader
 	admin *admin.Admin
@@ -89,10 +89,10 @@ type asked struct {
 	today int32 // in the app's time zone
 }
 
-// withApp runs f on the app of a report, which is about the page or site that somebody has typed
-// ("": about none), and writes the answer, unless that is nil.
+// withApp runs f with the app of a report and prints the answer, unless that is nil. about is the typed page or site,
+// which helps to find the app. It may be "".
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a asked) (report.Answer, error)) error {
-	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // which footfall_report may read
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // a check that footfall_report may run
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -117,8 +117,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 	})
 }
 
-// withTarget is withApp for a report on a page or site. It asks a reader that adds offsets, if they
-// are to be added.
+// withTarget is withApp for a report on a page or site. It respects --no-offsets.
 func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a asked, target string) (report.Answer, error)) error {
 	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
@@ -145,8 +144,8 @@ func (a asked) rows(ctx context.Context, name string, days rangeFlags, look repo
 	return report.Named(name).Read(ctx, a.Reader, look)
 }
 
-// site is the one that is named, or else the only one of the app; "" where nothing was counted yet. Of
-// several it says what to do.
+// site returns the named site, or else the app's only site, or "" if nothing was counted yet. If the app has several
+// sites, the error contains do as the remedy.
 func (a asked) site(ctx context.Context, named, do string) (string, error) {
 	if named != "" {
 		return visit.ParseSite(named)
@@ -174,7 +173,7 @@ func (a asked) site(ctx context.Context, named, do string) (string, error) {
 		a.app.Name, do, strings.Join(names, ", "))
 }
 
-// print reads a report of a site, and writes it.
+// print reads a report of a site and prints it.
 func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
 	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
 		if look.Target, err = a.site(ctx, c.Site, "name one of them"); err != nil {
@@ -185,7 +184,7 @@ func (c *siteFlags) print(ctx context.Context, p *program, name string, look rep
 	})
 }
 
-// dayOr is the day that was checked to be one, or today if none is given.
+// dayOr returns a day that was already validated, or today if the text is empty.
 func dayOr(text string, today int32) int32 {
 	if day, err := visit.ParseDay(text, today); err == nil {
 		return day
@@ -193,8 +192,8 @@ func dayOr(text string, today int32) int32 {
 	return today
 }
 
-// siteIn is the site of a page or site that somebody has typed; "" for what is neither, which is
-// told where it is read.
+// siteIn returns the site of a typed page or site. It returns "" if the text is invalid, which is reported where it is
+// parsed.
 func siteIn(typed string) string {
 	target, _ := visit.ParseTarget(typed, nil)
 	site, _, _ := strings.Cut(target, "/")

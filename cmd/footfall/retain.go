@@ -33,7 +33,7 @@ func (c *retainCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return err
 }
 
-// printRetention prints as tables what was deleted and forgotten, or would be (dry).
+// printRetention prints tables of the data that was deleted or, if dry is true, would be.
 func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	would := ""
 	if dry {
@@ -61,8 +61,7 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	})
 }
 
-// retentionLines are the lines of the table of visits, by day. What a dropped day frees stands in a
-// line of its own.
+// retentionLines returns the rows of the table of visits, by day. The space freed by a dropped day has its own row.
 func retentionLines(r *retention.Done) (lines [][]any) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {

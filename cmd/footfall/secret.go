@@ -13,12 +13,12 @@ import (
 	"footfall/counter/app"
 )
 
-// secretFile is the name of the secret that is made for the embedded database. It lies in the same
-// folder, but is not a part of the database.
+// secretFile is the name of the secret's file for the embedded database. It is in the data directory, but not part of
+// the database.
 const secretFile = "secret"
 
-// secret reads the secret that keys the visitors of apps that hash them. For the embedded database
-// it is made if there is none; for a given one nil means that there is none.
+// secret reads the secret that hashes visitors. It creates a missing secret for the embedded database. For others it
+// returns nil if --secret-file is not given.
 func (g globals) secret() (app.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -34,7 +34,7 @@ func (g globals) secret() (app.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--secret-file: %w", err)
 	}
-	text = bytes.TrimSpace(text) // an editor ends a file with a newline
+	text = bytes.TrimSpace(text) // editors end a file with a newline
 	if len(text) < app.SecretBytes {
 		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
 			path, len(text), app.SecretBytes, path)
@@ -42,8 +42,8 @@ func (g globals) secret() (app.Secret, error) {
 	return text, nil
 }
 
-// makeSecret makes the file of a secret, unless it is there. The file appears complete or not at
-// all, since the visitors of all days to come depend on it.
+// makeSecret creates the secret's file if it does not exist. The file is never visible incomplete: all later hashes
+// depend on it.
 func makeSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -57,12 +57,12 @@ func makeSecret(path string) error {
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	random := make([]byte, app.SecretBytes)
-	_, _ = rand.Read(random) // never fails: a failure would end the process
+	_, _ = rand.Read(random) // never fails: the runtime would stop the process
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	// A link fails if another command has made the file meanwhile: then that one holds.
+	// Link fails if another command has created the file in the meantime. Then its secret is used.
 	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -34,20 +34,20 @@ import (
 )
 
 const (
-	adminAddr     = "--admin-addr" // the address of which may be off
+	adminAddr     = "--admin-addr" // only this address may be off
 	adminOff      = "off"
-	connectWithin = 30 * time.Second      // for a given server to answer at the start
-	drainWithin   = 40 * time.Second      // for requests under way when the service ends: longer than a batch may take
-	longestWait   = 10 * time.Second      // for --max-wait, so that an answer comes before its connection is closed
-	laterWait     = 20 * time.Millisecond // then a visit goes to the inbox with --overload later
+	connectWithin = 30 * time.Second      // for a database server to respond at the start
+	drainWithin   = 40 * time.Second      // for open requests at shutdown: longer than a batch may take
+	longestWait   = 10 * time.Second      // for --max-wait: responses must be sent before their connection is closed
+	laterWait     = 20 * time.Millisecond // wait before a visit goes to the inbox with --overload later
 	stopWithin    = 30 * time.Second      // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
 	leastMemory   = 5 << 20
 	longestMemory = 366 // days, for --remember-ids
 )
 
-// run starts from the outside in, so that a port that is taken is reported before anything is
-// changed, and ends in the opposite order.
+// run starts from the outside in, so that a port in use is reported before anything is changed. It stops in reverse
+// order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if c.Cells != "" {
 		p.DatabaseURL = c.Cells
@@ -90,7 +90,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
-	failed := make(chan error, 2) // has room for an error of each
+	failed := make(chan error, 2) // one for each server
 	service, operators := handler.Servers(options)
 	answerOn(public, service, failed)
 	if private != nil {
@@ -109,8 +109,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// runBeside lets go of what need not be kept, once a day, and calls webhooks, or lets the calls wait
-// where there is no secret to sign with, until end is called.
+// runBeside runs retention once a day and sends webhooks until end is called. Without a secret to sign with, calls of
+// webhooks stay in the queue.
 func runBeside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -123,14 +123,14 @@ func runBeside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger
 	return func() { cancel(); done.Wait() }
 }
 
-// instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
-// first 63 bytes: what runs, and where.
+// instanceName identifies this instance among others on the same database by version, address and host. PostgreSQL
+// stores its first 63 bytes.
 func instanceName(at net.Addr) string {
-	host, _ := os.Hostname() // without it the address has to do
+	host, _ := os.Hostname() // without a host the address must do
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
-// addressOf is where an instance of a name listens; "" if it is not on the host.
+// addressOf returns the address in an instance's name, or "" if the instance is on another host.
 func addressOf(name, host string) string {
 	words := strings.Fields(name)
 	if len(words) < 3 || words[0] != "footfall" || !strings.HasPrefix(host, strings.Join(words[3:], " ")) {
@@ -139,7 +139,7 @@ func addressOf(name, host string) string {
 	return words[2]
 }
 
-// describeDisk adds gauges of the disk that the data is on.
+// describeDisk adds gauges of the disk with the data.
 func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge := func(name, what string, bytes func(*status.Disk) int64) {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
@@ -156,7 +156,7 @@ func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge("footfall_data_disk_bytes", "Size", func(d *status.Disk) int64 { return d.Bytes })
 }
 
-// orInterrupted drops an error that comes of being asked to stop.
+// orInterrupted drops an error caused by a request to stop.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -164,8 +164,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// listen listens on the address of a flag; nowhere, which is nil, where that is off. An error says
-// what can be done.
+// listen listens on the address of a flag. It returns nil if the address is off. Errors contain a remedy.
 func listen(flag, address string) (net.Listener, error) {
 	if address == "" || address == adminOff {
 		return nil, nil
@@ -187,8 +186,7 @@ func listen(flag, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("%s: %w: %s", flag, err, hint)
 }
 
-// startDatabase returns the URL of the database, and a function that ends its server if that is the
-// embedded one.
+// startDatabase returns the URL of the database, and a function that stops the server if it is the embedded one.
 func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
@@ -201,9 +199,9 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, unless it is that of a cell, which has answered a moment ago, brings its
-// schema up to date or checks that it is, and makes the app to try out with on a new embedded server. A
-// given server may be in reach of others from the first moment on, and gets none.
+// prepare waits for the database, unless it is a cell, which has just responded. It migrates the schema or checks it.
+// On a new embedded server it creates the demo app. Other servers do not get one, because they may be reachable by
+// strangers from the start.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
 	if cell == "" {
 		if err := p.awaitDatabase(ctx, d, connectWithin); err != nil {
@@ -218,7 +216,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	}
-	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell goes on without its coordinator, as it is
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell continues with its present schema if the coordinator is unavailable
 		if away {
 			p.log.Warn("--migrate: steps of the schema are taken by the coordinator", "error", db.Sentence(err))
 		}
@@ -246,7 +244,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	return nil
 }
 
-// warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
+// warnOfApps logs the open apps, for which anybody can count visits of anybody, and the absence of apps.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
@@ -265,8 +263,8 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	}
 }
 
-// announce tells where the service answers, and, as long as nobody has an account, the one address to
-// open: another one with each start.
+// announce logs the addresses of the service. While there is no account, it prints a link for creating the first one.
+// Each start generates a new link.
 func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, accounts *account.Accounts) {
 	where := []any{"address", public.String()}
 	if operators != nil {
@@ -286,7 +284,7 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 }
 
-// answerOn answers requests until the server is shut down, or fails, of which failed gets the error.
+// answerOn serves requests until the server is shut down. If it fails, it sends the error to failed.
 func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -295,8 +293,7 @@ func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
 	}()
 }
 
-// drain answers every visit that was accepted. Requests end before the counter, since they wait for
-// it.
+// drain finishes all accepted visits. Requests end before the counter, because they wait for it.
 func drain(service *http.Server, c *routing.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()

@@ -22,17 +22,17 @@ import (
 	"footfall/visit/country"
 )
 
-// opening is what a database of a service is opened with.
+// opening holds the parameters for opening a database of the service.
 type opening struct {
-	cell      string // its name
+	cell      string // name of the cell
 	metrics   prometheus.Registerer
 	countries *country.Countries
 	options   db.Options
-	shares    int64 // of the memory, of which it gets one
+	shares    int64 // the database gets 1/shares of the memory
 	slots     *admin.Slots
 }
 
-// openAll opens the database of the service, and the cells that it is to serve. What it returns ends them.
+// openAll opens the service's database and its cells. Closing the results closes the databases.
 func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o opening) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
@@ -49,7 +49,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		return nil, nil, err
 	}
 	if d, err := db.Open(ctx, url, o.options); err == nil {
-		names, _ := cluster.Found(ctx, d) // none, where it does not answer yet
+		names, _ := cluster.Found(ctx, d) // empty if the database does not respond yet
 		o.shares += int64(len(names))
 		d.Close()
 	}
@@ -66,7 +66,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		Open: func(ctx context.Context, name string, all int) (*routing.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
-			// Many cells would have many sessions that do nothing.
+			// Many cells would otherwise keep many idle sessions.
 			cell, _, err := c.openOf(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
@@ -76,7 +76,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	return all, openAccounts(p, d), err
 }
 
-// openAccounts opens the accounts of a database, whose cookies are signed with the secret that was read for counting.
+// openAccounts opens the accounts in a database. Their cookies are signed with the service's secret.
 func openAccounts(p *program, d *db.DB) *account.Accounts {
 	secret, _ := p.secret()
 	return account.Open(d).SignDevices(secret.DeviceKey())
@@ -93,8 +93,8 @@ type finding struct {
 	home    *db.DB
 
 	mu     sync.Mutex
-	urls   map[string]string    // as they were found last
-	others map[string]time.Time // databases that look like cells, and are none, and when that was found out
+	urls   map[string]string    // by name, as found last
+	others map[string]time.Time // databases that look like cells but are not, with the time of the check
 }
 
 func (f *finding) url(name string) string {
@@ -128,7 +128,7 @@ func (f *finding) find(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// reach returns an error unless a cell answers.
+// reach returns an error if a cell does not respond.
 func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	}
 	defer d.Close()
 	if err = d.Ping(ctx); errors.Is(err, db.ErrNoCell) {
-		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // and not a node without what a cell needs
+		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // not just a node that lacks the requirements of a cell
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.others[name] = time.Now()
@@ -146,7 +146,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	return err
 }
 
-// openOf is open for one database of several, whose metrics and log are told apart by its name.
+// openOf is open for one of several databases. Its metrics and log entries are labeled with its name.
 func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
@@ -166,13 +166,13 @@ func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening
 	return cell, d, nil
 }
 
-// ownMetrics are those of one database of several. Nothing can take them back, and so they let go of all
-// that they tell of when it is gone.
+// ownMetrics are the metrics of one of several databases. They cannot be unregistered, so they drop their registry when
+// the database is closed.
 type ownMetrics struct {
 	registry atomic.Pointer[prometheus.Registry]
 }
 
-// Describe tells nothing, so that a cell may come again.
+// Describe sends nothing, so that a cell can be registered again.
 func (*ownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
@@ -181,7 +181,7 @@ func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// open opens a database, counts in it, and begins what runs beside that.
+// open opens a database, and starts counting and the background tasks.
 func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	d, err := db.Open(ctx, url, o.options)
 	if err != nil {

@@ -33,7 +33,7 @@ type serveCmd struct {
 	RememberIDs   int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
 	countriesFlag
 
-	// The flags as check has read them.
+	// Parsed flags, set by check.
 	proxies *handler.Proxies
 	maxWait time.Duration
 	memory  int64
@@ -76,10 +76,10 @@ func (c *serveCmd) check(g globals) faults {
 	return f
 }
 
-// publicPath is a path below which a service can be reached: cookies have it.
+// publicPath matches the path of a public URL. It is also the path of cookies.
 var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
-// checkPublicURL tells what is wrong with where people reach a service.
+// checkPublicURL validates the public URL of a service.
 func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path ||
@@ -90,8 +90,8 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares is how much the filter of all visitors may take, and how much the memory of recent ones, where
-// so many databases share what there is.
+// shares returns the sizes of the filter of all visitors and the memory of recent visitors, if the memory is divided
+// among several databases.
 func (c *serveCmd) shares(among int64) (filter, memory int64) {
 	all := c.memory / among
 	switch c.Filter {

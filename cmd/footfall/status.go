@@ -21,7 +21,7 @@ type statusCmd struct {
 	JSON bool `name:"json"`
 }
 
-// errWarned says that status has found something to look after, and has told it.
+// errWarned is returned if status has printed warnings.
 var errWarned = errors.New("status: there are warnings")
 
 func (c *statusCmd) run(ctx context.Context, p *program) error {
@@ -46,7 +46,7 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// statusText returns what status prints, for pages.
+// statusText returns a function for pages that returns the output of status.
 func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	dir := ""
 	if p.embedded() {
@@ -63,7 +63,7 @@ func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	}
 }
 
-// smallTable is how large an empty table is at least that is worth a line.
+// smallTable is the size from which an empty table is listed.
 const smallTable = 1 << 20
 
 func printStatus(out io.Writer, s *status.Status) error {
@@ -107,7 +107,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if len(worth) > 0 {
 		fmt.Fprintln(out)
 		err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
-			if t.Rows <= 0 { // nobody has counted them since the server has had them
+			if t.Rows <= 0 { // the server has no estimate yet
 				return []any{t.Name, "-", size(t.Bytes)}
 			}
 			return []any{t.Name, t.Rows, size(t.Bytes)}
@@ -145,8 +145,7 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// kept tells for how long an app keeps the rows of its visits, and from which day on they are
-// there, and whether any are deleted now.
+// kept describes how long an app keeps its rows of visits, the first day, and whether an import has paused deletion.
 func kept(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {

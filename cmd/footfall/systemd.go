@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// tellSystemd says, where a unit of Type=notify has started the program, that visits are counted at an
-// address; that the service is alive, for as long as it answers there, where a watchdog asks; and,
-// when ctx ends, that it stops. Whether it can count is not asked again: where the database is away
-// another start would not help.
+// tellSystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is
+// alive (if a watchdog is configured), and that it stops when ctx ends. The watchdog only checks whether the service
+// responds at address, not whether it can count: a restart would not help if the database is unavailable.
 func tellSystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -29,7 +28,7 @@ func tellSystemd(ctx context.Context, address string, log *slog.Logger) {
 		}
 	}
 	tell("READY=1")
-	var ticks <-chan time.Time // none without a watchdog
+	var ticks <-chan time.Time // nil without a watchdog
 	if micros, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64); micros > 0 {
 		ticker := time.NewTicker(time.Duration(micros) * time.Microsecond / 4)
 		defer ticker.Stop()

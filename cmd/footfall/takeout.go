@@ -27,11 +27,11 @@ type (
 	}
 )
 
-// mostTyped is how long a zip may be that comes on standard input, which is kept in a file until it is
-// loaded: what is in a zip is told at its end.
+// mostTyped is the maximum size of a zip on standard input. It is copied to a file before loading, because a zip's
+// directory is at its end.
 const mostTyped = 64 << 30
 
-// run writes an app to a file, which is there as a whole or not at all, or to standard output.
+// run writes an app to standard output or to a file. It removes an incomplete file.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	out, end := p.stdout, func(err error) error { return err }
 	if c.File != standardOutput {
@@ -97,8 +97,8 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled keeps what comes by a pipe in a file for temporary use, which is gone when it is closed, and
-// also when the program is killed.
+// spooled copies a pipe to a temporary file. The file is already deleted, so it disappears when it is closed or the
+// program is killed.
 func spooled(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {

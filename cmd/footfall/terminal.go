@@ -16,7 +16,7 @@ import (
 	"footfall/report/draw"
 )
 
-// styleOf is how reports can be drawn on out, judging by the environment.
+// styleOf returns the style for reports on out, based on the environment.
 func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.Style {
 	locale := cmp.Or(environment("LC_ALL"), environment("LC_CTYPE"), environment("LANG"))
 	locale = strings.ReplaceAll(strings.ToLower(locale), "-", "")
@@ -26,7 +26,7 @@ func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.St
 	}
 }
 
-// printTable prints rows in aligned columns, as they are: of the first one, too.
+// printTable prints rows in aligned columns, without formatting numbers. The first row is the header.
 func printTable(out io.Writer, rows ...[]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func printTable(out io.Writer, rows ...[]any) error {
 	var table draw.Table
 	for i, row := range rows {
 		for j, cell := range row {
-			row[j] = fmt.Sprint(cell) // numbers would be grouped
+			row[j] = fmt.Sprint(cell) // numbers would get thousands separators
 			if i == 0 {
 				table.Columns = append(table.Columns, draw.Column{Name: draw.Text(row[j].(string))})
 			}
@@ -45,8 +45,8 @@ func printTable(out io.Writer, rows ...[]any) error {
 	return err
 }
 
-// printRows prints the names of columns, which are separated by tabs, and a row for each of what was
-// read, unless err says that it was not.
+// printRows prints a header and a row for each element of read, unless err is set. names are the column names,
+// separated by tabs.
 func printRows[Row any](out io.Writer, err error, names string, read []Row, cells func(Row) []any) error {
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func printRows[Row any](out io.Writer, err error, names string, read []Row, cell
 	return printTable(out, rows...)
 }
 
-// isDone reports whether a change was made, though perhaps an instance does not know it yet.
+// isDone reports whether a change was made, even if an instance does not have it yet.
 func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
 
-// done says what was done, unless err says that it was not.
+// done prints the result of a change if it was made, and returns err.
 func (p *program) done(err error, says string, values ...any) error {
 	if isDone(err) {
 		fmt.Fprintf(p.stdout, says+"\n", values...)
@@ -72,21 +72,20 @@ func (p *program) done(err error, says string, values ...any) error {
 	return err
 }
 
-// writeJSON writes a value as JSON that people can read.
+// writeJSON writes a value as indented JSON.
 func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
 }
 
-// standardOutput is written where a file is named.
+// standardOutput, as a file name, selects standard output or standard input.
 const standardOutput = "-"
 
-// confirmed is the flag of commands that take something away for good.
+// confirmed is the flag of commands that delete data.
 type confirmed struct{ Yes bool }
 
-// ask asks whether that is meant, which a person says by typing the answer. Where there is nobody
-// to ask, only the flag says so.
+// ask requires the user to confirm by typing answer, or --yes. Without a terminal only --yes confirms.
 func (c confirmed) ask(p *program, what, answer string) error {
 	if c.Yes {
 		return nil
@@ -114,7 +113,7 @@ func isTerminal(file any) bool {
 	return err == nil
 }
 
-// terminalWidth is 0 for what is not a terminal.
+// terminalWidth returns 0 if out is not a terminal.
 func terminalWidth(out io.Writer) int {
 	file, is := out.(*os.File)
 	if !is {

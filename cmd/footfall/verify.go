@@ -27,7 +27,7 @@ const offendersShown = 20
 
 func (c *verifyCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	inRange := c.Sample > 0 && c.Sample <= 100 // which NaN is not
+	inRange := c.Sample > 0 && c.Sample <= 100 // false for NaN
 	f.when(!inRange, "--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample)
 	f.when(c.Jobs < 1 || c.Jobs > 64, "--jobs: %d connections: write 1 to 64", c.Jobs)
 	return f
@@ -39,7 +39,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 			return err
 		}
 	}
-	show := func(format string, values ...any) { // on the line of a terminal that the next replaces
+	show := func(format string, values ...any) { // overwrites the current line of a terminal
 		if terminalWidth(p.stderr) > 0 {
 			fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
 		}
@@ -63,7 +63,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.tell(p.stdout, proof)
 }
 
-// tell prints the proof, and returns an error if a promise does not hold.
+// tell prints the proof. It returns an error if a promise is broken.
 func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		if err := writeJSON(out, proof); err != nil {

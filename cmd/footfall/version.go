@@ -28,10 +28,10 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
-// builtFrom is the commit where the build does not see it: in the Dockerfile's, which has no .git.
+// builtFrom is the commit in builds without .git, such as the Dockerfile's. It is set by the linker.
 var builtFrom string
 
-// commit is what this program was built from.
+// commit returns the commit of this build.
 func commit() string {
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range built.Settings {
@@ -43,7 +43,7 @@ func commit() string {
 	return cmp.Or(builtFrom, "unknown")
 }
 
-// newRegistry has the metrics of the process, and which version it is.
+// newRegistry returns a registry with metrics of the process and of its version.
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -11,7 +11,7 @@ import (
 	"footfall/visit"
 )
 
-// visitorArgs name a visitor.
+// visitorArgs are the arguments of commands for a visitor.
 type visitorArgs struct {
 	ofApp
 	Visitor string `arg:""`
@@ -50,7 +50,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err := countAccepted(ctx, p, a, c.App); err != nil {
 		return err
 	}
-	if !c.Yes { // looking at all that is stored takes as long as erasing it
+	if !c.Yes { // listing everything stored takes as long as erasing it
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	return p.done(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
-// deleting says what will be deleted with a page, and what was.
+// deleting returns the question before a page is deleted, and the text after it.
 func deleting(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
@@ -115,7 +115,7 @@ func deleting(page admin.Page) (asks, says string) {
 	return asks, says
 }
 
-// countAccepted counts what was accepted to be counted later, before something is erased.
+// countAccepted counts visits waiting in the inbox before data is deleted.
 func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// utc is the zone of a machine that says no other.
+// utc is the default time zone.
 const utc = "UTC"
 
-// localtime leads to the file of the machine's time zone, where it has one.
+// localtime is a link to the file of the machine's time zone.
 const localtime = "/etc/localtime"
 
-// machineZone names the time zone of this machine: that of TZ, or the one to whose file localtime
-// leads. It is UTC where neither names one that the tables can have, as in a container.
+// machineZone returns the name of this machine's time zone: from TZ, or from the target of localtime. It returns UTC if
+// neither is a name that the database accepts, for example in a container.
 func machineZone(localtime string) string {
 	zone, set := os.LookupEnv("TZ")
 	if !set {
-		zone, _ = os.Readlink(localtime) // no link names nothing
+		zone, _ = os.Readlink(localtime) // empty if there is no link
 	}
 	zone = strings.TrimPrefix(zone, ":")
 	if _, name, inFolder := strings.Cut(zone, "zoneinfo/"); inFolder {
