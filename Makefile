@@ -1,19 +1,19 @@
-# Everything that people and CI do here has a target; `make` alone lists them.
+# All tasks of developers and CI are targets. `make` lists them.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 VERSION := $(shell scripts/version)
 
-# Built by `go tool` from module files of their own, so that their dependencies stay out of go.mod. Two files: sqlc and the
-# linter need different versions of the same modules, and a new linter must not change what the generator is made of.
-# Without cgo sqlc runs its parser as WebAssembly: quicker to build, and it needs no C compiler.
+# `go tool` builds these tools from separate module files, to keep their dependencies out of go.mod. There are two files because sqlc
+# and the linter need different versions of the same modules, and a new linter must not change the generator.
+# Without cgo sqlc runs its parser as WebAssembly: it builds faster and needs no C compiler.
 SQLC := CGO_ENABLED=0 go tool -modfile=tools.mod sqlc
 LINT := go tool -modfile=lint.mod golangci-lint
-# Without what differs from one build to the next: the same commit and the same Go make the same bytes anywhere.
+# Reproducible: the same commit and the same Go version produce the same bytes on any machine.
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 SBOM := $$(CGO_ENABLED=0 GOFLAGS=-trimpath go tool -modfile=tools.mod -n cyclonedx-gomod) bin -json -std -noserial -notimestamp -version '$(VERSION)'
-# What cyclonedx-gomod does not know: the licence of the program itself.
+# cyclonedx-gomod does not know the license of the program itself.
 LICENSED := sed -i '0,/^      "name": "footfall",/s//&\n      "licenses": [{"license": {"id": "MIT"}}],/'
 
 , := ,
@@ -29,7 +29,7 @@ help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: run
-run: build ## serve on 127.0.0.1:8080 over an embedded PostgreSQL, installed first if it is missing
+run: build ## serve on 127.0.0.1:8080 with an embedded PostgreSQL, which is installed if it is missing
 	@scripts/install-deps postgres geoip
 	@exec bin/footfall serve
 
@@ -38,7 +38,7 @@ build: ## build bin/footfall
 	$(BUILD) -o bin/footfall ./cmd/footfall
 
 .PHONY: release
-release: build ## make bin/release: programs and packages for linux on amd64 and arm64, what they are made of, and SHA256SUMS
+release: build ## make bin/release: programs and packages for linux on amd64 and arm64, their SBOMs, and SHA256SUMS
 	rm -rf bin/release
 	for arch in amd64 arm64; do \
 	  program=bin/release/footfall-$(VERSION)-linux-$$arch; \
@@ -51,42 +51,42 @@ release: build ## make bin/release: programs and packages for linux on amd64 and
 IMAGE ?= footfall:$(subst +,-,$(VERSION))
 COMMIT ?= $(shell git rev-parse HEAD)
 
-# An engine's own store holds images of its own architecture: those of several are an archive, for
+# A Docker engine stores images only for its own architecture. Images for several architectures are written to an archive, for
 # registries (skopeo copy oci-archive:… docker://…).
 .PHONY: image
-image: ## build the image footfall:VERSION (with - for +); with PLATFORMS=linux/amd64,linux/arm64 an archive in bin, by docker buildx; SOURCE=URL names the source
+image: ## build the image footfall:VERSION (with - for +); with PLATFORMS=linux/amd64,linux/arm64 an archive in bin, by docker buildx; SOURCE=URL sets the source label
 	docker $(if $(PLATFORMS),buildx build --platform $(PLATFORMS) --output type=oci$(,)dest=bin/footfall-$(VERSION).oci.tar,build) \
 	  --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) \
 	  --label org.opencontainers.image.created=$$(git log -1 --format=%cI) \
 	  $(if $(SOURCE),--label org.opencontainers.image.source=$(SOURCE)) --tag $(IMAGE) .
 
 .PHONY: build-bench
-build-bench: build ## build bin/bench, which measures, besides
+build-bench: build ## build bin/bench, the benchmarks
 	go build -trimpath -o bin/bench ./cmd/bench
 
-# -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
+# -short skips repetitive cases (testing.Short) that are not the only check of a promise. make race includes them. make vet does the vetting.
 WITH_SERVER := go run ./db/dbtest/withserver
-# One package more at once than there are processors: in each, tests wait for a server, a browser or a clock now and then.
+# One package more at a time than there are processors: tests sometimes wait for a server, a browser or a clock.
 TEST := go test -short -vet=off -timeout 20m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
-# What takes longest begins first, so that nothing is left to run alone in the end.
+# The slowest packages start first, so that none of them runs last on its own.
 LONGEST := ./counter ./handler ./cmd/footfall ./db ./intake/... ./handler/attacks ./verify
 
 .PHONY: test
-test: deps ## test everything, in the short form, on the PostgreSQL found here
+test: deps ## run all tests, in the short form, on the installed PostgreSQL
 	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
 RACE ?= ./...
 
 .PHONY: race
-race: deps race-deps ## test everything at full length with the race detector; LENGTH=-short as CI does
+race: deps race-deps ## run all tests at full length with the race detector; LENGTH=-short as in CI
 	$(WITH_SERVER) go test -race -vet=off -timeout 60m $(LENGTH) $(RACE)
 
 .PHONY: test-all
-test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
+test-all: test test-pg17 test-pg18 ## make test, then the tests with their own SQL on PostgreSQL 17 and 18, fetched from npm
 
-# On another server run the packages that ask it anything of their own; in CI those that ask most, on 17, which is between
-# 15 and 18, without counting.
+# On another server only packages with their own SQL are tested. In CI only those with the most SQL, and on 17, which is between 15
+# and 18, without counter.
 SERVER_PACKAGES ?= ./admin ./counter ./db/... ./record ./record/feed ./report/... ./retention ./verify
 TEST_SERVER := $(TEST) $(SERVER_PACKAGES)
 
@@ -94,20 +94,20 @@ TEST_SERVER := $(TEST) $(SERVER_PACKAGES)
 test-pg%: deps
 	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin $(WITH_SERVER) $(TEST_SERVER)
 
-# Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
-# Inside a container testcontainers would look for the published ports at the gateway: say where they are.
+# Ryuk would remove the containers of a killed test, but is one more image to pull. The tests remove their own containers.
+# Inside a container, testcontainers would look for published ports at the gateway, so it gets the right host.
 .PHONY: test-container
 test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker engine
 	TESTCONTAINERS_RYUK_DISABLED=true $(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) \
 	$(WITH_SERVER) -container $(TEST) -run Migrat ./db
 
 .PHONY: test-cells
-test-cells: ## test cells on clusters of one node and of three, of the PostgreSQL with Citus whose programs FOOTFALL_TEST_CITUS names
+test-cells: ## test cells on clusters of one and of three nodes; FOOTFALL_TEST_CITUS is the folder with the programs of a PostgreSQL with Citus
 	@[ -n "$$FOOTFALL_TEST_CITUS" ] || { echo "FOOTFALL_TEST_CITUS must name the folder of the programs of a PostgreSQL that has Citus" >&2; exit 2; }
 	$(WITH_SERVER) go test -short -vet=off -timeout 20m -count=1 -run '^TestCells' ./db ./cmd/footfall
 
-# A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
-# What it finds is kept where go test -fuzz keeps it. Each package is built once for all of its tests.
+# Limits the inputs, not the time: when time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
+# Findings are stored where go test -fuzz stores them. Each package is built once for all its tests.
 .PHONY: fuzz
 fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; found=; \
@@ -126,7 +126,7 @@ crash: deps ## kill the service, an import, consumers and PostgreSQL under load,
 	go test -count=1 -timeout=180m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
 
 .PHONY: failover
-failover: deps ## kill the primary under load, FAILOVERS (5) times each: by hand, under pg_auto_failover, and under Patroni; on Debian, as root, which installs them
+failover: deps ## kill the primary under load, FAILOVERS (5) times each: by hand, under pg_auto_failover, and under Patroni; on Debian, as root, installs them
 	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql-15-auto-failover pg-auto-failover-cli patroni etcd-server python3-etcd
 	FOOTFALL_FAILOVERS=$(FAILOVERS) go test -count=1 -timeout=60m -run TestFailover -v ./cmd/footfall
 	for manager in pg_auto_failover patroni; do \
@@ -134,57 +134,57 @@ failover: deps ## kill the primary under load, FAILOVERS (5) times each: by hand
 	done
 
 .PHONY: upgrade-trial
-upgrade-trial: deps ## swap two instances of the last release for this version under load, over TRIAL_VISITS (400000) and work that is half done
+upgrade-trial: deps ## replace two instances of the last release by this version under load, with TRIAL_VISITS (400000) and unfinished tasks
 	FOOTFALL_TRIAL_VISITS=$(TRIAL_VISITS) go test -count=1 -timeout=60m -run TestUpgradeOfMuch -v ./cmd/footfall
 
 .PHONY: storm
-storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one
+storm: deps ## combine random operations on one database for STORM_SECONDS (120); STORM_SEED repeats a run's choices
 	STORM_SECONDS=$(STORM_SECONDS) go test -count=1 -timeout=60m -run TestStorm -v ./counter/storm
 
 .PHONY: attacks
-attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses
+attacks: deps ## run the flood attacks at full length: a million invented paths, a million addresses
 	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler/attacks
 
 .PHONY: bench-reports
-bench-reports: build-bench ## measure reports beside counting on 10 million visits, which it counts first; 7 GB in /var/tmp, half an hour or more
+bench-reports: build-bench ## measure reports while counting, on 10 million visits, which it counts first; 7 GB in /var/tmp, half an hour or more
 	bin/bench generate --data /var/tmp/footfall-bench
 	bin/bench reports --data /var/tmp/footfall-bench
 	rm -r /var/tmp/footfall-bench
 
 .PHONY: compose-test
-compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
+compose-test: ## start docker-compose.yml, count, and remove it; needs a Docker engine
 	scripts/compose-test
 
 .PHONY: package-test
-package-test: ## install the .deb, then the .rpm, into a bare Debian, count, upgrade, purge; on Debian, as root
+package-test: ## install the .deb, then the .rpm, in a minimal Debian, count, upgrade, purge; on Debian, as root
 	scripts/package-test
 
-# A module of its own: the service does not need what it takes to read manifests.
+# A separate module: the service does not need the libraries that read manifests.
 .PHONY: test-kubernetes
-test-kubernetes: ## read the manifests of docs/kubernetes as Kubernetes does, and check that they fit
+test-kubernetes: ## validate the manifests of docs/kubernetes with Kubernetes' own types
 	cd docs/kubernetes && go test -count=1 .
 
 .PHONY: image-test
-image-test: sbom ## build the image and look whether it keeps what the Dockerfile promises; needs a Docker engine
+image-test: sbom ## build the image and check what the Dockerfile promises; needs a Docker engine
 	scripts/image-test
 
 .PHONY: sbom
-sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (CycloneDX)
+sbom: build ## write the SBOM of bin/footfall to bin/footfall.cdx.json (CycloneDX)
 	$(SBOM) -output bin/footfall.cdx.json bin/footfall
 	$(LICENSED) bin/footfall.cdx.json
 
 .PHONY: bench
-bench: build-bench ## every contender on every workload, in one process
+bench: build-bench ## run every contender on every workload, in one process
 	@scripts/install-deps postgres
 	bin/bench
 
 .PHONY: bench-http
-bench-http: build-bench ## those of the service over HTTP
+bench-http: build-bench ## run the contenders with a service over HTTP
 	@scripts/install-deps postgres
 	bin/bench --http
 
 .PHONY: bench-quick
-bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
+bench-quick: build-bench ## run all benchmarks briefly, to check that they work
 	@scripts/install-deps postgres
 	bin/bench --rounds 1 --visits 10000 --workloads burst --contenders naive+filter,baseline,batched+filter,batched+memory,batched+both
 	bin/bench --http --rounds 1 --duration 1s --workloads returning --old bin/footfall --contenders batched+both,old
@@ -195,17 +195,17 @@ bench-quick: build-bench ## all of it, briefly: shows that it works, measures li
 	bin/bench structures --keys 100000
 
 .PHONY: screenshots
-screenshots: build-bench ## take the pictures of the dashboard in docs/images, of visits that it makes first
+screenshots: build-bench ## take the screenshots of the dashboard in docs/images, with generated visits
 	@scripts/install-deps postgres chromium
 	scripts/screenshots
 
 .PHONY: generate
-generate: ## write the Go code of queries/ and migrations/ anew
+generate: ## generate the Go code for queries/ and migrations/
 	{ grep -rl --include='*.go' '^// Code generated by sqlc' . || true; } | xargs -r rm
 	$(SQLC) generate
 
 .PHONY: check-generated
-check-generated: ## fail if the generated code is not fresh
+check-generated: ## fail if the generated code is out of date
 	scripts/check-generated
 
 .PHONY: fmt
@@ -213,30 +213,30 @@ fmt: ## format the Go code
 	gofmt -w .
 
 .PHONY: fmt-check
-fmt-check: ## fail if gofmt would change something
+fmt-check: ## fail if gofmt would change a file
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { printf 'not formatted (make fmt):\n%s\n' "$$files" >&2; exit 1; }
 
 .PHONY: vet
-vet: ## go vet
+vet: ## run go vet
 	go vet ./...
 
 .PHONY: lint
-lint: ## golangci-lint, with the arrows between the packages as rules
+lint: ## run golangci-lint, which also checks the imports between packages
 	$(LINT) run ./...
 
 .PHONY: vuln
-vuln: ## look for known holes in what footfall is made of; asks vuln.go.dev, and fails where that cannot be reached
+vuln: ## check the dependencies for known vulnerabilities; needs vuln.go.dev
 	go tool -modfile=lint.mod govulncheck ./...
 
 .PHONY: verify
-verify: fmt-check vet lint check-generated test ## what must hold before a commit
+verify: fmt-check vet lint check-generated test ## run all checks required before a commit
 
 .PHONY: clean
-clean: ## remove what was built; data directories stay
+clean: ## remove build results; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, PgBouncer, librsvg,
-# Redis, promtool and, from npm, what pages load: axe-core, clients of busuanzi, themes.
+# Dependencies of the tests other than Go: PostgreSQL and a browser. At full length also a C compiler for the race detector,
+# PgBouncer, librsvg, Redis, nginx, promtool and, from npm, scripts for pages: axe-core, clients of busuanzi, themes.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
