@@ -1,10 +1,9 @@
--- One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd,
--- CountersAdd, VisitorsAdd. The baseline: CountersHit and VisitCount. The site always comes before
--- its page, so that no two visits can deadlock.
+-- Each visit is one transaction. The naive ways use KeysFind (unless a filter makes it unnecessary), VisitsAdd, CountersAdd and
+-- VisitorsAdd. The baseline uses CountersHit and VisitCount. The site always comes before its page, so that visits cannot deadlock.
 
 -- name: KeysFind :many
--- For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on
--- this day (false: not asked either).
+-- For each requested target: the visitor's rank (0: never visited, or not requested), and whether the visitor was there on this
+-- day (false: also if not requested).
 SELECT asked.uri::text AS uri,
        coalesce(CASE WHEN asked.visitor
                      THEN (SELECT v.rank FROM visitors AS v WHERE v.uri = asked.uri AND v.ip = @ip) END, 0)::bigint AS rank,
@@ -42,9 +41,8 @@ ON CONFLICT (uri) DO UPDATE
     SET hot = c.hot + 1;
 
 -- name: VisitCount :many
--- Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by
--- their conflicts. It is a statement of its own because it must see what committed while
--- CountersHit waited.
+-- Determines, under the locks of CountersHit, whether the visit is new to each target, from conflicts of the inserts. It is a
+-- separate statement because it must see rows that were committed while CountersHit waited.
 WITH days AS (
     INSERT INTO visits (ip, day_id, uri)
     SELECT @ip, @day_id, unnest(@uris::text[])
@@ -90,6 +88,6 @@ SELECT uri, ip, rank
 FROM visitors;
 
 -- name: Losses :one
--- What went wrong: ranks that were given to nobody, and days that were counted twice.
+-- Counts errors: ranks without a visitor, and days that were counted twice.
 SELECT ((SELECT coalesce(sum(uv), 0) FROM counters) - (SELECT count(*) FROM visitors))::bigint AS ranks,
        ((SELECT coalesce(sum(pv), 0) FROM counters) - (SELECT count(*) FROM visits))::bigint   AS days;

@@ -121,11 +121,10 @@ type KeysFindRow struct {
 	Today bool
 }
 
-// One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd,
-// CountersAdd, VisitorsAdd. The baseline: CountersHit and VisitCount. The site always comes before
-// its page, so that no two visits can deadlock.
-// For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on
-// this day (false: not asked either).
+// Each visit is one transaction. The naive ways use KeysFind (unless a filter makes it unnecessary), VisitsAdd, CountersAdd and
+// VisitorsAdd. The baseline uses CountersHit and VisitCount. The site always comes before its page, so that visits cannot deadlock.
+// For each requested target: the visitor's rank (0: never visited, or not requested), and whether the visitor was there on this
+// day (false: also if not requested).
 func (q *Queries) KeysFind(ctx context.Context, arg KeysFindParams) ([]KeysFindRow, error) {
 	rows, err := q.db.Query(ctx, KeysFind,
 		arg.Ip,
@@ -162,7 +161,7 @@ type LossesRow struct {
 	Days  int64
 }
 
-// What went wrong: ranks that were given to nobody, and days that were counted twice.
+// Counts errors: ranks without a visitor, and days that were counted twice.
 func (q *Queries) Losses(ctx context.Context) (LossesRow, error) {
 	row := q.db.QueryRow(ctx, Losses)
 	var i LossesRow
@@ -224,9 +223,8 @@ type VisitCountRow struct {
 	Newcomer   bool
 }
 
-// Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by
-// their conflicts. It is a statement of its own because it must see what committed while
-// CountersHit waited.
+// Determines, under the locks of CountersHit, whether the visit is new to each target, from conflicts of the inserts. It is a
+// separate statement because it must see rows that were committed while CountersHit waited.
 func (q *Queries) VisitCount(ctx context.Context, arg VisitCountParams) ([]VisitCountRow, error) {
 	rows, err := q.db.Query(ctx, VisitCount, arg.Ip, arg.DayID, arg.Uris)
 	if err != nil {

@@ -1,8 +1,7 @@
--- What the benchmarks put into Footfall's tables before they measure, and what they read there
--- afterwards.
+-- Statements by which the benchmarks prepare Footfall's tables before a measurement, and read them afterwards.
 
 -- name: TargetsMake :exec
--- Makes the site and the pages of the one app that there is.
+-- Creates the site and the pages of the only app.
 WITH site AS (
     INSERT INTO pages (app_id, uri)
     SELECT id, @site::text
@@ -14,7 +13,7 @@ SELECT app_id, id, unnest(@pages::text[])
 FROM site;
 
 -- name: TargetsAmiss :one
--- How many targets have sums other than their rows, or ranks other than 1..uv.
+-- Counts the targets whose sums differ from their rows, or whose ranks are not 1..uv.
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
@@ -30,17 +29,17 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0));
 
 -- name: Checkpoint :exec
--- Writes out what earlier runs left in memory, so that the next does not pay for it.
+-- Writes dirty pages of earlier runs to disk, so that the next run does not pay for them.
 CHECKPOINT;
 
 -- name: ServerVersion :one
--- What measurements depend on: the version of the server, and how it cares for durability.
+-- Server settings that affect measurements: the version, and durability.
 SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
        current_setting('synchronous_commit')::text AS synchronous_commit;
 
 -- name: Vacuum :exec
--- What autovacuum does in its own time.
+-- Does the work that autovacuum would do later.
 VACUUM (ANALYZE);
 
 -- name: CountersByURI :many
@@ -50,7 +49,7 @@ FROM counters AS c
 JOIN pages AS p ON p.id = c.page_id;
 
 -- name: VisitorsByURI :many
--- Who came to every target, and as which.
+-- The visitors of every target, with their ranks.
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
 JOIN pages AS p ON p.id = v.page_id;

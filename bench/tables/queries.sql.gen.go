@@ -14,7 +14,7 @@ const checkpoint = `-- name: Checkpoint :exec
 CHECKPOINT
 `
 
-// Writes out what earlier runs left in memory, so that the next does not pay for it.
+// Writes dirty pages of earlier runs to disk, so that the next run does not pay for them.
 func (q *Queries) Checkpoint(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, checkpoint)
 	return err
@@ -71,7 +71,7 @@ type ServerVersionRow struct {
 	SynchronousCommit string
 }
 
-// What measurements depend on: the version of the server, and how it cares for durability.
+// Server settings that affect measurements: the version, and durability.
 func (q *Queries) ServerVersion(ctx context.Context) (ServerVersionRow, error) {
 	row := q.db.QueryRow(ctx, serverVersion)
 	var i ServerVersionRow
@@ -95,7 +95,7 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0))
 `
 
-// How many targets have sums other than their rows, or ranks other than 1..uv.
+// Counts the targets whose sums differ from their rows, or whose ranks are not 1..uv.
 func (q *Queries) TargetsAmiss(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, targetsAmiss)
 	var count int64
@@ -116,9 +116,8 @@ SELECT app_id, id, unnest($1::text[])
 FROM site
 `
 
-// What the benchmarks put into Footfall's tables before they measure, and what they read there
-// afterwards.
-// Makes the site and the pages of the one app that there is.
+// Statements by which the benchmarks prepare Footfall's tables before a measurement, and read them afterwards.
+// Creates the site and the pages of the only app.
 func (q *Queries) TargetsMake(ctx context.Context, pages []string, site string) error {
 	_, err := q.db.Exec(ctx, targetsMake, pages, site)
 	return err
@@ -128,7 +127,7 @@ const vacuum = `-- name: Vacuum :exec
 VACUUM (ANALYZE)
 `
 
-// What autovacuum does in its own time.
+// Does the work that autovacuum would do later.
 func (q *Queries) Vacuum(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, vacuum)
 	return err
@@ -146,7 +145,7 @@ type VisitorsByURIRow struct {
 	Rank int64
 }
 
-// Who came to every target, and as which.
+// The visitors of every target, with their ranks.
 func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error) {
 	rows, err := q.db.Query(ctx, visitorsByURI)
 	if err != nil {

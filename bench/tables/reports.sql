@@ -1,8 +1,7 @@
--- What `bench reports` asks for.
+-- Statements of `bench reports`.
 
 -- name: VisitsOfDay :many
--- Who came to which page of an app on its last day but seven, to which no earlier run of the
--- benchmark added.
+-- The visitors and pages of an app on the eighth-last day, to which no earlier run of the benchmark added visits.
 SELECT p.uri, v.ip
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
@@ -13,13 +12,13 @@ ORDER BY p.uri, v.ip
 LIMIT 300000;
 
 -- name: AppsThatCounted :many
--- The apps that have counted something.
+-- The apps that have counted visits.
 SELECT name
 FROM apps AS a
 WHERE EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id);
 
 -- name: SitesOfApp :many
--- The sites of an app in the order in which they were made.
+-- The sites of an app in the order of their creation.
 SELECT s.uri
 FROM pages AS s
 JOIN apps AS a ON a.id = s.app_id AND a.name = @app
