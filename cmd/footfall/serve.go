@@ -216,7 +216,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	}
-	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell continues with its present schema if the coordinator is unavailable
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell needs no coordinator to continue with its schema
 		if away {
 			p.log.Warn("--migrate: steps of the schema are taken by the coordinator", "error", db.Sentence(err))
 		}

@@ -107,7 +107,7 @@ func (a *App) CheckTags(given tag.Set) error {
 type Register struct {
 	Apps   map[string]*App      // by name
 	Cells  map[string]string    // app name → the cell that holds the app
-	Began  map[string]time.Time // app name → when a cell added the app; only apps seen there
+	Began  map[string]time.Time // app name → when the app was added in its cell; only apps seen there
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
 	// shown caches valid keys by the text that requests send. Hashing a key takes as long as all other checks together.

@@ -191,7 +191,7 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 // people holds the rows of ids, and of all ids on the way to their persons.
 type people struct {
 	rows    map[netip.Addr]*db.PersonRow
-	lead    func() error // loads the rows of all ids of the app
+	lead    func() error // adds the rows of all ids that lead to the loaded ones
 	leading map[netip.Addr]map[netip.Addr]bool
 	err     error // from lead
 }
