@@ -38,7 +38,7 @@ func (in *instance) shop(t *testing.T, s app.Settings) {
 	require.NoError(t, in.Admin.AddApp(t.Context(), "shop", s))
 }
 
-// stranger is a visit of a browser to the app shop, from its own address.
+// stranger returns a visit of a browser to the app shop, from its own address.
 func stranger(from, path string) counter.Request {
 	return counter.Request{App: "shop", Peer: netip.MustParseAddr(from), Agent: browser, URI: "https://shop.example" + path}
 }
@@ -92,7 +92,7 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }
 
-// An open app believes everybody, and counts every site unless it lists some.
+// An open app trusts every caller, and counts every site unless it lists some.
 func TestOpenAccess(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -154,7 +154,7 @@ func TestOrigins(t *testing.T) {
 	assert.True(t, in.AllowsOrigin(t.Context(), "", "https://shop.example"))
 }
 
-// siteShaped reports whether an origin could be that of some site.
+// siteShaped reports whether an origin could be a site's.
 func siteShaped(origin string) bool {
 	return regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+$`).MatchString(origin)
 }
@@ -278,7 +278,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	}
 	assert.Empty(t, in.Table(t, `SELECT uri FROM pages`))
 
-	// The mode stays once something is counted, and needs a secret.
+	// The mode is fixed after the first visit, and needs a secret.
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}),
@@ -316,7 +316,7 @@ func TestAnotherSecret(t *testing.T) {
 	}
 }
 
-// With a day's key goes the way from an address to that day's visitor.
+// Without the day's key, the address no longer leads to that day's visitor.
 func TestDayKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -505,7 +505,8 @@ func TestNewPageLimit(t *testing.T) {
 	require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
 }
 
-// A name that leads to a cell is nobody's here: it is refused, and the cell named, until it leads nowhere.
+// A name that leads to a cell has no app here: requests are refused with the cell's name, until the name leads
+// nowhere.
 func TestNamesLeadToCells(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

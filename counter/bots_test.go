@@ -142,8 +142,8 @@ var people = []string{
 	`Mozilla/5.0 (Linux; Android 12; moto g(9) play) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/110.0.0.0 Mobile Safari/537.36`,
 }
 
-// crawlers are agents of programs, by kind. Google-Extended is a name for robots.txt that no
-// crawler sends; it is here in case.
+// crawlers are agents of programs, by kind. Google-Extended is a name for robots.txt that no crawler sends. It is
+// included as a precaution.
 var crawlers = []string{
 	// search
 	`Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)`,

@@ -23,7 +23,7 @@ var (
 	both       = way{name: "both", filter: true, memory: 8 << 20}
 )
 
-// asked is how many keys an instance has looked up so far.
+// asked returns the number of keys that an instance has looked up so far.
 func (in *instance) asked(t *testing.T) int {
 	t.Helper()
 	return int(in.Metric(t, "footfall_existence_queries_total"))
@@ -46,7 +46,7 @@ func TestLookUpsSpared(t *testing.T) {
 			t.Parallel()
 			in := c.w.newInstance(t, counter.Options{})
 			if c.w.filterMemory == 8 {
-				for i := range 20 { // until it is used up
+				for i := range 20 { // until its memory is used up
 					in.Count(t, fmt.Sprintf("198.51.100.%d", i), "http://a/")
 				}
 			}
@@ -63,8 +63,8 @@ func TestLookUpsSpared(t *testing.T) {
 	}
 }
 
-// Each of three instances knows a third of the visitors from its own counting, and takes the others
-// for new. They are wrong about two visits in three, and all numbers are right.
+// Each of three instances knows a third of the visitors from its own counting, and treats the others as new. Its
+// hints are wrong for two visits in three, and all numbers are right.
 func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	t.Parallel()
 	const visitors, pages = 60, 3
@@ -88,11 +88,11 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 		s.Got = int64(time.Since(epoch))
 		model.Counted(s)
 	}
-	for i, r := range requests { // each learns its third
+	for i, r := range requests { // each instance learns its third
 		send(instances[i/pages%3], r)
 	}
 	before := first.asked(t)
-	for round := range 4 { // and meets everybody
+	for round := range 4 { // and then meets all visitors
 		rng := rand.New(rand.NewPCG(uint64(round), 0))
 		rng.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
 		var wg sync.WaitGroup
@@ -120,8 +120,8 @@ const erase = `BEGIN;
 	UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
 	COMMIT`
 
-// Nothing of an erased visitor is remembered: a visitor who comes from the same address is a
-// newcomer, in every instance, from the moment at which the erasure has returned.
+// Nothing of an erased visitor is remembered: once the erasure has returned, a visitor from the same address is a
+// newcomer in every instance.
 func TestErasedVisitorIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -168,7 +168,7 @@ const restored = `BEGIN;
 	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
 	COMMIT`
 
-// A lost connection may mean that it is another database that answers next.
+// After a lost connection another database may respond.
 func TestLostConnectionForgets(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in, c := w.newCutInstance(t)
@@ -180,8 +180,7 @@ func TestLostConnectionForgets(t *testing.T) {
 	})
 }
 
-// The filter of an instance that starts reads the tables: visitors who are in them are looked up,
-// others are not.
+// The filter of a starting instance loads the tables: visitors in them are looked up, and others are not.
 func TestFilterReadsTheTables(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -253,7 +252,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	in.Check(t)
 }
 
-// All combinations of filter and memory leave the same rows behind.
+// All combinations of filter and memory lead to the same rows.
 func TestSameTablesEveryWay(t *testing.T) {
 	t.Parallel()
 	var want []string

@@ -43,7 +43,7 @@ func testSixSteps(t *testing.T, w way) {
 	in.Check(t)
 }
 
-// One line a rule: visits one after the other, and the numbers of the last.
+// One line per rule: consecutive visits, and the numbers of the last one.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	type v struct{ ip, uri string }
@@ -64,7 +64,7 @@ func TestRules(t *testing.T) {
 		{"the home page is not the site", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a"}}, "1 1 1 2 | 1 1 1 1"},
 		{"a rank stays", []v{{"192.0.2.1", "http://a/"}, {"192.0.2.2", "http://a/"}, {"192.0.2.1", "http://a/"}}, "2 2 1 3 | 2 2 1 3"},
 	} {
-		host := strings.NewReplacer("//a", fmt.Sprintf("//rule%d.example", i)) // each its own, so that they can share a database
+		host := strings.NewReplacer("//a", fmt.Sprintf("//rule%d.example", i)) // separate hosts, so that the rules can share a database
 		var last visit.Answer
 		for _, v := range c.visits {
 			last = in.Count(t, v.ip, host.Replace(v.uri))
@@ -92,7 +92,7 @@ func TestDaysAreTheAppsOwn(t *testing.T) {
 	require.Equal(t, "2 1 1 3 | 2 1 1 3", count("2026-06-30T09:59:59Z"))
 }
 
-// Where the clocks of two instances straddle midnight, the later day holds.
+// If the clocks of two instances are on both sides of midnight, the later day counts.
 func TestDaysNeverRunBackwards(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})
@@ -109,8 +109,7 @@ func TestDaysNeverRunBackwards(t *testing.T) {
 	ahead.Check(t)
 }
 
-// Where the clocks of two instances straddle midnight, page and site of a visit count on the same
-// day.
+// If the clocks of two instances are on both sides of midnight, page and site of a visit count on the same day.
 func TestPageAndSiteCountOnOneDay(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})
@@ -131,7 +130,7 @@ func TestPageAndSiteCountOnOneDay(t *testing.T) {
 	ahead.Check(t)
 }
 
-// An app whose visitors turn each day knows a visitor of the later day by that day's key.
+// An app with new visitors every day finds a visitor of the later day by that day's key.
 func TestVisitorOfTheLaterDay(t *testing.T) {
 	t.Parallel()
 	ahead := plain.newInstance(t, counter.Options{})
@@ -182,7 +181,7 @@ func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 	ahead.Check(t)
 }
 
-// A day far beyond those made ahead: its partition is made, and the visit counts.
+// A day far after the prepared ones: its partition is made, and the visit counts.
 func TestMissingDayIsMade(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -212,7 +211,7 @@ func TestCountsCountNothing(t *testing.T) {
 	}
 }
 
-// The checks come in the contract's order, and a visit that fails one stores nothing.
+// The checks are in the contract's order, and a refused visit stores nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -345,7 +344,7 @@ func TestHere(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM here WHERE '192.0.2.1' = ANY (visitors)`))
 	assert.Zero(t, here("b.example"))
 
-	come() // who was counted today already
+	come() // this visitor was already counted today
 	told("b.example", 1)
 	told("a.example", 4)
 	in.Exec(t, `UPDATE here SET came_at = came_at - interval '5 minutes'`)

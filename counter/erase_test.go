@@ -20,7 +20,7 @@ import (
 	"footfall/visit"
 )
 
-// demo is the row of the app demo.
+// demo returns the row of the app demo.
 func (in *instance) demo(ctx context.Context) (app db.App, err error) {
 	err = in.DB.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppLock(ctx, "demo"); return err })
 	return app, err
@@ -64,8 +64,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		in.Table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
 	in.Check(t)
 
-	// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
-	// old rank.
+	// Both instances remembered the visitor. Now they are a new visitor, and their old rank is not given again.
 	require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.Count(t, "192.0.2.2", home)))
 	require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.Count(t, "192.0.2.2", home)))
 	in.Check(t)
@@ -79,7 +78,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 	in.Check(t)
 }
 
-// comeAtOnce lets visitors number from to below to come to a page, in any order.
+// comeAtOnce counts concurrent visits of visitors from to below to a page.
 func (in *instance) comeAtOnce(t *testing.T, from, to int, uri string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -94,8 +93,8 @@ func (in *instance) comeAtOnce(t *testing.T, from, to int, uri string) {
 
 func numbered(i int) string { return fmt.Sprintf("10.0.%d.%d", i/256, i%256) }
 
-// Visitors of one target are erased and forgotten at once, where a row of erased_visitors ends, too:
-// no rank is lost, and none is there twice.
+// Visitors of one target are erased and forgotten concurrently, also at the end of a row of erased_visitors: no rank
+// is lost or stored twice.
 func TestErasingAndForgettingAtOnce(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -221,14 +220,14 @@ func TestDeletePageGoesOn(t *testing.T) {
 	in.Check(t)
 }
 
-// Half of an app that is being deleted is gone: nothing of it is moved any more.
+// An app that is half deleted cannot be moved.
 func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a.example/a")
 	in.Count(t, "192.0.2.2", "http://a.example/b")
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
-	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then it was killed
+	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then the deletion was killed
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
 	in.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
@@ -278,8 +277,8 @@ func TestDeleteApp(t *testing.T) {
 	require.ErrorContains(t, in.Admin.DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 }
 
-// An app's deletion meets batches that come first to some of its pages. All take counters in one
-// order, so nobody is a deadlock's victim.
+// An app's deletion meets batches that lock some of its pages first. All of them lock counters in one order, which
+// prevents deadlocks.
 func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -340,7 +339,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 	require.NoError(t, err)
-	first := visit("demo", "/") // waits for the row that is held; the others of the lane wait for it
+	first := visit("demo", "/") // waits for the locked row; the others of the lane wait for it
 	in.waiters(t, 1)
 	known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
 	deleted := make(chan error, 1)
@@ -367,8 +366,8 @@ func assertGone(t *testing.T, errs ...error) {
 	}
 }
 
-// A visit that is under way when an erasure looks for its visitor has been counted when that gets
-// the lock: the erasure takes the visitor out of the page that it did not know of, too.
+// A visit in progress when an erasure looks up its visitor is counted before the erasure gets the lock. The erasure
+// also erases the visitor from the new page.
 func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -515,8 +514,7 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 	require.ErrorIs(t, err, db.ErrAppChanged, "the page is there, by the new way")
 }
 
-// Where two instances meet at the last room, the page that the other has just made is there, and
-// takes no room.
+// If two instances make the same page, and only one page has room, the second one finds the page and needs no room.
 func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

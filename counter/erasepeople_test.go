@@ -22,9 +22,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// newLinked is an instance where old, cookie:a and device:x lead to user:42, and moved to user:7. In
-// the period before moved led to user:42, too, and that of old is the only row. All have visited as
-// themselves.
+// newLinked returns an instance in which old, cookie:a and device:x lead to user:42, and moved to user:7. In the
+// previous period moved led to user:42 too, and old only has a row there. All ids have visited as themselves.
 func newLinked(t *testing.T) *instance {
 	t.Helper()
 	t.Parallel()
@@ -61,7 +60,7 @@ func (in *instance) of(t *testing.T, ids ...string) (stored []string) {
 	return stored
 }
 
-// begin does something that is going to wait.
+// begin starts a call that is expected to wait.
 func begin(do func() error) (done chan error) {
 	done = make(chan error, 1)
 	go func() { done <- do() }()
@@ -92,7 +91,7 @@ func (in *instance) looksUp(id string) (done chan error) {
 	})
 }
 
-// holds has a statement about an id executed in a transaction that stays open.
+// holds executes a statement about an id in a transaction that stays open.
 func (in *instance) holds(t *testing.T, sql, id string) pgx.Tx {
 	t.Helper()
 	tx, err := in.Tables().Begin(t.Context())
@@ -148,8 +147,8 @@ func TestShowAndErasePeople(t *testing.T) {
 	}
 }
 
-// An id that is linked to a person who is being erased goes with them, whether that is written before
-// the ids go, or is under way then.
+// An id that is linked to a person during the person's erasure is erased too, whether the link is written before the
+// ids are deleted or at that moment.
 func TestEraseBesideALink(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		in := newLinked(t)
@@ -182,7 +181,7 @@ func TestEraseBesideAnErasure(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
 	erased := in.erases("cookie:a")
-	in.waiters(t, 1) // knows all ids of the person
+	in.waiters(t, 1) // it has read all ids of the person
 	put := func(height int, id string, person any) {
 		_, err := held.Exec(t.Context(), `
 			INSERT INTO people (app_id, period, height, id, person)
@@ -219,7 +218,7 @@ func TestEraseBesideARenewal(t *testing.T) {
 		in := newLinked(t)
 		held := in.holds(t, `SELECT FROM people WHERE period = people_period() AND id = $1 FOR KEY SHARE`, "device:x")
 		erased := in.erases("user:42")
-		in.waiters(t, 1) // with the rows of the period before deleted
+		in.waiters(t, 1) // it has deleted the rows of the previous period
 		found := in.looksUp("old")
 		in.waiters(t, 2)
 		require.NoError(t, held.Rollback(t.Context()))
@@ -265,7 +264,7 @@ func TestDeleteAppWithPeople(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM people`))
 }
 
-// Proving people finds nothing wrong while they are written, looked up, erased and renewed.
+// A proof finds no violation while people are written, looked up, erased and renewed.
 func TestVerifyWhilePeopleAreWritten(t *testing.T) {
 	t.Parallel()
 	a, b := plain.newPeople(t, counter.Options{})
@@ -300,7 +299,7 @@ func TestVerifyWhilePeopleAreWritten(t *testing.T) {
 	a.verified(t)
 }
 
-// An app that has people stays one whose visitors have ids, whichever of the two comes first.
+// An app with people keeps visitors with ids, whichever of the two changes comes first.
 func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	t.Parallel()
 	in, _ := plain.newPeople(t, counter.Options{})
@@ -329,7 +328,7 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	in.verified(t)
 }
 
-// remains lists the tables that have any of some ids in them, whatever these are for.
+// remains lists the tables that contain any of these ids, in whichever column.
 func (in *instance) remains(t *testing.T, ids []string) (tables []string) {
 	t.Helper()
 	var stored []string

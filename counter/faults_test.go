@@ -26,8 +26,7 @@ import (
 	"footfall/visit"
 )
 
-// hold locks a site's counters in a transaction of the test's own, so that a batch waits, until
-// release.
+// hold locks a site's counters in a transaction of the test, so that a batch waits until release.
 func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
 	tx, err := in.Tables().Begin(context.Background())
@@ -88,7 +87,7 @@ func (in *instance) start(ip, uri string) <-chan string {
 	return done
 }
 
-// Midnight falls between two visits of one visitor that share a batch: both days count.
+// Midnight is between two visits of one visitor in the same batch: both days count.
 func TestMidnightInABatch(t *testing.T) { everyWay(t, testMidnightInABatch) }
 
 func testMidnightInABatch(t *testing.T, w way) {
@@ -109,7 +108,7 @@ func testMidnightInABatch(t *testing.T, w way) {
 	in.Check(t)
 }
 
-// accepted is how many visits wait for their batch, the one being written included.
+// accepted returns the number of visits waiting for their batch, or in the batch being written.
 func (in *instance) accepted(t *testing.T) int {
 	t.Helper()
 	return int(in.Metric(t, "footfall_visits_waiting"))
@@ -197,12 +196,12 @@ func TestCloseAnswersTheAccepted(t *testing.T) {
 	in.Check(t)
 }
 
-// cutter is a proxy before the database that can lose a connection at a chosen moment.
+// cutter is a proxy in front of the database that can lose a connection at a chosen moment.
 type cutter struct {
 	net.Listener
 	network, address string
-	swallow          atomic.Bool // answers go nowhere from now on
-	refuse           atomic.Bool // requests go nowhere, and the connection with them
+	swallow          atomic.Bool // responses are dropped from now on
+	refuse           atomic.Bool // requests are dropped, together with the connection
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -279,8 +278,8 @@ func (c *cutter) cut() {
 	c.conns = nil
 }
 
-// newCutInstance is an instance whose way to the database leads through a cutter; its first visit
-// has been counted, so that its connections stand.
+// newCutInstance returns an instance that reaches the database through a cutter. Its first visit has been counted, so
+// that its connections are open.
 func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
 	direct := w.newInstance(t, counter.Options{})
@@ -292,13 +291,13 @@ func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	return in, c
 }
 
-// The batch never reaches the database: it is sent again, and counts once.
+// The batch does not reach the database: it is sent again, and counts once.
 func TestConnectionLostBeforeTheBatch(t *testing.T) {
 	t.Parallel()
 	in, c := both.newCutInstance(t)
 	c.refuse.Store(true)
 	done := in.start("192.0.2.1", "http://a/")
-	require.Eventually(t, func() bool { // until the instance has come back for a connection
+	require.Eventually(t, func() bool { // until the instance has requested a connection again
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.conns) > 0
@@ -308,7 +307,7 @@ func TestConnectionLostBeforeTheBatch(t *testing.T) {
 	in.Check(t)
 }
 
-// pauses notes how long each warning says that it will be until the apps are watched again.
+// pauses records the delay in each warning, until the apps are watched again.
 type pauses chan time.Duration
 
 func (pauses) Enabled(context.Context, slog.Level) bool { return true }
@@ -324,7 +323,7 @@ func (p pauses) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// An instance without a database tries again ever later, and soon again once it was back.
+// An instance without a database retries with growing delays, and quickly again after a success.
 func TestWatcherBacksOff(t *testing.T) {
 	t.Parallel()
 	direct := plain.newInstance(t, counter.Options{})
@@ -357,7 +356,7 @@ func TestWatcherBacksOff(t *testing.T) {
 	}
 }
 
-// watchersOfApps are the instances that hold the epoch of the apps and have read them: then they
-// look once more whether the epoch is still the same.
+// watchersOfApps counts the instances that hold the epoch of the apps and have read them. After that they check once
+// more that the epoch is unchanged.
 const watchersOfApps = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 	WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database() AND state = 'idle' AND query LIKE '-- name: AppsEpoch :%'`

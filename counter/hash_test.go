@@ -109,7 +109,7 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
 }
 
-// Where the command ends in its midst nothing has changed, and it can be given again.
+// A command that is interrupted has changed nothing, and can be repeated.
 func TestHashingThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	in, numbers := addressed(t)
@@ -163,7 +163,7 @@ func (in *instance) process() *admin.Admin {
 	return in.Admin.Sharing(admin.NewSlots(context.Background()))
 }
 
-// erasing has others wait for their turn to erase, until the function is called.
+// erasing makes others wait for their turn to erase, until the function is called.
 func (in *instance) erasing(t *testing.T) (erased func()) {
 	t.Helper()
 	tx, err := in.Tables().Begin(t.Context())
@@ -182,7 +182,7 @@ func (in *instance) waitForTurn(t *testing.T, commands int64) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// Of two commands that hash at a time the second finds hashes, and leaves them as they are.
+// Of two concurrent hashing commands the second finds hashes, and leaves them unchanged.
 func TestHashingTwiceAtATime(t *testing.T) {
 	t.Parallel()
 	in, numbers := addressed(t)

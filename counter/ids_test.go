@@ -18,7 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// withID counts a visit that has an id.
+// withID counts a visit with an id.
 func (in *instance) withID(t *testing.T, ip, uri, id string) visit.Answer {
 	t.Helper()
 	a, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: uri, ID: id})
@@ -26,8 +26,7 @@ func (in *instance) withID(t *testing.T, ip, uri, id string) visit.Answer {
 	return a
 }
 
-// A visit counts once with its id, by whichever way it comes again, and is answered with the
-// present numbers.
+// A visit counts once with its id, in whichever way it is repeated, and the repeated one returns the present numbers.
 func TestIDs(t *testing.T) { everyWay(t, testIDs) }
 
 func testIDs(t *testing.T, w way) {
@@ -66,7 +65,7 @@ func testIDs(t *testing.T, w way) {
 	in.Check(t)
 }
 
-// repeats is how many visits the metrics call repeated.
+// repeats returns the number of repeated visits in the metrics.
 func repeats(t *testing.T, in *instance) (n float64) {
 	t.Helper()
 	families, err := in.Metrics.Gather()
@@ -131,8 +130,7 @@ func TestWhoMaySendIDs(t *testing.T) {
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", strings.Repeat("é", 32)).Repeated)
 }
 
-// The connection is lost under a visit with an id, before its batch has counted or after: sent
-// again it counts once.
+// The connection is lost during a visit with an id, before or after its batch commits: sent again it counts once.
 func TestConnectionLostUnderAnID(t *testing.T) {
 	t.Parallel()
 	in, c := both.newCutInstance(t)
@@ -146,7 +144,7 @@ func TestConnectionLostUnderAnID(t *testing.T) {
 	}
 	release := in.hold(t, "a")
 	go send("192.0.2.2", "after")
-	in.waiters(t, 1) // the whole batch is with the server, its commit included
+	in.waiters(t, 1) // the server has received the whole batch, including its commit
 	c.cut()
 	in.waiters(t, 2)
 	release()
@@ -194,7 +192,7 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	for i := range 10 {
 		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i), ID: fmt.Sprint(i)})
 	}
-	items = append(items, counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: "7"}) // repeated only if the one before counts
+	items = append(items, counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: "7"}) // repeated only if the previous one counts
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.Equal(t, i >= 7, got.Err != nil, "%d: %v", i, got.Err)
 	}
@@ -235,9 +233,9 @@ func TestIDsOfLateVisits(t *testing.T) {
 // Ids are deleted after the configured number of days, and not sooner. An app's ids are deleted with it.
 func TestIDsAreForgotten(t *testing.T) {
 	t.Parallel()
-	in := plain.newInstance(t, counter.Options{Options: record.Options{RememberIDs: 30}}) // forgets none by itself
+	in := plain.newInstance(t, counter.Options{Options: record.Options{RememberIDs: 30}}) // deletes none by itself
 	in.Exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(n), n FROM generate_series(0, 9) AS n`)
-	for _, c := range []struct{ days, want int64 }{{9, 0}, {7, 2}, {7, 0}, {0, 6}} { // one day at least
+	for _, c := range []struct{ days, want int64 }{{9, 0}, {7, 2}, {7, 0}, {0, 6}} { // at least one day
 		forgotten, err := in.DB.ForgetVisitIDs(t.Context(), int(c.days))
 		require.NoError(t, err)
 		require.Equal(t, c.want, forgotten, "%d days", c.days)
@@ -257,7 +255,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	require.Equal(t, int64(1), left())
 }
 
-// A batch that is late claims an id after those of its app were deleted: it goes with the app.
+// A late batch claims an id after those of its app were deleted: the id is deleted with the app.
 func TestIDClaimedUnderTheDeletionOfItsApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -26,7 +26,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// later has a visit of demo accepted, which must succeed.
+// later sends a visit of demo to the inbox, which must accept it.
 func (in *instance) later(t *testing.T, r counter.Request) {
 	t.Helper()
 	r.App, r.Later = "demo", true
@@ -117,7 +117,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		end := in.keepWaiting(t)
 		_, err = in.Visit(t.Context(), visits)
 		require.NoError(t, err)
-		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1)) // when another key hashes
+		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1)) // then another key hashes
 		end()
 		in.Drained(t)
 		again, err := in.Counts(t.Context(), counter.Request{App: "daily", URI: page, Anybody: true})
@@ -160,13 +160,13 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 	})
 }
 
-// Nobody who is erased comes back out of the inbox, nor does a page or an app.
+// An erased visitor, or a deleted page or app, does not reappear from the inbox.
 func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
 	page := "http://a.example/p"
-	// while runs an erasure that finds visits in the inbox which nobody counts at first.
+	// while runs an erasure that finds visits in the inbox which no instance counts at first.
 	while := func(t *testing.T, erase func() error) {
 		end := in.keepWaiting(t)
 		in.later(t, counter.Request{IP: "192.0.2.7", URI: page})
@@ -280,8 +280,7 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM pages`))
 }
 
-// More visits of an app that is gone wait than are read at once: those behind them count, and the
-// deletion of the app goes on.
+// More visits of a deleted app wait than are read at once: visits after them count, and the app's deletion continues.
 func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -298,8 +297,8 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "gone"))
 }
 
-// An app is held for so long that its visits fill a share of the inbox: others are never refused for
-// its sake. When it is free, all that was accepted counts once.
+// An app is held so long that its visits use their share of the inbox: visits of other apps are never refused because
+// of that. After it is released, all accepted visits count once.
 func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
@@ -376,7 +375,7 @@ func TestInboxKeepsTags(t *testing.T) {
 			send(r)
 		}
 	}
-	for i, referrer := range referrers { // each value is made by a visitor of its own
+	for i, referrer := range referrers { // each value comes from a different visitor
 		send(counter.Request{IP: fmt.Sprintf("10.0.0.%d", i), URI: "http://s0.example/?utm_campaign=" + campaigns[i%len(campaigns)],
 			Referrer: referrer})
 	}
@@ -411,7 +410,7 @@ func TestInboxKeepsTags(t *testing.T) {
 	next.Check(t)
 }
 
-// Tags in the inbox that cannot be read are none.
+// Unreadable tags in the inbox are dropped.
 func TestInboxWithoutTags(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -443,7 +442,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := in.Visit(context.Background(), r)
 				if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Unavailable {
-					return false // a statement that takes too long is ended
+					return false // a statement that takes too long is cancelled
 				}
 				return assert.NoError(t, err)
 			}, dbtest.Patience, dbtest.Tick)
@@ -521,7 +520,7 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	in.Check(t)
 }
 
-// An inbox that has as many visits as it may refuses more; the service stays ready.
+// A full inbox refuses visits, and the service stays ready.
 func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 10})
@@ -662,7 +661,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 			in.Drained(t)
 			a, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
 			require.NoError(t, err)
-			if sent++; !a.Later { // as all are for a while where the machine is slow
+			if sent++; !a.Later { // all visits are, for a while, on a slow machine
 				return row(a)
 			}
 		}
@@ -688,7 +687,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", sent, sent), got)
 }
 
-// A visit that would wait for too long is accepted.
+// A visit that would wait too long is accepted into the inbox.
 func TestOverloadGoesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond, Overflow: true}})
@@ -704,7 +703,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 
 	tx, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
-	defer func() { _ = tx.Rollback(context.Background()) }() // or it could not be closed where the test has failed
+	defer func() { _ = tx.Rollback(context.Background()) }() // or it could not be closed after a failed test
 	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
 	var accepted, counted atomic.Int64

@@ -27,13 +27,13 @@ import (
 	"footfall/visit"
 )
 
-// past is a visit of some day.
+// past is a visit on some day.
 type past struct {
 	ip, uri string
 	at      time.Time
 }
 
-// pasts are visits of days up to the present one of newClock, in order.
+// pasts returns visits on days up to the present one of newClock, in order.
 func pasts(rng *rand.Rand, n, visitors, days int) []past {
 	list := make([]past, n)
 	for i := range list {
@@ -45,7 +45,7 @@ func pasts(rng *rand.Rand, n, visitors, days int) []past {
 	return list
 }
 
-// countLive counts visits as they come, each at its time.
+// countLive counts visits in order, each at its time.
 func (in *instance) countLive(t *testing.T, visits []past) {
 	t.Helper()
 	now := in.Clock.Now()
@@ -95,8 +95,7 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 	return g.Recorder().RecordChunk(chunkOf(t, g, nil, items...))
 }
 
-// closeAll closes days before one, packs the returns of closed days, and makes lists that are
-// missing.
+// closeAll closes the days before a day, packs the returns of closed days, and makes missing lists.
 func (in *instance) closeAll(t testing.TB, before int) {
 	t.Helper()
 	conn := in.Conn(t)
@@ -109,10 +108,10 @@ func (in *instance) closeAll(t testing.TB, before int) {
 	}
 }
 
-// keepsAll lets an app keep its visits for ever, whatever day it is outside of the test.
+// keepsAll lets an app keep its visits for ever, whatever the real day is.
 func (in *instance) keepsAll(t *testing.T) { in.keeps(t, "demo", 0, 0) }
 
-// verified holds all promises against the tables.
+// verified checks all promises on the tables.
 func (in *instance) verified(t *testing.T) {
 	t.Helper()
 	proof, err := verify.Run(t.Context(), in.DB, verify.Options{Limit: 3})
@@ -230,7 +229,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
 }
 
-// So it is in a call of many visits, which goes on behind the visit.
+// The same holds in a call of many visits, which continues after this visit.
 func TestDayGoesUnderACall(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -262,8 +261,8 @@ func TestDayGoesUnderACall(t *testing.T) {
 	in.verified(t)
 }
 
-// A time is taken in the app's time zone, for now where it is hardly ahead of it, and refused with
-// the days that are possible.
+// A time is interpreted in the app's time zone. One slightly in the future counts as now, and others are refused with
+// the possible days.
 func TestTimesThatAreTold(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -305,8 +304,7 @@ func TestTimesThatAreTold(t *testing.T) {
 			WHERE p.site_id IS NULL ORDER BY 1`))
 }
 
-// While visits are read in, nothing of the app goes, and no visitor is forgotten. The pause is over
-// by itself.
+// While visits are imported, no rows of the app are deleted, and no visitor is forgotten. The pause ends by itself.
 func TestPausedRetention(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -319,7 +317,7 @@ func TestPausedRetention(t *testing.T) {
 	require.NoError(t, err)
 	pause := counter.NewPause()
 	require.NoError(t, g.PauseRetention(t.Context(), pause))
-	in.Exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if it had begun then
+	in.Exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if the pause had started then
 	first, err := g.FirstDay(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int32(20190601), first)
@@ -349,7 +347,7 @@ func TestPausedRetention(t *testing.T) {
 	assert.Equal(t, []string{"f"}, in.list(t, `SELECT is_retention_paused(id)::text::char FROM apps`))
 }
 
-// A pause that begins while retention runs keeps all of that app, and nothing of another.
+// A pause that starts while retention runs keeps all rows of that app, and no others.
 func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

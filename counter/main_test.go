@@ -48,13 +48,12 @@ var ways = []way{
 	{name: "filter of 64 bits", long: true, filter: true, filterMemory: 8, memory: 8 << 20},
 }
 
-// everyWay runs a test with each combination of filter and memory; in short runs with both, as the
-// service has them.
+// everyWay runs a test with each combination of filter and memory. Short runs use both, as the service does.
 func everyWay(t *testing.T, test func(t *testing.T, w way)) {
 	t.Parallel()
 	for _, w := range ways {
 		if w.long && testing.Short() {
-			continue // TestSameTablesEveryWay leaves none out
+			continue // TestSameTablesEveryWay includes all
 		}
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,13 +62,13 @@ func everyWay(t *testing.T, test func(t *testing.T, w way)) {
 	}
 }
 
-// newInstance starts a counter on a database of its own, with an open app "demo".
+// newInstance starts a counter on a new database, with an open app "demo".
 func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 	t.Helper()
 	return w.startOn(t, desk.Database(t, desk.Options{}), o)
 }
 
-// startOn starts one more counter on a database. Its filter has read the tables when this returns.
+// startOn starts another counter on a database. When it returns, the filter has loaded the tables.
 func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 	t.Helper()
 	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
@@ -82,7 +81,7 @@ func keepsUp(t testing.TB, url string, o counter.Options) *instance {
 	return &instance{desk.On(t, url, desk.Options{Options: o, Upkeep: true})}
 }
 
-// row is site and page as the contract's table writes them: pv uv rank hot.
+// row formats site and page as in the contract's table: pv uv rank hot.
 func row(a visit.Answer) string {
 	text := func(c visit.Counts) string { return fmt.Sprintf("%d %d %d %d", c.PV, c.UV, c.Rank, c.Hot) }
 	return text(a.Site) + " | " + text(a.Page)

@@ -17,7 +17,7 @@ import (
 	"footfall/visit"
 )
 
-// counting is the permission to count many visits for the app demo.
+// counting returns the permission to count many visits for the app demo.
 func (in *instance) counting(t *testing.T) *counter.Counting {
 	t.Helper()
 	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Peer: peer})
@@ -39,7 +39,7 @@ func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...co
 	return chunk
 }
 
-// anyItems are items of few visitors and pages.
+// anyItems returns random items of few visitors and pages.
 func anyItems(r *rand.Rand, n int) (items []counter.Item) {
 	for range n {
 		items = append(items, counter.Item{
@@ -49,8 +49,8 @@ func anyItems(r *rand.Rand, n int) (items []counter.Item) {
 	return items
 }
 
-// In chunks each visit gets the numbers that it would have got by itself, also across midnight, and
-// with visits of the lanes between.
+// In chunks each visit gets the same numbers as by itself, also across midnight, and with visits of the lanes in
+// between.
 func TestChunksCountAsSingleVisits(t *testing.T) { everyWay(t, testChunksCountAsSingleVisits) }
 
 func testChunksCountAsSingleVisits(t *testing.T, w way) {
@@ -105,8 +105,8 @@ func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 	in.Check(t)
 }
 
-// A chunk of visits from two sources moves both positions, or none: also where another chunk moves
-// them the other way round at the same time.
+// A chunk of visits from two sources moves both positions, or none, even if another chunk moves them in opposite
+// order at the same time.
 func TestChunkOfTwoSources(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -139,7 +139,7 @@ func TestChunkOfTwoSources(t *testing.T) {
 		require.NoError(t, g.Recorder().FindPosition(t.Context(), p))
 	}
 	require.Equal(t, [2]int64{39, 40}, [2]int64{second[0].Next, second[1].Next})
-	third[0].Next = 39 // one of two is where the chunk takes it to be
+	third[0].Next = 39 // the chunk will have moved one of the two positions to this
 	for _, got := range g.Recorder().RecordChunk(of(third, 0, 40, items)) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
@@ -151,7 +151,7 @@ func TestChunkOfTwoSources(t *testing.T) {
 	in.Check(t)
 }
 
-// numbersOf are pv, uv and hot of a target; "" if it was never counted.
+// numbersOf returns pv, uv and hot of a target, or "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
 	rows, err := in.Tables().Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1",
@@ -164,7 +164,7 @@ func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	return numbers
 }
 
-// Calls are forgotten when nobody has sent them again for long enough, and no sooner.
+// Calls are deleted when they were not repeated for long enough, and not sooner.
 func TestCallsAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -177,12 +177,12 @@ func TestCallsAreForgotten(t *testing.T) {
 	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}, 100) // sent again
 	require.NoError(t, err)
 	in.Exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
-	for _, c := range []struct{ days, want int64 }{{8, 0}, {7, 1}, {7, 0}, {0, 0}} { // one day at least
+	for _, c := range []struct{ days, want int64 }{{8, 0}, {7, 1}, {7, 0}, {0, 0}} { // at least one day
 		forgotten, err := in.DB.ForgetCalls(t.Context(), int(c.days))
 		require.NoError(t, err)
 		require.Equal(t, c.want, forgotten, "%d days", c.days)
 	}
-	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}, 100) // another call now
+	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}, 100) // now another call
 	require.NoError(t, err)
 	in.Exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part LIKE '2 %'`)
 	keepsUp(t, in.URL, counter.Options{Options: record.Options{RememberIDs: 3}})
@@ -193,7 +193,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }
 
-// An app goes with its positions, also those of a stream of NATS that 0.2 has counted.
+// Deleting an app deletes its positions, including those of a stream of NATS that 0.2 has counted.
 func TestDeleteAppWithPositions(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -24,11 +24,11 @@ import (
 	"footfall/visit"
 )
 
-// moves moves the app demo. killed is a step at which the command ends as if it were killed: nothing that it would
-// do then is done, but its transactions end.
+// moves moves the app demo. killed is a step at which the command stops as if it were killed: its open transactions
+// end, and nothing else happens.
 func moves(ctx context.Context, from, to *instance, cell, killed string, led *atomic.Int64) (err error) {
 	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(),
-		Lead: func(ctx context.Context) error { // names may be kept where it comes from
+		Lead: func(ctx context.Context) error { // names may be recorded where the app comes from
 			led.Add(1)
 			_, err := from.Admin.ClaimName(ctx, "demo", cell)
 			return err
@@ -82,7 +82,7 @@ func TestAppMoves(t *testing.T) {
 				require.NoError(t, err)
 				return at
 			}
-			_, err = to.Admin.AddKey(t.Context(), "second", []app.Scope{app.ScopeCount}) // has the number
+			_, err = to.Admin.AddKey(t.Context(), "second", []app.Scope{app.ScopeCount}) // this takes the next id
 			require.NoError(t, err)
 			require.Zero(t, call(from).Next)
 			from.Exec(t, `UPDATE positions SET next = 2, uncounted = B'00' WHERE part = 'call'`)
@@ -191,12 +191,12 @@ func TestMovesThatAreKilled(t *testing.T) {
 		if step != "" {
 			require.ErrorContains(t, moves(t.Context(), from, to, cell, step, &led), "killed")
 			if step == "copy" || step == "commit" || step == "leave" {
-				grows(&later) // while it is nowhere
+				grows(&later) // while the app is in neither place
 				require.ErrorContains(t, moves(t.Context(), from, to, "third", "", &led), "on its way to the cell "+cell)
 				_, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
 				require.ErrorContains(t, err, "type `footfall cell move-app demo --to "+cell)
 			}
-			if slices.Contains([]string{"leave", "lead", "carry", "carried", "clear", "forget"}, step) { // something may be left there
+			if slices.Contains([]string{"leave", "lead", "carry", "carried", "clear", "forget"}, step) { // the new place may contain leftovers
 				_, err := to.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 				for _, err := range []error{err, to.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"),
 					to.Admin.DeleteApp(t.Context(), "demo"), moves(t.Context(), to, from, "third", "", &led)} {
@@ -224,7 +224,7 @@ func TestMovesThatAreKilled(t *testing.T) {
 	other.verified(t)
 }
 
-// stopsAt begins to move the app, and stops at a step, if it comes there, until it is to go on.
+// stopsAt starts to move the app, and stops at a step, if it is reached, until the move is to continue.
 func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	reached, on, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(), Lead: func(context.Context) error { return nil },
@@ -237,7 +237,7 @@ func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	go func() { done <- m.MoveApp(context.Background()) }()
 	select {
 	case <-reached:
-	case err := <-done: // without that step
+	case err := <-done: // it ended without that step
 		done <- err
 	}
 	return func() error { close(on); return <-done }
@@ -253,7 +253,7 @@ func TestMovesAtOnce(t *testing.T) {
 	const another, onItsWay = "another command moves app demo just now", "app demo is on its way to the cell there"
 	var visits int64
 	for _, c := range []struct {
-		third             bool   // the first one moves it to that
+		third             bool   // the first command moves it there
 		first, then, says string // the steps at which the first and second command stop. "": the second one moves the app in the meantime
 	}{
 		{false, "hold", "", another}, {false, "copy", "", another}, {false, "leave", "", another}, {false, "carry", "carried", another},
@@ -261,7 +261,7 @@ func TestMovesAtOnce(t *testing.T) {
 	} {
 		require.NoError(t, from.DB.WaitForInstances(t.Context(), dbtest.Patience))
 		for _, later := range []bool{false, true} {
-			if later && !c.third { // typed before, so that it waits
+			if later && !c.third { // typed before the visit, so that the visit waits
 				from.Exec(t, `UPDATE apps SET moving_to = 'there' WHERE name = 'demo'`)
 			}
 			_, err := from.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: later})
@@ -350,7 +350,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
 	refused("an import of logs counts for app demo")
 	from.Exec(t, `DELETE FROM retention_pauses`)
-	goOn := stopsAt(from, to, "there", "copy") // after it was checked
+	goOn := stopsAt(from, to, "there", "copy") // after the check
 	require.NoError(t, to.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr(app.ByDay)}))
 	require.ErrorContains(t, goOn(), "an app of --visitor daily has just come there")
 	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))

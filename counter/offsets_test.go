@@ -55,7 +55,7 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	numbers, err := g.Numbers(ctx, []record.Visit{*chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip})[0].Visit})
 	tell("numbers of visits", numbers[0], err)
 	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), Counted: counted}, false)
-	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // which no badge knows
+	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // badges have no ranks
 	tell("badge", s, err)
 	require.Len(t, told, 1, "%v", told)
 	return row(a)
@@ -73,7 +73,7 @@ func TestOffsets(t *testing.T) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", in.shownAs(t, "192.0.2.1", page, false))
 
 	in.offset(t, page, 1000, 300, 200)
-	in.offset(t, "a.example", 5000, 700, 600) // its own, and not the sum of its pages'
+	in.offset(t, "a.example", 5000, 700, 600) // the site's own offset, not the sum of its pages' offsets
 	require.Equal(t, "702 602 602 5002 | 302 202 202 1002", in.shownAs(t, "192.0.2.2", page, false))
 	require.Equal(t, "703 603 603 5003 | 303 203 203 1003", other.shownAs(t, "192.0.2.3", page, false))
 	require.Equal(t, "4 4 4 4 | 4 4 4 4", other.shownAs(t, "192.0.2.4", page, true))
@@ -81,7 +81,7 @@ func TestOffsets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "704 604 0 5004 | 304 204 0 1004", row(never), "a visitor who never came has no rank")
 
-	// A page has its offset before it is there, and at its first visit.
+	// A page can have its offset before it exists, and has it at its first visit.
 	in.offset(t, "a.example/new", 50, 50, 50)
 	anybody, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a.example/new?x=1"})
 	require.NoError(t, err)
@@ -107,8 +107,7 @@ func TestOffsets(t *testing.T) {
 	in.verified(t)
 }
 
-// A visit that counts for (other) is answered with the numbers of (other), to which nothing of the
-// page's is added.
+// A visit that counts for (other) returns the numbers of (other), without the page's offset.
 func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -132,13 +131,13 @@ func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 	require.Equal(t, "11 11 0 13 | 30 30 0 30", row(a))
 }
 
-// Once the command has returned, no answer of any instance is without it, nor mixes old with new;
-// and the counted numbers go on as if nothing had been.
+// After the command has returned, every answer of any instance includes the new offset, without mixing old and new.
+// The counted numbers are not affected.
 func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	other := plain.startOn(t, in.URL, counter.Options{})
-	var set atomic.Int64 // the offset that the last command has returned from
+	var set atomic.Int64 // the offset of the last command that has returned
 	var sent atomic.Int64
 	disperse := dbtest.Crowd(t, 6, func(client, i int) {
 		atLeast := set.Load()
@@ -169,7 +168,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	in.verified(t)
 }
 
-// An offset goes with its page and its app, and stays where a visitor is erased.
+// An offset is deleted with its page or app, and stays when a visitor is erased.
 func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -196,8 +195,8 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	require.Zero(t, in.One(t, `SELECT count(*) FROM offsets`))
 }
 
-// An instance that does not watch apps for now answers with offsets, too: each request looks
-// whether they have changed.
+// An instance that does not watch apps at the moment includes offsets too: each request checks whether they have
+// changed.
 func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), plain.newInstance(t, counter.Options{})
@@ -219,7 +218,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // once it has noticed that its connection was cut
+	require.Eventually(t, func() bool { // after it has noticed the cut connection
 		a, err := c.Counts(ctx, counter.Request{App: "demo", Anybody: true, URI: "http://a/"})
 		return err == nil && a.Page.Hot == 7
 	}, dbtest.Patience, dbtest.Tick)

@@ -21,7 +21,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// newPeople starts two instances on one database, where visitors of demo have ids.
+// newPeople starts two instances on one database, in which visitors of demo have ids.
 func (w way) newPeople(t testing.TB, o counter.Options) (a, b *instance) {
 	t.Helper()
 	a = w.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{
@@ -39,7 +39,7 @@ func (in *instance) by(t *testing.T, id, uri string) string {
 	return row(answer)
 }
 
-// askBy asks for the numbers of an id, by each way to ask.
+// askBy requests the numbers of an id, in each way.
 func (in *instance) askBy(t *testing.T, id, uri string) string {
 	t.Helper()
 	r := counter.Request{App: "demo", Visitor: id, URI: uri}
@@ -57,7 +57,7 @@ func (in *instance) askBy(t *testing.T, id, uri string) string {
 	return row(one)
 }
 
-// stored is how the tables write an id.
+// stored returns an id as written in the tables.
 func (in *instance) stored(t *testing.T, id string) netip.Addr {
 	t.Helper()
 	of, err := in.demo(context.Background())
@@ -87,7 +87,7 @@ func (in *instance) finds(t *testing.T, id string) app.Person {
 	return found[0]
 }
 
-// link says that an id is another's.
+// link links an id to another.
 func (in *instance) link(t *testing.T, id, is string) {
 	t.Helper()
 	require.Empty(t, in.says(t, app.Link{ID: id, Is: is}))
@@ -106,12 +106,12 @@ func (in *instance) pass(t *testing.T, periods int) {
 		in.One(t, `SELECT people_clock()`)+int64(periods)))
 }
 
-// turn begins a new period of people.
+// turn starts a new period of people.
 func (in *instance) turn(t *testing.T) {
 	t.Helper()
 	in.pass(t, 1)
 	require.Eventually(t, func() bool {
-		in.Exec(t, `SELECT turn_people()`) // unless an instance has done it
+		in.Exec(t, `SELECT turn_people()`) // unless an instance has done so
 		return in.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0
 	}, dbtest.Patience, dbtest.Tick)
 }
@@ -143,8 +143,8 @@ func TestPeopleWaitForAMove(t *testing.T) {
 
 const page = "http://a/"
 
-// From its answer on a link holds at each instance, whatever that remembers of the id, and if it is
-// the app's first; nothing that was counted before moves.
+// Once it is acknowledged, a link holds at each instance, whatever the instance remembers of the id, even if it is
+// the app's first link. Earlier counts do not change.
 func TestLinksHoldAtOtherInstances(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -199,8 +199,8 @@ func TestPersonsBecomeAliases(t *testing.T) {
 	a.Check(t)
 }
 
-// Visits that were accepted before a link and are counted after it, those of past days, and those of
-// many in one call count as the person; so do they that come again.
+// Visits accepted before a link and counted after it, visits of past days, and visits in one call count as the
+// person, and so do repeated ones.
 func TestEveryWayInResolves(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -275,7 +275,7 @@ func TestSentAgainResolvesAnew(t *testing.T) {
 	a.Check(t)
 }
 
-// forget takes out the rows of ids.
+// forget deletes the rows of ids.
 func (in *instance) forget(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -286,7 +286,7 @@ func (in *instance) forget(t *testing.T, ids ...string) {
 	}
 }
 
-// The batch of an alias commits, and its answer is lost: it has counted once, as the person.
+// The batch of an alias commits, and its response is lost: it has counted once, as the person.
 func TestCommitUnseenOfAnAlias(t *testing.T) {
 	t.Parallel()
 	a, _ := both.newPeople(t, counter.Options{})
@@ -315,7 +315,7 @@ func TestCommitUnseenOfAnAlias(t *testing.T) {
 	a.Check(t)
 }
 
-// An alias that comes to an instance whose clock is behind counts as the person, on the day that has
+// An alias at an instance whose clock is behind counts as the person, on the new day.
 // begun.
 func TestMidnightOfAnAlias(t *testing.T) {
 	t.Parallel()
@@ -332,7 +332,7 @@ func TestMidnightOfAnAlias(t *testing.T) {
 	a.Check(t)
 }
 
-// A link waits while all people of the app are erased; it is the first one again.
+// A link waits while all people of the app are erased. It is then the first one again.
 func TestLinkBehindErasing(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -493,7 +493,7 @@ func TestUsedPeopleStay(t *testing.T) {
 	a.Check(t)
 }
 
-// A connection that is cut while an id's use is written costs neither the visit nor the use.
+// If a connection is cut while an id's use is written, neither the visit nor the use is lost.
 func TestUseIsWrittenOnAnotherConnection(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -512,12 +512,12 @@ func TestUseIsWrittenOnAnotherConnection(t *testing.T) {
 	require.EqualValues(t, 2, a.One(t, `SELECT count(*) FROM people WHERE period = people_period()`))
 }
 
-// Instances begin the periods.
+// Instances start the periods.
 func TestInstancesBeginPeriods(t *testing.T) {
 	t.Parallel()
 	a, _ := both.newPeople(t, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
-	a.pass(t, 3) // by when both tables are to be emptied
+	a.pass(t, 3) // by then both tables have to be emptied
 	keepsUp(t, a.URL, counter.Options{})
 	require.Eventually(t, func() bool { return a.One(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 },
 		dbtest.Patience, dbtest.Tick)

@@ -30,10 +30,10 @@ import (
 type people struct {
 	rows   map[string]*personRow
 	period int
-	eras   map[string]int // how often an id was erased
+	eras   map[string]int // the number of erasures of an id
 	model  desk.Model
 	mu     sync.Mutex
-	ranks  map[string]int64 // by target and visitor, as visits were answered
+	ranks  map[string]int64 // by target and visitor, from answers
 }
 
 // personRow is the state of an id.
@@ -43,7 +43,7 @@ type personRow struct {
 	used int // the last period in which it was used
 }
 
-// ided is a visit of an id that has to be counted.
+// ided is a visit of an id to be counted.
 type ided struct {
 	id, page, visitID string
 	day               int32
@@ -51,7 +51,7 @@ type ided struct {
 	brings            tag.Set
 }
 
-// way is the ids through which one leads to its person, and the person.
+// way returns the ids from one id to its person, and the person.
 func (p *people) way(id string) (way []string, person string) {
 	for row := p.rows[id]; row != nil; row = p.rows[id] {
 		if way = append(way, id); row.is == "" {
@@ -70,7 +70,7 @@ func (p *people) use(id string) (person string) {
 	return person
 }
 
-// row is that of an id, which is a person if there was none.
+// row returns the row of an id, after adding one as a person if there was none.
 func (p *people) row(id string) *personRow {
 	if p.rows[id] == nil {
 		p.rows[id] = &personRow{used: p.period}
@@ -137,7 +137,7 @@ func (p *people) has(t *testing.T, in *instance, id string, has tag.Set) {
 	}
 }
 
-// erases a person with all ids.
+// erases erases a person with all ids.
 func (p *people) erases(t *testing.T, in *instance, id string) {
 	again(t, func() error { _, err := in.Admin.EraseVisitor(t.Context(), "demo", id); return err })
 	_, person := p.way(id)
@@ -190,7 +190,7 @@ func (p *people) ranked(t *testing.T, v ided, answer visit.Answer) {
 	}
 }
 
-// again does something that connections may be cut under, until it succeeds.
+// again repeats a call during which connections may be cut, until it succeeds.
 func again(t *testing.T, do func() error) {
 	t.Helper()
 	require.Eventually(t, func() bool { return do() == nil }, dbtest.Patience, dbtest.Tick)
@@ -200,7 +200,7 @@ func (v *ided) request() counter.Request {
 	return counter.Request{App: "demo", Visitor: v.id, URI: "http://" + v.page, ID: v.visitID, At: v.at, Tags: v.brings}
 }
 
-// send counts a visit, again where that is not certain.
+// send counts a visit, and repeats it after an unknown outcome.
 func (p *people) send(t *testing.T, in *instance, v ided) {
 	for {
 		answer, err := in.Visit(context.Background(), v.request())
@@ -214,7 +214,7 @@ func (p *people) send(t *testing.T, in *instance, v ided) {
 	}
 }
 
-// sendChunk counts visits in a chunk, again where that is not certain.
+// sendChunk counts visits in a chunk, and repeats it after an unknown outcome.
 func (p *people) sendChunk(t *testing.T, in *instance, some []ided) {
 	var items []counter.Item
 	for _, v := range some {
@@ -237,7 +237,7 @@ func (p *people) sendChunk(t *testing.T, in *instance, some []ided) {
 	}
 }
 
-// chunk counts items, if the app can be read now.
+// chunk returns a chunk of items, if the app can be read now.
 func (in *instance) chunk(t *testing.T, items []counter.Item) []record.Result {
 	g, err := in.AuthorizeCounting(context.Background(), counter.Request{App: "demo", Peer: peer})
 	if err != nil {
@@ -282,10 +282,10 @@ func (p *people) asks(t *testing.T, in *instance, id, page string) {
 		require.Equal(t, want, got, "%s of %s", target, id)
 		require.Equal(t, o.Came[p.visitor(id)] != nil, got.Rank > 0, "%s of %s", target, id)
 	}
-	p.ranked(t, ided{id: id, page: page}, answer) // which may be the first to hear of it
+	p.ranked(t, ided{id: id, page: page}, answer) // this may be the first answer with the rank
 }
 
-// isThere holds rows and sums of the tables against the model.
+// isThere compares rows and sums of the tables with the model.
 func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 	stored := map[string]string{}
 	for _, id := range ids {
@@ -326,7 +326,7 @@ func (p *people) isThere(t *testing.T, in *instance, ids []string) {
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip`) {
 		f := strings.Fields(line)
 		there = append(there, strings.Join(f[:3], " "))
-		if rank := ranks[f[0]+" "+f[1]]; rank != 0 { // otherwise each answer that had it was lost
+		if rank := ranks[f[0]+" "+f[1]]; rank != 0 { // otherwise every answer with it was lost
 			require.Equal(t, fmt.Sprint(rank), f[3], line)
 		}
 	}

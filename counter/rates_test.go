@@ -14,7 +14,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// nowhere is a different /64 for each number.
+// nowhere returns a different /64 for each number.
 func nowhere(n int) netip.Addr {
 	var address [16]byte
 	address[0] = 0x20

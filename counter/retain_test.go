@@ -19,10 +19,10 @@ import (
 // firstDay is far enough in the past that the database's own clock is after every day of these tests.
 var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
 
-// retain runs retention by the instance's clock, again where a day was in use for too long.
+// retain runs retention by the instance's clock, and repeats it if a day was in use for too long.
 func (in *instance) retain(t *testing.T) *retention.Done {
 	t.Helper()
-	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once
+	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is retried at once
 	var all retention.Done
 	for {
 		done, err := retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now, Pause: busy}).Run(context.Background())
@@ -35,7 +35,7 @@ func (in *instance) retain(t *testing.T) *retention.Done {
 	}
 }
 
-// keeps sets for how many days an app keeps visits and visitors.
+// keeps sets the number of days that an app keeps visits and visitors.
 func (in *instance) keeps(t *testing.T, name string, visits, visitors int) {
 	t.Helper()
 	require.NoError(t, in.Admin.SetApp(t.Context(), name, app.Settings{RetainDays: &visits, ForgetDays: &visitors}))
@@ -51,7 +51,7 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	in.keeps(t, "demo", 3, 0)
 	for day := range 8 {
 		in.Clock.Set(firstDay.AddDate(0, 0, day))
-		if day%2 == 0 { // every other day stays for another app
+		if day%2 == 0 { // every other day is kept for another app
 			_, err := in.Visit(t.Context(), counter.Request{App: "keeper", IP: "192.0.2.1", URI: a})
 			require.NoError(t, err)
 		}
@@ -84,8 +84,8 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	require.Equal(t, sites, in.Table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
 	require.Empty(t, in.Table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
 	require.Empty(t, in.Table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
-	// Everybody came to one of the two pages on each of their days, so that their sketches
-	// together are those of the site.
+	// Every visitor visited one of the two pages on each of their days, so that the pages' sketches together equal
+	// the site's.
 	const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
 		WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
 	require.Len(t, in.Table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
@@ -133,8 +133,7 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 		WHERE p.uri = 'a.example/(deleted)' GROUP BY c.uv`))
 }
 
-// A visitor who was found not to have come for long, but comes before they are forgotten, is not
-// forgotten.
+// A visitor selected to be forgotten who returns before that is not forgotten.
 func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -145,7 +144,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	in.Clock.Set(firstDay.AddDate(0, 0, 5))
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
-	in.Exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // nobody is forgotten whose visits are kept
+	in.Exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // visitors are not forgotten while their visits are kept
 	var unseen []retention.VisitorsUnseenRow
 	require.NoError(t, in.DB.Read(t.Context(), func(q *db.Queries) (err error) {
 		unseen, err = retention.New(q.Tx()).VisitorsUnseen(t.Context(), retention.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
@@ -153,7 +152,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	}))
 	require.Len(t, unseen, 4)
 
-	// A visit of theirs is under way, and has the lock of the site: it is waited for.
+	// Their visit in progress has locked the site: retention waits for it.
 	held, err := in.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
@@ -183,8 +182,8 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.Count(t, "192.0.2.2", "http://a.example/1")))
 }
 
-// A report that reads a day keeps it from being dropped, and nobody waits for it for long. When it
-// has done the day goes.
+// A report that reads a day prevents its deletion, and no session waits for it for long. After the report the day is
+// deleted.
 func TestDropWaitsForReports(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -217,7 +216,7 @@ func TestDropWaitsForReports(t *testing.T) {
 	in.Check(t)
 }
 
-// A deletion that has hidden the page misses no returns that are just being packed.
+// A deletion that has hidden the page does not miss returns that are being packed.
 func TestDeletePageBesidePacking(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -50,7 +50,7 @@ func TestShares(t *testing.T) {
 	require.Nil(t, shares[0].RevokedAt)
 	require.NotNil(t, shares[1].RevokedAt)
 
-	// A link shows something until its last day is over.
+	// A link works until the end of its last day.
 	in.Clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))
 	_, err = in.AuthorizeLink(ctx, all, peer)
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func asks(visitor string, site, page, source, campaign int, at string, counts ti
 	return r, b
 }
 
-// send sends such a visit.
+// send sends a visit.
 func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int) (b desk.Seen, err error) {
 	r, b := asks(visitor, site, page, source, campaign, "", in.Clock.Now())
 	b.Answer, err = in.Visit(ctx, r)
@@ -148,7 +148,7 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 	}
 
 	set(22*time.Hour, 22*time.Hour+time.Minute)
-	for i := range max(len(referrers), len(campaigns)) { // each value is made by a visitor of its own
+	for i := range max(len(referrers), len(campaigns)) { // each value comes from a different visitor
 		must(a.send(t.Context(), fmt.Sprintf("192.0.2.%d", i), 0, 0, i%len(referrers), i%len(campaigns)))
 	}
 	round(day.Add(22 * time.Hour))
@@ -205,7 +205,7 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 			GROUP BY value
 			HAVING count(DISTINCT p.id) = 2`, name), "(none)")
 	}
-	ofAll := maps.Clone(of) // of all sites, which have no pages in common
+	ofAll := maps.Clone(of) // for all sites, which have no pages in common
 	delete(ofAll, "page")
 	days := []int32{20260626, 20260627, 20260628, 20260629, 20260630, 20260701}
 	asked, somebody := dbtest.LongOrShort(500, 150), 0
@@ -247,7 +247,7 @@ func (in *instance) checkFilters(t *testing.T, model *desk.Model, eras map[strin
 	assert.Greater(t, somebody, asked/2)
 }
 
-// checkTags holds the sums by tag against the other sums.
+// checkTags compares the sums by tag with the other sums.
 func (in *instance) checkTags(t *testing.T) {
 	t.Helper()
 	require.Empty(t, in.Table(t, `
@@ -260,7 +260,7 @@ func (in *instance) checkTags(t *testing.T) {
 		GROUP BY page_id, t.name HAVING sum(g.newcomers) > max(c.uv)`))
 }
 
-// come counts a visit of a visitor who comes from a host.
+// come counts a visit of a visitor with a host as the referrer.
 func (in *instance) come(t *testing.T, visitor, page, host string) {
 	t.Helper()
 	_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: visitor, URI: "http://a.example" + page, Referrer: "https://" + host +
@@ -358,7 +358,7 @@ func TestNewValuesOfOwnTagsAreBoundedApart(t *testing.T) {
 	require.Equal(t, []string{"1 1\n"}, in.Table(t, `SELECT tags_today, own_tags_today FROM page_tallies`))
 }
 
-// others is how many visitors of the site on a day came with a source of its own, and with (other).
+// others returns the number of a site's visitors on a day with a source of their own, and with (other).
 func (in *instance) others(t *testing.T, day int) []string {
 	t.Helper()
 	in.TagsOf(t)
@@ -388,7 +388,7 @@ func TestNoNewsOfTagsAreLost(t *testing.T) {
 			in.Exec(t, `ALTER SEQUENCE failures RESTART`)
 		}
 	}
-	in.Close() // which cannot add them up
+	in.Close() // it cannot add them up
 	require.Empty(t, in.Table(t, `SELECT FROM tag_days`))
 	in.Exec(t, `DROP TRIGGER fail ON tag_days`)
 	next := plain.startOn(t, in.URL, counter.Options{})
@@ -423,7 +423,7 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	require.Empty(t, in.Table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
 }
 
-// germany has one network, 192.0.2.0/24.
+// germany returns a file of countries with one network, 192.0.2.0/24.
 func germany(t *testing.T) *country.Countries {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "geoip")

@@ -74,7 +74,7 @@ func lived(t *testing.T, mode string) *instance {
 		SELECT 1, id, 20260501, 'a.example', true FROM history_imports`)
 	in.Exec(t, `INSERT INTO history (day, uri, page_views, visitors, uv) SELECT id, 'a.example/', 7, NULL, NULL FROM history_days
 		UNION ALL SELECT id, 'a.example/1', 9, 5, 4 FROM history_days`)
-	in.offset(t, "http://a.example/1", 100, 50, 20) // by hand, to which history is added
+	in.offset(t, "http://a.example/1", 100, 50, 20) // by hand; history is added to it
 	require.Equal(t, int64(109), in.One(t, `SELECT hot FROM offsets`))
 	in.verified(t)
 	return in
@@ -130,7 +130,7 @@ func (in *instance) allNumbers(t *testing.T, name string) []string {
 	t.Helper()
 	all, reader := in.rows(t, name), report.NewReader(in.DB)
 	for _, r := range report.Reports {
-		if slices.Contains([]string{"who-came", "visitors", "ranks", "here"}, r.Name) { // addresses are others, and here is of minutes
+		if slices.Contains([]string{"who-came", "visitors", "ranks", "here"}, r.Name) { // addresses differ, and here covers only minutes
 			continue
 		}
 		for _, target := range []string{"a.example", "a.example/1", "b.example", ""} {
@@ -163,7 +163,7 @@ func (in *instance) loads(text []byte, as string) error {
 	return errors.Join(unable, err)
 }
 
-// elsewhere is a database with an app of its own, so that its numbers are others.
+// elsewhere returns a database with another app, so that ids differ.
 func elsewhere(t *testing.T, o counter.Options) *instance {
 	t.Helper()
 	in := ways[len(ways)-1].startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")},
@@ -198,7 +198,7 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 					WHERE p.uri = 'a.example/1' AND NOT ip << 'fd00::/8'`))
 			}
 			to.Clock.Set(from.Clock.Now())
-			if mode == app.ByID { // links of then and of now lead to the same visitors
+			if mode == app.ByID { // earlier and later links lead to the same visitors
 				for _, in := range []*instance{from, to} {
 					in.link(t, "cookie:2", "visitor 2")
 					require.Equal(t, in.stored(t, "visitor 1"), in.finds(t, "cookie:1").Person)
@@ -221,7 +221,8 @@ func TestAppIsLoadedElsewhere(t *testing.T) {
 			to.verified(t)
 			from.verified(t)
 
-			// It goes on from there, too, and the same zip again is another app, or refused.
+			// The copy can be exported and loaded too, and loading the same zip again makes another app, or is
+			// refused.
 			again := to.exported(t, true)
 			require.ErrorContains(t, to.loads(again, ""), "there is an app demo already")
 			require.NoError(t, to.loads(again, "dem0"))
@@ -260,8 +261,7 @@ func TestExportIsOfOneMoment(t *testing.T) {
 	require.NoError(t, <-counted)
 }
 
-// Neither a secret nor a key, a link, an address or an id of a visitor is in a zip, and without visitors
-// no hash of one either.
+// A zip contains no secret, key, link, address or id of a visitor. Without visitors it contains no hashes either.
 func TestExportHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{app.ByAddress, app.ByID} {
@@ -373,7 +373,7 @@ func TestZipOfBefore(t *testing.T) {
 	to.verified(t)
 }
 
-// An app without its secret is there to be read, and says why it counts nothing.
+// An app without its secret can be read, and reports why it does not count.
 func TestLoadedWithoutTheSecret(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByAddress), elsewhere(t, counter.Options{Secret: []byte(strings.Repeat("another secret ", 5))})
@@ -386,7 +386,7 @@ func TestLoadedWithoutTheSecret(t *testing.T) {
 	to.verified(t)
 }
 
-// Whatever is wrong with a zip, a sentence says so, and nothing of it is there.
+// For every fault in a zip there is an error message, and nothing is loaded.
 func TestZipsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
@@ -456,7 +456,7 @@ func TestZipsThatAreRefused(t *testing.T) {
 	to.verified(t)
 }
 
-// A page whose deletion was cut off before its app went elsewhere is deleted there by the next one.
+// A page whose deletion was interrupted before its app moved is deleted by the next deletion in the new place.
 func TestLoadedAsAPageWasDeleted(t *testing.T) {
 	t.Parallel()
 	from, to := plain.newInstance(t, counter.Options{}), elsewhere(t, counter.Options{})
@@ -464,7 +464,7 @@ func TestLoadedAsAPageWasDeleted(t *testing.T) {
 		from.Count(t, "192.0.2.1", "http://a.example/"+page)
 	}
 	require.NoError(t, from.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
-	from.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`) // and then it was killed
+	from.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`) // and then the deletion was killed
 	require.NoError(t, to.loads(from.exported(t, true), ""))
 	require.ErrorContains(t, to.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
 	require.Equal(t, []string{"a.example 1 1 3\n", "a.example/(deleted) 1 1 2\n", "a.example/c 1 1 1\n"}, to.Table(t, `
@@ -479,9 +479,9 @@ func TestComesAsADayIsClosed(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
 	text := from.exported(t, true)
-	_, err := to.DB.MakeDays(t.Context(), 20260630, 20260701, 20260702, 20260703) // so that nothing but the end has to wait
+	_, err := to.DB.MakeDays(t.Context(), 20260630, 20260701, 20260702, 20260703) // so that only the end has to wait
 	require.NoError(t, err)
-	to.Exec(t, `SELECT close_day(day) FROM unnest(ARRAY[20260629, 20260630, 20260701]) AS day`) // as it is where the app is
+	to.Exec(t, `SELECT close_day(day) FROM unnest(ARRAY[20260629, 20260630, 20260701]) AS day`) // as in the app's present place
 	var led atomic.Int64
 	for _, come := range []struct {
 		name string
@@ -509,7 +509,7 @@ func TestComesAsADayIsClosed(t *testing.T) {
 	to.verified(t)
 }
 
-// A load that is cut off leaves nothing, and of two at a time for one name one is done.
+// An interrupted load leaves nothing, and of two concurrent ones for one name only one succeeds.
 func TestLoadsThatMeet(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})

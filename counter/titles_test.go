@@ -17,8 +17,8 @@ import (
 	"footfall/desk"
 )
 
-// A page has the title that most of its last visitors have seen, and two at least; of no stranger who was
-// not sent by a page of its site, nor of an app that keeps none.
+// A page has the title that most of its last visitors have seen, and at least two. Strangers without an Origin of the
+// site do not vote, and apps without titles keep none.
 func TestTitles(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -78,10 +78,10 @@ func TestTitles(t *testing.T) {
 		(SELECT min(told_at) FROM titles) + interval '59 minutes')`)
 	assert.NotContains(t, titles(), "Of another instance", "within the hour")
 
-	// Two instances that write titles of the same pages take them in one order.
+	// Two instances that write titles of the same pages lock them in one order.
 	const put = `SELECT put_titles(ARRAY(SELECT page_id FROM titles ORDER BY page_id DESC OFFSET $1 LIMIT $2), '{x,x}',
 		(SELECT min(told_at) FROM titles))`
-	first, second := in.Conn(t), in.Conn(t) // the second finds pages one by one, as where they are many
+	first, second := in.Conn(t), in.Conn(t) // the second looks up pages one by one, as if there were many
 	_, err = second.Exec(t.Context(), `SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`)
 	require.NoError(t, err)
 	begun, err := first.Begin(t.Context())

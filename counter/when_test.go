@@ -25,15 +25,15 @@ import (
 	"footfall/visit"
 )
 
-const yesterday = "2026-06-28T12:00:00Z" // by newClock
+const yesterday = "2026-06-28T12:00:00Z" // relative to newClock
 
-// toldOf is a visit of an earlier day.
+// toldOf returns a visit of an earlier day.
 func toldOf(app, ip, uri string) counter.Request {
 	return counter.Request{App: app, IP: ip, URI: uri, At: yesterday}
 }
 
-// An app is held, as while a visitor is erased: its visits of earlier days are refused, one by one
-// and in chunks, and those of other apps count, also where they share a batch.
+// While an app is held, as during an erasure, its visits of earlier days are refused, singly and in chunks. Visits of
+// other apps count, even in the same batch.
 func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -141,7 +141,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 		a, err := in.Visit(t.Context(), r)
 		require.NoError(t, err)
 		assert.True(t, a.Repeated)
-		want := map[string]string{"demo": "4 3 1 4 | 1 1 1 1", "daily": "1 1 0 1 | 1 1 0 1"}[app] // whose visitor nobody knows any more
+		want := map[string]string{"demo": "4 3 1 4 | 1 1 1 1", "daily": "1 1 0 1 | 1 1 0 1"}[app] // its visitor cannot be identified any more
 		assert.Equal(t, want, row(a), app)
 	}
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 2 ", failed + " 0 " + gone + "2026-06-29"},
@@ -152,7 +152,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	in.verified(t)
 }
 
-// The day goes, or seems to be there still, under a visit that was counted before with its id.
+// The day is dropped, or still seems to exist, during a visit that was counted before with its id.
 func TestDayGoesUnderARepeatedVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -174,7 +174,7 @@ func TestDayGoesUnderARepeatedVisit(t *testing.T) {
 	in.verified(t)
 }
 
-// Nothing is made by a visit that was counted before with its id, whatever else comes with it.
+// A visit that was counted before with its id adds no rows, whatever its other fields.
 func TestRepeatedMakesNothing(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -232,7 +232,7 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 	today := a.Clock.Now()
 	count(a, 1, today.Format(time.RFC3339))
 	count(b, 1, "")
-	count(a, 1, today.Format(time.RFC3339)) // at whose instance the day is not over
+	count(a, 1, today.Format(time.RFC3339)) // by this instance the day has not ended
 	count(a, 2, today.Format(time.RFC3339))
 	g := a.counting(t)
 	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, counter.Item{URI: "http://a.example/", IP: "192.0.2.3", At: today},
@@ -246,8 +246,8 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 	a.verified(t)
 }
 
-// The server has no room for one more lock, as many late visits at once may bring about: they are
-// refused, and count when there is room again.
+// The server has no room for another lock, as during many concurrent late visits: they are refused, and count when
+// there is room again.
 func TestNoRoomForLocks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -276,15 +276,14 @@ func TestNoRoomForLocks(t *testing.T) {
 	in.verified(t)
 }
 
-// localClock is the clock of a machine, which may be ahead of the database's.
+// localClock is a machine's clock, which may be ahead of the database's.
 type localClock struct{ ahead atomic.Int64 }
 
 func (c *localClock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 const tenYears = 10 * 365 * 24 * time.Hour
 
-// startWithLocalClock starts an instance that knows the time only by measuring, as the service
-// does.
+// startWithLocalClock starts an instance that gets the time only by measuring, like the service.
 func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *bytes.Buffer) (*instance, *localClock) {
 	t.Helper()
 	local := &localClock{}
@@ -295,8 +294,8 @@ func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *byt
 	return in, local
 }
 
-// daysAstray are days to which an instance with a wrong clock would hold targets, visitors or apps:
-// all but today, and yesterday, since midnight may fall into the test.
+// daysAstray returns the days that an instance with a wrong clock would store for targets, visitors or apps: all but
+// today, and yesterday, because midnight may pass during the test.
 const daysAstray = `
 	SELECT what, day
 	FROM (
@@ -305,7 +304,7 @@ const daysAstray = `
 	) AS d (what, day)
 	WHERE day_date(day) NOT BETWEEN (now() AT TIME ZONE 'UTC')::date - 1 AND (now() AT TIME ZONE 'UTC')::date`
 
-// An instance whose clock is ten years ahead counts by the database's like any other, and says so.
+// An instance whose clock is ten years ahead counts by the database's clock, and reports the difference.
 func TestClockTenYearsAhead(t *testing.T) {
 	t.Parallel()
 	var silent, log bytes.Buffer
@@ -339,8 +338,8 @@ func TestClockTenYearsAhead(t *testing.T) {
 	right.Check(t)
 }
 
-// A clock that is set ten years ahead between two measurements costs the visits of one batch, which
-// can be sent again.
+// If a clock is set ten years ahead between two measurements, only the visits of one batch fail, and can be sent
+// again.
 func TestClockIsSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -355,7 +354,7 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 		require.Equal(t, visit.Unavailable, verr.Kind)
 	}
 	require.Equal(t, "2 2 2 2 | 1 1 1 1", row(in.Count(t, "192.0.2.2", "http://a/new")))
-	local.ahead.Store(0) // it is set right, long before it is measured again
+	local.ahead.Store(0) // it is corrected long before the next measurement
 	require.Greater(t, in.Metric(t, "footfall_clock_offset_seconds"), tenYears.Seconds(), "as it was measured last")
 	require.NoError(t, in.Ready(t.Context()))
 	require.Empty(t, in.Table(t, daysAstray))

@@ -22,7 +22,7 @@ func TestEverySettingIsDeclared(t *testing.T) {
 		"titles": "on", "goal": []string{"event:signup"}, "keep-query": []string{"q"}, "bots": botsSkip, "respect-dnt": true,
 		"ignore": []string{"192.0.2.0/24"}, "max-requests": int32(7), "max-new-pages": int32(8),
 		"public-top": "on", "public-events": []string{"like/*"}}
-	declared := map[string]bool{"ignore-file": true} // which is read into ignore
+	declared := map[string]bool{"ignore-file": true} // it is read into ignore
 	for _, s := range Declared {
 		declared[s.Name] = true
 		var given Settings
@@ -54,7 +54,7 @@ func TestEverySettingIsDeclared(t *testing.T) {
 
 var words = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// nameOf is how the shell calls a field.
+// nameOf returns the name of a field on the command line.
 func nameOf(field reflect.StructField) string {
 	if name := field.Tag.Get("name"); name != "" {
 		return name
