@@ -316,7 +316,6 @@ func TestCommitUnseenOfAnAlias(t *testing.T) {
 }
 
 // An alias at an instance whose clock is behind counts as the person, on the new day.
-// begun.
 func TestMidnightOfAnAlias(t *testing.T) {
 	t.Parallel()
 	a, _ := both.newPeople(t, counter.Options{})

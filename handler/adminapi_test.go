@@ -44,13 +44,13 @@ func (e *edge) newKey(of string, scopes ...app.Scope) string {
 	return key
 }
 
-// TestProgramsChangeApps does by REST all that can be done, once.
+// TestProgramsChangeApps makes each possible change once, over REST.
 func TestProgramsChangeApps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	all := e.newKey("", app.ScopeAdmin)
 	document := readDocument(t)
-	told := map[string]any{} // of the last call
+	told := map[string]any{} // response of the last call
 	call := func(status int, method, path, body string, values ...string) {
 		t.Helper()
 		a := e.manage(method, path, all, body)
@@ -159,7 +159,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	assert.Greater(t, len(changes), 15)
 }
 
-// A use of a key is noted, once a minute, and guessing is slowed down.
+// The use of a key is noted, once a minute, and guessing is slowed down.
 func TestUsesOfKeys(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -130,7 +130,7 @@ func tryCountingBadges(t *testing.T, e *edge, set func(app, public string), badg
 		"does not count the site")
 }
 
-// Chromium and librsvg draw the same badge, of the size that it says.
+// Chromium and librsvg draw the same badge, in its declared size.
 func TestBadgesAreDrawn(t *testing.T) {
 	t.Parallel()
 	w := newInternet(&edge{t: t})
@@ -148,11 +148,11 @@ func TestBadgesAreDrawn(t *testing.T) {
 		b.ask(`({X: document.images[0].naturalWidth, Y: document.images[0].naturalHeight})`, &wide)
 		size := image.Pt(wide.X, wide.Y)
 		assert.Positive(t, size.X, "%s: it is an image", label)
-		// As text of a page, the letters have the room that the table gives them.
+		// The letters, as text of a page, have the widths in the table.
 		var over int
 		b.ask(`[...document.querySelectorAll('text')].filter(t => t.getBBox().x + t.getBBox().width > `+strconv.Itoa(size.X)+`).length`, &over)
 		assert.Zero(t, over, label)
-		if label == "visits" { // which every font has
+		if label == "visits" { // every font has its letters
 			var stretched []float64
 			b.ask(`[...document.querySelectorAll('text')].map(t => { const wide = t.textLength.baseVal.value; t.removeAttribute('textLength');`+
 				` return wide / t.getComputedTextLength() })`, &stretched)
@@ -171,7 +171,7 @@ func TestBadgesAreDrawn(t *testing.T) {
 
 func jsString(s string) string { body, _ := json.Marshal(s); return string(body) }
 
-// rsvg draws an SVG with librsvg; nil where that is not here and need not be.
+// rsvg draws an SVG with librsvg, and returns nil if librsvg is missing and optional.
 func rsvg(t *testing.T, svg string) image.Image {
 	t.Helper()
 	program, err := exec.LookPath("rsvg-convert")
@@ -191,7 +191,7 @@ func rsvg(t *testing.T, svg string) image.Image {
 	return drawn
 }
 
-// colors is how many colours a picture has.
+// colors returns the number of colours of a picture.
 func colors(p image.Image) int {
 	all := map[[4]uint32]bool{}
 	for y := p.Bounds().Min.Y; y < p.Bounds().Max.Y; y++ {

@@ -29,7 +29,7 @@ import (
 func nginx(t *testing.T, service string) string {
 	t.Helper()
 	binary := ""
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // where Debian has it, which is not on everybody's PATH
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // Debian's path, which is not in every PATH
 		if found, err := exec.LookPath(name); err == nil {
 			binary = found
 		}
@@ -50,7 +50,7 @@ func nginx(t *testing.T, service string) string {
 		fmt.Appendf(nil, "daemon off; master_process off; pid %s; events {}\nhttp {\naccess_log off;\n%sserver {\nlisten %s;\n%s}\n}\n",
 			filepath.Join(folder, "pid"), temporary, address, strings.ReplaceAll(string(lines[1]), "http://127.0.0.1:8080", service)), 0o600))
 	cmd := exec.Command(binary, "-p", folder, "-c", config, "-e", "stderr")
-	var said bytes.Buffer // to be read once it has ended
+	var said bytes.Buffer // valid after it has exited
 	cmd.Stderr = &said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -70,8 +70,7 @@ func nginx(t *testing.T, service string) string {
 	return "http://" + address
 }
 
-// TestBelowAPath has the service at http://blog.example/numbers, behind an nginx that takes the path
-// off.
+// TestBelowAPath serves at http://blog.example/numbers, behind an nginx that removes the path.
 func TestBelowAPath(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
@@ -92,7 +91,7 @@ func TestBelowAPath(t *testing.T) {
 	w.rest = httputil.NewSingleHostReverseProxy(through)
 	b := w.drive(t)
 
-	// The line that the service names counts, and so does the one for busuanzi.
+	// The line that the service shows counts, and so does the one for busuanzi.
 	line := html.UnescapeString(regexp.MustCompile(`&lt;script src=.*`).FindString(w.do(http.MethodGet, front+"/numbers/embed?app=demo", "",
 		"").body))
 	line, _, _ = strings.Cut(line, "</pre>")
@@ -105,12 +104,12 @@ func TestBelowAPath(t *testing.T) {
 		b.await(`document.querySelector('p').textContent === '1'`)
 	}
 
-	// Signing in leads to where the reader wanted to go, and the cookie is nobody else's.
+	// Signing in leads to the requested page, and no other service receives the cookie.
 	b.open("http://blog.example/numbers/dash/shop/blog.example?range=7d")
 	b.ask(`document.querySelector('#name').value = 'Ann', document.querySelector('#password').value = '`+desk.Password+`'`, nil)
 	b.leads(func() { b.ask(`document.querySelector('form.sign').requestSubmit()`, nil) })
 	assert.Equal(t, "http://blog.example/numbers/dash/shop/blog.example?range=7d", b.where())
-	b.await(`document.querySelector('.big').textContent === '1' && document.querySelector('footer button') !== null`) // which dash.js makes
+	b.await(`document.querySelector('.big').textContent === '1' && document.querySelector('footer button') !== null`) // dash.js adds the button
 	var has struct{ Cookies []struct{ Name, Path string } }
 	b.do("Network.getCookies", nil, &has)
 	require.Len(t, has.Cookies, 2, "the session and the remembered browser")
@@ -118,7 +117,7 @@ func TestBelowAPath(t *testing.T) {
 		assert.Equal(t, "/numbers/", c.Path, c.Name)
 	}
 
-	// Wherever the reader goes from there is below the path, and is there.
+	// Every link from there stays below the path, and works.
 	seen := map[string]bool{}
 	for next := []string{"/numbers/", "/numbers/dash/shop", "/numbers/enter", shared, shared + "?embed", "/numbers/embed?app=shop"}; len(
 		next) > 0; next = next[1:] {
@@ -131,7 +130,7 @@ func TestBelowAPath(t *testing.T) {
 			.map(e => e.getAttribute('href') ?? e.getAttribute('src') ?? e.getAttribute('action'))}))`, &page)
 		assert.Equal(t, http.StatusOK, page.Status, next[0])
 		for _, to := range page.Links {
-			if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "https://") { // to the page whose numbers these are
+			if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "https://") { // to the counted page
 				continue
 			}
 			assert.True(t, strings.HasPrefix(to, "/numbers/"), "%s on %s", to, next[0])

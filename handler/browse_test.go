@@ -23,13 +23,13 @@ import (
 // internet serves every host but the service's to a Chromium.
 type internet struct {
 	*edge
-	mu    sync.Mutex               // guards pages once there is a Chromium
+	mu    sync.Mutex               // guards pages after a Chromium has started
 	pages map[string]string        // by host and path
-	gates map[string]chan struct{} // by path: answered when closed
+	gates map[string]chan struct{} // by path: the response waits until it is closed
 	rest  http.Handler             // responds to all other requests; nil: 404
-	next  chan string              // where /next leads to, one after the other
+	next  chan string              // targets of /next, in order
 	told  chan string              // messages from pages
-	ended chan struct{}            // closed when the Chromium has ended; nil until there is one
+	ended chan struct{}            // closed when the Chromium has exited; nil until there is one
 }
 
 func newInternet(e *edge) *internet {
@@ -47,7 +47,7 @@ const telling = `<script>
 </script>
 `
 
-// put makes a page, also when Chromium is there.
+// put adds a page, also while Chromium is running.
 func (w *internet) put(at, page string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		select {
 		case url := <-w.next:
 			http.Redirect(out, r, url, http.StatusSeeOther)
-		default: // this was the last
+		default: // no more targets
 		}
 	case gate != nil:
 		select {
@@ -86,7 +86,7 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the first page in Chromium, and at /next of any host the next.
+// open shows the first page in Chromium, and the next ones at /next of any host.
 func (w *internet) open(t *testing.T, pages ...string) {
 	t.Helper()
 	for _, page := range pages[1:] {
@@ -117,10 +117,10 @@ func (w *internet) proxy() *httputil.ReverseProxy {
 	return httputil.NewSingleHostReverseProxy(service)
 }
 
-// dash is where pages of the service are.
+// dash is the origin of the service's pages.
 const dash = "http://dash.example"
 
-// driveOwner browses with one page, of an owner who has signed in at dash.
+// driveOwner browses with one page, as an owner signed in at dash.
 func (w *internet) driveOwner(t *testing.T) *devtools {
 	t.Helper()
 	w.rest = w.proxy()
@@ -139,7 +139,7 @@ func (d *devtools) text(path string) (is string) {
 	return is
 }
 
-// counted is hot of a page of example.com.
+// counted returns hot of a page of example.com.
 func (w *internet) counted(t *testing.T, path string) (hot int64) {
 	t.Helper()
 	a := w.get("/counts?app=shop&uri=http://example.com/" + path)
@@ -149,7 +149,7 @@ func (w *internet) counted(t *testing.T, path string) (hot int64) {
 	return said.Page.Hot
 }
 
-// visitors are the addresses that the tables know.
+// visitors returns the addresses in the tables.
 func (w *internet) visitors(t *testing.T) (addresses []string) {
 	t.Helper()
 	rows, err := w.Conn(w.t).Query(context.Background(), `SELECT DISTINCT host(ip) FROM footfall.visitors`)

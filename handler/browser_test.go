@@ -21,14 +21,13 @@ import (
 	"footfall/desk"
 )
 
-// chromium is a browser that runs. To start one costs more than most tests do with it, so tests
-// pass it on.
+// chromium is a running browser. Starting one takes longer than most tests, so tests share it.
 type chromium struct {
 	cmd     *exec.Cmd
 	profile string         // its folder
 	out     io.WriteCloser // its commands; Chromium exits when this is closed, as it is when this process exits
 	said    chan message   // its messages, in order
-	ended   chan struct{}  // closed when it has ended
+	ended   chan struct{}  // closed when it has exited
 	last    int            // the number of the last command
 }
 
@@ -75,7 +74,7 @@ func takeChromium(t *testing.T) *chromium {
 	return c
 }
 
-// findChromium is the browser that a person has here.
+// findChromium returns the path of an installed browser.
 func findChromium(t *testing.T) string {
 	t.Helper()
 	names := []string{
@@ -105,10 +104,10 @@ func startChromium(t *testing.T) *chromium {
 		"--headless=new", "--user-data-dir="+profile, "--no-first-run", "--disable-background-networking", "--disable-gpu",
 		"--disable-dev-shm-usage", // containers have little of it
 		"--no-sandbox",            // neither root nor most containers may use it, and only our own pages are opened
-		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", // whatever it asks by itself; tests have an internet each
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", // for its own requests; each test serves its own internet
 		"--disable-features=HttpsUpgrades", "--user-agent="+desk.Browser, "--remote-debugging-pipe")
 	c.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended with it
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be killed with it
 	stderr, err := os.Create(c.stderr())
 	require.NoError(t, err)
 	commands, ours, err := os.Pipe()
@@ -118,12 +117,12 @@ func startChromium(t *testing.T) *chromium {
 	c.out, c.cmd.Stderr = ours, stderr
 	c.cmd.ExtraFiles = []*os.File{commands, theirs} // descriptors 3 and 4
 	require.NoError(t, c.cmd.Start())
-	for _, its := range []*os.File{stderr, commands, theirs} { // it has them, and its end is heard
+	for _, its := range []*os.File{stderr, commands, theirs} { // the child has its own copies, so that its exit is noticed
 		require.NoError(t, its.Close())
 	}
 	go c.listen(answers)
 	go func() {
-		_ = c.cmd.Wait() // it is killed, or hear says that it ended
+		_ = c.cmd.Wait() // it is killed, or hear reports its exit
 		close(c.ended)
 	}()
 	return c
@@ -148,16 +147,15 @@ func (c *chromium) listen(answers io.ReadCloser) {
 	}
 }
 
-// end ends it, if it was started, and removes its folder, into which its children may write until
-// they end, too.
+// end kills it, if it was started, and removes its folder. Its children may still write there until they exit.
 func (c *chromium) end() (err error) {
 	if c == nil {
 		return nil
 	}
-	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // it may have exited by itself
 	<-c.ended
 	c.out.Close()
-	for range c.said { // nobody listens any more
+	for range c.said { // discards remaining messages
 	}
 	const pause = 10 * time.Millisecond
 	tick := time.NewTicker(pause)
@@ -188,7 +186,7 @@ var listedAttempts = []attempt{
 		"403 uri: app shop does not count the site other.example", 0},
 	{"asserted-ip", `fetch(S + '/visit?app=shop&ip=192.0.2.1&uri=' + U).then(read)`, "403 ip: app shop believes it", 0},
 	{"key", `fetch(S + '/visit?app=shop&uri=' + U, {headers: {Authorization: 'Bearer footfall_key'}}).then(read)`, "TypeError", 0},
-	// The browser sends this one and then keeps the answer from the page; before a POST it asks.
+	// The browser sends this request but hides the response from the page. Before a POST it sends a preflight.
 	{"cookies", `fetch(S + '/visit?app=shop&uri=' + U, {credentials: 'include'}).then(read)`, "TypeError", 1},
 	{"cookies-post", `fetch(S + '/visit', {credentials: 'include', ...json({app: 'shop', uri: U})}).then(read)`, "TypeError", 0},
 	{"prefetch", `put('link', {rel: 'prefetch', href: S + '/visit?app=shop&uri=' + U})`, "", 0},

@@ -113,13 +113,13 @@ func TestBusuanzi(t *testing.T) {
 	})
 }
 
-// ccNumbers is the answer of busuanzi.cc's call.
+// ccNumbers returns the response to busuanzi.cc's call.
 func ccNumbers(todayHot, todayPV, siteHot, siteUV, pageHot, pageUV int) string {
 	return fmt.Sprintf(`{"busuanzi_today_pv":%d,"busuanzi_today_uv":%d,"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,`+
 		`"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`, todayHot, todayPV, siteHot, siteUV, pageHot, pageUV)
 }
 
-// TestBusuanziCC sends the calls that clients of busuanzi.cc send.
+// TestBusuanziCC sends the calls of busuanzi.cc's clients.
 func TestBusuanziCC(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -135,7 +135,7 @@ func TestBusuanziCC(t *testing.T) {
 	assert.Equal(t, ccNumbers(2, 1, 2, 1, 2, 1), asJSON.body)
 	assert.Equal(t, ccNumbers(3, 1, 3, 1, 1, 1), call("https://example.com/more").body, "a caller that is not a page")
 
-	// The day is over, and numbers from elsewhere are not of today.
+	// On the next day, numbers from elsewhere are not today's.
 	e.Clock.Set(noon.AddDate(0, 0, 1))
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/hello", Hot: 1000, PV: 200, UV: 100}}, false)
@@ -196,13 +196,13 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 		assert.Contains(t, e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(uri)).body, said, uri)
 	}
 	says(e, "http://example.com/", `"page_pv":1`)
-	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // though demo counts every site
+	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // although demo counts every site
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		require.NoError(t, a.AddApp(ctx, "second", app.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"},
 			PublicCounts: ptr("answers")}))
 		return a.AddApp(ctx, "closed", app.Settings{Sites: []string{"closed.example"}, Access: ptr("key")})
 	})
-	says(e, "http://example.com/", `"page_pv":2`)    // for the app that was there first
+	says(e, "http://example.com/", `"page_pv":2`)    // for the older app
 	says(e, "http://a.wild.example/", `"page_pv":1`) // listed twice by one app
 	says(e, "http://closed.example/", "key: app closed counts nothing without a key")
 	says(e, "http://closed.example:81/", "no app lists")
@@ -210,11 +210,11 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	says(preferring("second"), "http://example.com/", `"page_pv":1`)
 	says(preferring("shop"), "http://a.wild.example/", `"page_pv":2`) // the app that lists it
 	says(preferring("nobody"), "http://a.wild.example/", `"page_pv":3`)
-	says(preferring("demo"), "http://nobody.example/", `"page_pv":1`) // an open app that lists no site counts every one
+	says(preferring("demo"), "http://nobody.example/", `"page_pv":1`) // an open app without a list counts every site
 	says(preferring("demo"), "http://a.wild.example/", `"page_pv":1`)
 }
 
-// Where a visit is accepted and will be counted later, the page gets the numbers from before.
+// If a visit is accepted to be counted later, the page gets the earlier numbers.
 func TestBusuanziUnderOverload(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -241,7 +241,7 @@ func TestBusuanziUnderOverload(t *testing.T) {
 	assert.Equal(t, numbersOf("1", "1", "1", "1"), first.body)
 }
 
-// A callback is a name of ASCII letters, digits, _ and $, or nothing is answered with it.
+// A callback is a name of ASCII letters, digits, _ and $. Any other is refused.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
 		"BusuanziCallback_777487655111", "BszCallback_1_2", "$", "_", "", "1a", "a.b", "a[0]", "alert(1)//", "a\n", "\u2028", "é", "</script>",

@@ -19,8 +19,7 @@ import (
 	"footfall/embed"
 )
 
-// newBusuanziInternet has the service where pages look for busuanzi, and at count.example. files
-// are served to all other hosts.
+// newBusuanziInternet has the service at busuanzi's host, and at count.example. All other hosts serve files.
 func newBusuanziInternet(t *testing.T, files map[string]string) *internet {
 	t.Helper()
 	w := newInternet(newEdge(t))
@@ -30,7 +29,7 @@ func newBusuanziInternet(t *testing.T, files map[string]string) *internet {
 		switch {
 		case r.Host == "count.example" || r.Host == "busuanzi.ibruce.info":
 			proxy.ServeHTTP(out, r)
-		case strings.HasPrefix(r.URL.Path, "/numbers/"): // as a site's own web server may pass it on
+		case strings.HasPrefix(r.URL.Path, "/numbers/"): // like a reverse proxy of a site's own web server
 			http.StripPrefix("/numbers", proxy).ServeHTTP(out, r)
 		case found:
 			out.Header().Set("Content-Type", "text/javascript")
@@ -59,7 +58,7 @@ const watching = `<script>
 	const text = () => document.body.innerText.replace(/\s+/g, ' ').trim()
 </script>`
 
-// TestBusuanziInChromium shows pages that were made for busuanzi to one browser.
+// TestBusuanziInChromium shows pages made for busuanzi to one browser.
 func TestBusuanziInChromium(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
@@ -96,7 +95,7 @@ func TestBusuanziInChromium(t *testing.T) {
 		b.ask(`bszTag.shows()`, nil)
 		sees(t, "visits 2 visitors 1 again 1 page 1, by 1 Vercount 1")
 		assert.Equal(t, int64(1), w.counted(t, "ours/next"))
-		// As themes do that run their scripts again.
+		// Like themes that run their scripts again.
 		b.ask(`history.pushState(0, '', '/ours/last'); document.body.append(Object.assign(document.createElement('script'), {src: `+
 			`'http://count.example`+embed.BusuanziPath+`'})); 0`, nil)
 		sees(t, "visits 3 visitors 1 again 1 page 1, by 1 Vercount 1")
@@ -158,7 +157,7 @@ func TestBusuanziInChromium(t *testing.T) {
 	assert.Empty(t, b.spoken)
 }
 
-// tryOriginal runs busuanzi's own script, which asks a host that is gone; here that is the service.
+// tryOriginal runs busuanzi's own script, which calls a host that no longer exists. Here it is the service.
 func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page func(string, ...string) string) {
 	if script == "" {
 		return
@@ -193,7 +192,7 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 		assert.Equal(t, "site ,", read, at)
 	}
 	assert.Equal(t, stranger, w.rows())
-	b.console = nil // of the scripts that were refused
+	b.console = nil // of the refused scripts
 }
 
 // trySoxft sends the requests of the script of github.com/soxft/busuanzi, which is in no package, also with an
@@ -221,7 +220,7 @@ func trySoxft(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 	}
 }
 
-// tryBusuanziCC shows pages with the line of busuanzi.cc, and a page that sends its calls by itself.
+// tryBusuanziCC shows pages with the line of busuanzi.cc, and a page that calls it by itself.
 func tryBusuanziCC(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
 	t.Helper()
 	const line = `<script src="http://count.example/busuanzi/3.6.9/busuanzi.min.js" defer></script>`
@@ -261,8 +260,8 @@ func tryBusuanziCC(t *testing.T, w *internet, b *devtools, page func(string, ...
 	assert.Equal(t, fmt.Sprintf("%d-1-%[1]d-1-1-1", site+4), told)
 }
 
-// TestThemesInChromium shows blogs made with real themes, whose settings name the service as the
-// host of busuanzi: the numbers appear, and nothing else of a page changes by them.
+// TestThemesInChromium shows blogs with real themes whose settings name the service as the host of busuanzi: the
+// numbers appear, and the rest of a page is unchanged.
 func TestThemesInChromium(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -15,11 +15,11 @@ import (
 	"footfall/visit"
 )
 
-// forwardedCase is a request and whose it is.
+// forwardedCase is a request and its expected client.
 type forwardedCase struct {
 	name   string
 	peer   string
-	trust  string   // --trust-proxy, between spaces
+	trust  string   // --trust-proxy, separated by spaces
 	header string   // --proxy-header
 	lines  []string // of the request's header
 	client string   // "": the request is refused
@@ -36,7 +36,7 @@ const (
 // forgeable are headers in which some proxies name a client. Any client can send them. The attacks send more.
 var forgeable = []string{"X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "Forwarded"}
 
-// unasked: a peer that is not a trusted proxy says nothing.
+// unasked are requests of untrusted peers, whose headers are ignored.
 func unasked() (cases []forwardedCase) {
 	for _, name := range forgeable {
 		value := "198.51.100.66"
@@ -56,7 +56,7 @@ func unasked() (cases []forwardedCase) {
 	return cases
 }
 
-// behindProxy are requests that a trusted proxy passes on, by the lines of their X-Forwarded-For.
+// behindProxy are requests from a trusted proxy, with the lines of their X-Forwarded-For.
 func behindProxy() (cases []forwardedCase) {
 	const real, realIPv6 = "198.51.100.7", "2001:db8::7"
 	hops := func(n int) string { return strings.Repeat(", 10.9.8.7", n) }
@@ -77,7 +77,7 @@ func behindProxy() (cases []forwardedCase) {
 		{"garbage before the client", []string{"<script>, " + real}, real},
 		{"a chain too long, before the client", []string{"10.9.8.7" + hops(1000) + ", " + real}, real},
 
-		// All lines are one list.
+		// All lines form one list.
 		{"a forged line before the proxy's", []string{"203.0.113.66", real}, real},
 		{"the second proxy in a line of its own", []string{"203.0.113.66, " + real, "10.0.0.2"}, real},
 		{"each in a line of its own", []string{"203.0.113.66", real, "10.0.0.3", "10.0.0.2"}, real},
@@ -136,7 +136,7 @@ func behindProxy() (cases []forwardedCase) {
 	return cases
 }
 
-// setUp are requests to services that were set up in other ways.
+// setUp are requests to services with other settings.
 func setUp() []forwardedCase {
 	return []forwardedCase{
 		{name: "an IPv6 peer", peer: "[2001:db8::7]:4711", client: "2001:db8::7"},
@@ -270,7 +270,7 @@ func TestNewProxies(t *testing.T) {
 		name     string
 		networks []string
 		header   string
-		reads    string // the header that is then read
+		reads    string // the header that is used
 	}{
 		{"nothing", nil, "", "X-Forwarded-For"},
 		{"one network", []string{"10.0.0.0/8"}, "", "X-Forwarded-For"},
@@ -414,7 +414,7 @@ func FuzzClient(f *testing.F) {
 			return
 		}
 
-		// Several lines are one list.
+		// Several lines form one list.
 		one, oneErr := ask(p, left+","+right)
 		two, twoErr := ask(p, left, right)
 		same(one, oneErr, two, twoErr)
@@ -479,7 +479,7 @@ func TestUnlistedProxyIsWarnedOf(t *testing.T) {
 	for range 3 {
 		assert.Equal(t, http.StatusOK, e.get("/visit?app=shop&uri=http://example.com/").status)
 	}
-	e.get("/visit?app=demo&uri=http://example.com/&ip=203.0.113.9") // of this visitor the caller vouches
+	e.get("/visit?app=demo&uri=http://example.com/&ip=203.0.113.9") // the caller asserts this visitor
 	assert.Equal(t, 1, strings.Count(e.log.String(), "is not believed"), e.log)
 	assert.NotContains(t, e.log.String(), "203.0.113", "no address is logged")
 	assert.Contains(t, e.do(http.MethodGet, e.admin+"/metrics", "", "").body, "\nfootfall_overlooked_proxy_requests_total 3\n")

@@ -75,7 +75,7 @@ func (p *person) cookie() string {
 
 func (p *person) get(path string) answer { p.t.Helper(); return p.do(http.MethodGet, path, nil) }
 
-// signsIn types a name and a password on the page that path shows.
+// signsIn enters a name and a password on the page at path.
 func (p *person) signsIn(path, name, password string, headers ...string) answer {
 	p.t.Helper()
 	require.Contains(p.t, p.get(path).body, `name="password"`, path)
@@ -153,7 +153,7 @@ var (
 	panelName = regexp.MustCompile(`/api/apps/demo/([a-z-]*)`)
 )
 
-// Each panel of a page is read in three ways, which say the same.
+// Each panel of a page can be read in three ways, with the same content.
 func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -162,7 +162,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
 	e.counting(1, "192.168.0.1", "http://hhui.top/it's/half/past")
 	e.counting(3, "192.168.0.1", "http://other.example/x?utm_campaign=it's")
-	e.Close() // which adds up tags
+	e.Close() // also adds up tags
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{{URI: "hhui.top", Hot: 300, PV: 200, UV: 100}}, false)
 		if err == nil {
@@ -188,7 +188,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 		require.Equal(t, http.StatusOK, page.status, page.body)
 		for _, found := range panelSQL.FindAllStringSubmatch(page.body, -1) {
 			asCSV, asJSON, statement := html.UnescapeString(found[1]), html.UnescapeString(found[2]), html.UnescapeString(found[3])
-			if strings.HasPrefix(statement, "SELECT * FROM report.") { // which report/panels_test.go sends
+			if strings.HasPrefix(statement, "SELECT * FROM report.") { // report/panels_test.go tests these
 				continue
 			}
 			var told string
@@ -253,7 +253,7 @@ func TestFilesAreReports(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, anybody.get(share+"?panel=numbers&format=x").status)
 }
 
-// listIn is the list that a report is.
+// listIn returns the list in a report.
 func listIn(t *testing.T, report string) (rows []map[string]any) {
 	t.Helper()
 	var members map[string]json.RawMessage
@@ -288,7 +288,7 @@ func saysTheSame(t *testing.T, told, report string) {
 	}
 }
 
-// assertCSV compares rows of CSV with the same in JSON.
+// assertCSV compares rows of CSV with the same rows in JSON.
 func assertCSV(t *testing.T, asJSON, asCSV string) {
 	t.Helper()
 	rows := listIn(t, asJSON)
@@ -307,7 +307,7 @@ func assertCSV(t *testing.T, asJSON, asCSV string) {
 	}
 }
 
-// opens is the one link that leads elsewhere: from the numbers of a page to the page.
+// opens matches the one external link: from the numbers of a page to the page.
 var opens = regexp.MustCompile(`<a class="open" href="https://hhui\.top(/home)?" rel="noreferrer">`)
 
 var (
@@ -345,7 +345,7 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 	assert.NotRegexp(t, opens, e.get(e.share("demo", "hhui.top")+"?embed&page=/home").body, "in a frame of it")
 }
 
-// Every answer of the dashboard has the same rules, errors as well.
+// Every response of the dashboard has the same headers, including errors.
 func TestDashboardHeaders(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -466,7 +466,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	}
 }
 
-// rankSentence is one for a page to begin with.
+// rankSentence is the sentence about a rank at the top of a page.
 const rankSentence = `<p data-footfall-sentence hidden>You are visitor <b data-footfall="page.rank"></b> of this page.</p>`
 
 // The first page of a new user leads to the first visit.

@@ -16,7 +16,7 @@ import (
 	"footfall/report"
 )
 
-// shown is a page of the dashboard as people read it: without narrow spaces.
+// shown returns a page of the dashboard as people read it: without narrow spaces.
 func (e *edge) shown(path string) string {
 	e.t.Helper()
 	a := e.get(path)
@@ -24,7 +24,7 @@ func (e *edge) shown(path string) string {
 	return strings.ReplaceAll(html.UnescapeString(a.body), "\u202f", " ")
 }
 
-// charted are the first and last day of a page's chart, and how many days it has.
+// charted returns the first and last day of a page's chart, and its number of days.
 func (e *edge) charted(path string) string {
 	e.t.Helper()
 	var read struct{ Chart []report.Period }
@@ -129,7 +129,7 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		assert.NotContains(t, sites, down)
 	})
 	t.Run("a visit of an earlier day moves the first day", func(t *testing.T) {
-		now := time.Now() // days that are kept are those of the database's clock
+		now := time.Now() // the kept days follow the database's clock
 		e.Clock.Set(now)
 		for _, at := range []time.Time{now.AddDate(0, 0, -1), now.AddDate(0, 0, -5)} {
 			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"},

@@ -42,7 +42,7 @@ func (e *edge) busySite() {
 			visit(url.Values{"ip": ask["ip"], "event": {[]string{"signup", "download"}[i/16%2]}})
 		}
 	}
-	e.Close() // which adds up the tags
+	e.Close() // also adds up the tags
 }
 
 // measuring lets a page measure the positions of its lines of text.
@@ -56,15 +56,15 @@ const measuring = `(() => {
 		return bottom
 	}
 	window.seen = (selector, within = document) => [...within.querySelectorAll(selector)].filter(e => e.checkVisibility() && !e.closest('.sr'))
-	window.uneven = elements => { // those of one line that are not on its baseline
+	window.uneven = elements => { // texts of one line that are not on its baseline
 		const lines = elements.map(e => [baseline(e), e.textContent.trim()])
 		const near = (y, other) => Math.abs(y - other) > 0.5 && Math.abs(y - other) < 12
 		return lines.filter(([y]) => lines.some(([other]) => near(y, other))).map(([y, text]) => y + ' ' + text)
 	}
 })()`
 
-// TestDashboardLayout looks at pages as a browser draws them: one baseline for all texts of a line, one style of small links,
-// two columns of about the same height, and a site on two screens.
+// TestDashboardLayout checks pages as drawn by a browser: one baseline for all texts of a line, one style of small
+// links, two columns of about the same height, and a site on two screens.
 func TestDashboardLayout(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
@@ -118,7 +118,7 @@ func TestDashboardLayout(t *testing.T) {
 		} {
 			for _, wide := range []int{1280, 768, 720} {
 				measure(path, wide)
-				var ends []float64 // of the left column, and of the right one
+				var ends []float64 // of the left and the right column
 				b.ask(`['.left', '.right'].map(side => Math.max(...seen('.columns > ' + side).map(e => e.getBoundingClientRect().bottom)))`, &ends)
 				assert.InDelta(t, ends[0], ends[1], 260, "%s at %d", path, wide)
 				var beside, over bool
@@ -158,7 +158,7 @@ func TestDashboardLayout(t *testing.T) {
 	})
 }
 
-// Ten rows are shown if there are ten. More are behind a link, which says how many there are in all.
+// If there are ten rows, ten are shown. If there are more, a link shows their total number.
 func TestPanelsShowTenRows(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -178,7 +178,7 @@ func TestPanelsShowTenRows(t *testing.T) {
 		}
 		e.brings(visitor, "http://"+site+"/", from)
 	}
-	e.Close() // which adds up the tags
+	e.Close() // also adds up the tags
 	for _, c := range []struct {
 		site, all         string
 		shown, shownOfAll int

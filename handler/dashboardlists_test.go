@@ -47,7 +47,7 @@ var (
 	nextPages  = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
 )
 
-// walks reads a list, part by part.
+// walks reads a list in parts.
 func (e *edge) walks(path string) (listed []string, pages int) {
 	e.t.Helper()
 	for next := path; next != ""; pages++ {
@@ -64,7 +64,7 @@ func (e *edge) walks(path string) (listed []string, pages int) {
 	return listed, pages
 }
 
-// uris are the pages of a file, in its order.
+// uris returns the pages of a file, in its order.
 func (e *edge) uris(path string) (uris []string) {
 	e.t.Helper()
 	a := e.get(path)
@@ -132,7 +132,7 @@ func TestDashboardListsAreWhole(t *testing.T) {
 	assert.Contains(t, e.get("/dash/demo?sort=site&skip=100").body, "s100.example")
 }
 
-// One visitor who opens a page many times a day raises its page views, and not its place.
+// A visitor who opens a page many times a day raises its page views, but not its place.
 func TestPagesAreOrderedByVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -188,7 +188,7 @@ func TestDashboardListsByChange(t *testing.T) {
 			e.brings(100*(day%2)+10*page+i, fmt.Sprintf("http://hhui.top/p%d", page), from)
 		}
 	}
-	visits(0, 0, 1, "") // the first day, which is not whole
+	visits(0, 0, 1, "") // the first day, which is incomplete
 	for i, of := range [][2]int{{1, 2}, {3, 1}} {
 		day := 1 + 7*i
 		for page := range 9 {
@@ -213,7 +213,7 @@ func TestDashboardListsByChange(t *testing.T) {
 	assert.Equal(t, []string{"b.example 4 3", "a.example 45 44"}, e.tagsOn(site+"&by=change", "from"))
 }
 
-// Files have all rows, however many there are: they are read and sent part by part.
+// Files have all rows, however many: they are read and sent in parts.
 func TestDashboardFilesAreWhole(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -250,7 +250,7 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 			"csv")
 	}}}
 	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) +
-		"/file") //nolint:noctx // of the test's own server
+		"/file") //nolint:noctx // the test's own server
 	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

@@ -20,11 +20,10 @@ import (
 	"footfall/desk"
 )
 
-// axe is a script that finds faults of accessibility; "" where it is not here and need not be.
+// axe is a script that finds accessibility faults, or "" if it is missing and optional.
 func axe(t *testing.T) string { t.Helper(); return fromNPM(t, "axe-core", "axe.min.js") }
 
-// fromNPM is a file of a package that scripts/fetch-npm fetches; "" where it is not here and need
-// not be.
+// fromNPM returns a file of a package fetched by scripts/fetch-npm, or "" if it is missing and optional.
 func fromNPM(t *testing.T, name, file string) string {
 	t.Helper()
 	found, err := exec.Command("../scripts/fetch-npm", name).Output()
@@ -45,8 +44,8 @@ var hostilePages = []string{
 	"/%3Cb%3E%2F%25", "/" + strings.Repeat("w", 1900), "/%E6%97%A5%E6%9C%AC", "/javascript:hacked=1",
 }
 
-// TestDashboardInChromium looks at all pages with one browser: wide and on a phone, in the light
-// and in the dark, by keyboard, and with scripts turned off.
+// TestDashboardInChromium checks all pages in one browser: wide and on a phone, in light and dark mode, by keyboard,
+// and without scripts.
 func TestDashboardInChromium(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
@@ -79,7 +78,7 @@ func TestDashboardInChromium(t *testing.T) {
 		proxy.ServeHTTP(out, r)
 	})
 	b, script := w.drive(t), axe(t)
-	b.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
+	b.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // no other page has the keyboard
 	paths := []string{
 		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525",
 		"/dash/demo/never.example",
@@ -112,7 +111,7 @@ func TestDashboardInChromium(t *testing.T) {
 				return width < 24 || height < 24
 			}).map(e => e.outerHTML)`, &small)
 			assert.Empty(t, small, "%s at %d: too small for a finger", path, look.wide)
-			if !testing.Short() || (i+j)%2 == 0 { // the dearer half of a look: in the short form each page has it once
+			if !testing.Short() || (i+j)%2 == 0 { // the expensive half of a look, once per page in short runs
 				assertAccessible(t, b, script)
 			}
 		}
@@ -188,7 +187,7 @@ func TestDashboardInChromium(t *testing.T) {
 		w.SignIn(t, "Ann", desk.Looks("shop", "demo"))
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(dash + "/dash/shop")
-		b.await(`document.activeElement.name === 'name'`) // autofocus may come after the page
+		b.await(`document.activeElement.name === 'name'`) // autofocus may happen after loading
 		b.do("Input.insertText", map[string]any{"text": "ann"}, nil)
 		b.press("Tab", 9)
 		b.do("Input.insertText", map[string]any{"text": desk.Password}, nil)
@@ -246,7 +245,7 @@ func mustQuery(t *testing.T, address string) url.Values {
 	return at.Query()
 }
 
-// where is the address that is shown.
+// where returns the current address.
 func (d *devtools) where() string { d.t.Helper(); return d.shown().URL }
 
 func (d *devtools) title() string { d.t.Helper(); return d.shown().Title }

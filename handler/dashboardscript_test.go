@@ -34,7 +34,7 @@ func (w *internet) driveScript(t *testing.T) *scripted {
 	}
 	w.rest = proxy
 	s.devtools = w.drive(t)
-	s.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
+	s.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // no other page has the keyboard
 	s.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `{
 		const soon = setTimeout
 		setTimeout = (what, ...more) => what.name === 'refresh' ? (window.later = what, 0) : soon(what, ...more)
@@ -43,14 +43,14 @@ func (w *internet) driveScript(t *testing.T) *scripted {
 	return s
 }
 
-// first is the text of the first element that a selector finds.
+// first returns the text of the first element of a selector.
 func (s *scripted) first(selector string) (text string) {
 	s.t.Helper()
 	s.ask(`document.querySelector('`+selector+`')?.textContent ?? ''`, &text)
 	return text
 }
 
-// texts are those of all.
+// texts returns the texts of all elements of a selector.
 func (s *scripted) texts(selector string) (texts []string) {
 	s.t.Helper()
 	s.ask(`[...document.querySelectorAll('`+selector+`')].map(e => e.textContent.trim())`, &texts)
@@ -144,7 +144,7 @@ func TestDashboardScript(t *testing.T) {
 		s.ask(`document.querySelector('.plot-room').focus()`, nil)
 		s.press("End", 0)
 		cursor := s.first(".cursor")
-		s.ask(`later()`, nil) // nothing is new
+		s.ask(`later()`, nil) // without changes
 		s.ask(`later()`, nil)
 		assert.Positive(t, s.unchanged.Load())
 		s.ask(`window.kept = document.querySelector('.big'), window.link = document.querySelectorAll('.pages tbody a')[1], 0`, nil)

@@ -26,7 +26,7 @@ func (e *edge) brings(visitor int, uri, referrer string) {
 	require.Equal(e.t, http.StatusOK, a.status, a.body)
 }
 
-// newTaggedEdge has visitors of two pages, from a few sources, and from some countries.
+// newTaggedEdge returns an edge with visitors of two pages, from a few sources and countries.
 func newTaggedEdge(t *testing.T) *edge {
 	t.Helper()
 	e := newEdge(t)
@@ -113,7 +113,7 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google&panel=tag-pages&format=csv").status)
 	}
 
-	// Where there is more than fits, a link leads to all of it.
+	// If not all rows fit, a link leads to all of them.
 	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
 	assert.Contains(t, e.get(site+"&from_by=language").body, "unknown")
 	conn := e.Conn(t)
@@ -151,11 +151,11 @@ func TestDashboardShowsHours(t *testing.T) {
 			e.brings(10*day+i, "http://hhui.top/later", "")
 		}
 	}
-	visits(0, 12) // the first day, which is not whole
+	visits(0, 12) // the first day, which is incomplete
 	visits(1, 3, 9, 9, 15, 15, 23)
 	visits(7, 12)
 	visits(8, 9, 10, 10, 10)
-	e.Close() // which adds up hours
+	e.Close() // also adds up hours
 	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 8).Add(15 * time.Hour)
 	e.Clock.Set(now)
 	const today = "/dash/demo/hhui.top?range=today"

@@ -16,7 +16,7 @@ import (
 	"footfall/desk"
 )
 
-// guarded is an edge behind a trusted proxy, which names the client in each request.
+// guarded returns an edge behind a trusted proxy, which names the client in each request.
 func guarded(t *testing.T) (e *edge, from func(address string) []string) {
 	t.Helper()
 	e = newEdge(t)
@@ -38,7 +38,7 @@ func (e *edge) attackName(name string, from func(string) []string) {
 	require.Equal(e.t, 429, status)
 }
 
-// Strangers who guess an owner's password do not keep the owner out in a browser that has signed in before.
+// Strangers who guess an owner's password do not lock the owner out of a browser that has signed in before.
 func TestKnownBrowsersSignInDuringAnAttack(t *testing.T) {
 	t.Parallel()
 	e, from := guarded(t)
@@ -67,7 +67,7 @@ func TestKnownBrowsersSignInDuringAnAttack(t *testing.T) {
 		assert.Equal(t, 429, (&person{e, map[string]string{device: forged}}).enters("Ann", desk.Password, from("192.0.2.78")...).status, why)
 	}
 
-	// A known browser has a limit, too, which is its own.
+	// A known browser has a limit of its own.
 	for i := range 11 {
 		a := work.enters("Ann", "wrong wrong", from("192.0.2.2")...)
 		assert.Equal(t, map[bool]int{true: 403, false: 429}[i < 10], a.status, "try %d", i)
@@ -99,7 +99,7 @@ func TestTriesAreCountedByNetworkToo(t *testing.T) {
 	assert.Equal(t, 303, newPerson(e).enters("Ann", desk.Password, from("2001:db8:2:ffff::1")...).status)
 }
 
-// A program that sends an old key keeps nobody at its address from signing in, and the other way round.
+// A program that sends an old key does not prevent signing in from its address, and vice versa.
 func TestWrongKeysKeepNobodyFromSigningIn(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -154,13 +154,13 @@ func TestCookiesOverTLS(t *testing.T) {
 		tossed := &person{p.edge, map[string]string{sessionCookie: session}}
 		assert.Equal(t, map[bool]int{true: 200, false: 403}[c.prefix == ""], do(tossed, http.MethodGet, "/dash/shop", nil).status, name)
 
-		// Signing in once more ends the session of before.
+		// Signing in again ends the previous session.
 		require.Equal(t, http.StatusSeeOther, do(p, http.MethodPost, "/enter", form).status, name)
 		assert.Equal(t, 403, do(&person{p.edge, map[string]string{c.prefix + sessionCookie: session}}, http.MethodGet, "/dash/shop", nil).status,
 			name)
 
-		// As 0.2.0 has signed a browser in.
-		_, link, err := account.Open(e.DB).Add(t.Context(), "", desk.Looks("shop")) // a token of as many bytes
+		// A session as created by 0.2.0.
+		_, link, err := account.Open(e.DB).Add(t.Context(), "", desk.Looks("shop")) // a token of the same length
 		require.NoError(t, err)
 		e.Exec(t, `INSERT INTO account_sessions (account_id, hash, browser)
 			SELECT id, sha256(convert_to($1, 'UTF8')), 'a test' FROM accounts WHERE name = 'Ann'`, link)

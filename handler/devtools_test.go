@@ -20,8 +20,8 @@ type devtools struct {
 	t       *testing.T
 	browses string   // the browser context, which belongs to this test only
 	page    string   // the session of the page
-	session string   // to which commands go: that of the page, mostly; "": to the browser
-	loads   int      // how many pages have been loaded
+	session string   // the session for commands, usually the page's; "": the browser
+	loads   int      // the number of loaded pages
 	console []string // errors in the page that Chromium reports
 	spoken  []string // the page's messages to the console, with their level
 }
@@ -47,7 +47,7 @@ func (w *internet) browse(t *testing.T) *devtools {
 	d.do("Target.createBrowserContext", map[string]any{"proxyServer": server.URL, "disposeOnDetach": true}, &made)
 	d.browses = made.BrowserContextID
 	t.Cleanup(func() {
-		if !t.Failed() { // otherwise the Chromium ends
+		if !t.Failed() { // otherwise the Chromium is killed
 			d.session = ""
 			d.do("Target.disposeBrowserContext", map[string]any{"browserContextId": d.browses}, nil)
 		}
@@ -76,7 +76,7 @@ func (w *internet) drive(t *testing.T) *devtools {
 	return d
 }
 
-// do sends a command and returns when it is answered.
+// do sends a command and returns after its response.
 func (d *devtools) do(method string, params map[string]any, into any) {
 	d.t.Helper()
 	d.last++
@@ -130,7 +130,7 @@ func spokenBy(params json.RawMessage) string {
 		Type string
 		Args []struct{ Value any }
 	}
-	_ = json.Unmarshal(params, &said) // Chromium writes it so
+	_ = json.Unmarshal(params, &said) // valid, because Chromium wrote it
 	text := said.Type + ":"
 	for _, a := range said.Args {
 		text += fmt.Sprint(" ", a.Value)
@@ -138,7 +138,7 @@ func spokenBy(params json.RawMessage) string {
 	return text
 }
 
-// open shows a page, and returns when it is there.
+// open opens a page, and returns when it has loaded.
 func (d *devtools) open(url string) {
 	d.t.Helper()
 	d.leads(func() { d.do("Page.navigate", map[string]any{"url": url}, nil) })
@@ -154,7 +154,7 @@ func (d *devtools) leads(do func()) {
 	}
 }
 
-// look is how the reader looks: how wide the window is, and whether in the dark.
+// look sets the reader's window width and colour scheme.
 func (d *devtools) look(wide int, scheme string) {
 	d.t.Helper()
 	d.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": wide, "height": 900, "deviceScaleFactor": 1, "mobile": wide < 500}, nil)
@@ -177,7 +177,7 @@ func (d *devtools) await(condition string) {
 	}
 }
 
-// ask runs an expression in the page.
+// ask evaluates an expression in the page.
 func (d *devtools) ask(expression string, into any) {
 	d.t.Helper()
 	var answer struct {
@@ -191,7 +191,7 @@ func (d *devtools) ask(expression string, into any) {
 	}
 }
 
-// press presses a key, as "Tab" or "Enter".
+// press presses a key, such as "Tab" or "Enter".
 func (d *devtools) press(key string, code int) {
 	d.t.Helper()
 	text := map[string]string{"Enter": "\r"}[key]

@@ -34,7 +34,7 @@ func TestAnswerIsWhatEncodingJSONWrites(t *testing.T) {
 	}
 }
 
-// Where net/url finds each field at most once and with a value, we find the same.
+// If net/url finds each field at most once and with a value, our parser finds the same.
 func FuzzReadQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "app=demo&ip=192.0.2.1&uri=http%3A%2F%2Fa.example%2F%3Fq%3D1", "app=a+b&uri=%E2%82%AC&x=%zz", "&&=&app", "%61pp=x&+=+",

@@ -124,7 +124,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Goals, steps and conditions are written as pages show them, or as they are stored.
+// Goals, steps and conditions may be written as on pages, or as stored.
 func TestGoalsAreWrittenAsPeopleReadThem(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -176,7 +176,7 @@ func TestEventsOfASite(t *testing.T) {
 	e.brings(2, "http://hhui.top/home", "")
 	const site = "/dash/demo/hhui.top?range=today"
 	assert.NotContains(t, e.shown(site), `id="events"`)
-	for _, who := range []string{"2", "3"} { // who is on no site
+	for _, who := range []string{"2", "3"} { // visitors that have not been on any site
 		require.Equal(t, http.StatusOK, e.get("/visit?app=demo&event=signup&ip=192.0.2."+who).status)
 	}
 	shown := e.shown(site)
@@ -271,7 +271,7 @@ func TestEventsOfASite(t *testing.T) {
 	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*takes too long to read of so many days.*`+
 		`Page views by day.*<bdi>hhui.top/home</bdi>`, slow.body, "the rest of the page is shown")
 
-	for _, of := range [][2]int{{9, 2}, {16, 3}} { // in this order: days never run backwards
+	for _, of := range [][2]int{{9, 2}, {16, 3}} { // in this order, because days never go backwards
 		e.Clock.Set(noon.AddDate(0, 0, of[0]))
 		for i := range of[1] {
 			e.brings(i, "http://hhui.top/home", "")

@@ -24,7 +24,7 @@ import (
 	"footfall/handler/routing"
 )
 
-// far is one more instance on the database of an edge, with a network between them.
+// far is another instance on the database of an edge, with a network in between.
 func (e *edge) far(statementTimeout time.Duration) (*edge, *dbtest.Network) {
 	e.t.Helper()
 	network, through := dbtest.NewNetwork(e.t, e.URL)
@@ -34,7 +34,7 @@ func (e *edge) far(statementTimeout time.Duration) (*edge, *dbtest.Network) {
 	return &edge{t: e.t, Desk: e.Desk, public: listen(e.t, publicHandler(Options{Cells: one(far)}), slog.New(slog.DiscardHandler))}, network
 }
 
-// sums are read of an answer to a call with answers=none.
+// sums is the response to a call with answers=none.
 func (a answer) sums(t *testing.T) (s sums) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, a.status, a.body)
@@ -61,8 +61,7 @@ var ways = map[string]func(e *edge) answer{
 	},
 }
 
-// isOf holds that one visit got an answer: a fate, by its member in an answer to a call, and its
-// numbers; "" for any.
+// isOf checks that one visit has an outcome, by its member in a response, and its numbers; "" for any.
 func isOf(t *testing.T, a answer, fate, numbers string) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, a.status, a.body)
@@ -76,8 +75,8 @@ func isOf(t *testing.T, a answer, fate, numbers string) {
 	}
 }
 
-// The connection is lost under a visit whose transaction commits: it is answered as counted, with
-// numbers that are not known, and is not an error. Sent again, it is repeated, and counts once.
+// The connection is lost while a visit's transaction commits: the visit is answered as counted, with unknown numbers,
+// and without an error. Sent again, it is repeated, and counts once.
 func TestCountedWithNumbersThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	for name, send := range ways {
@@ -89,9 +88,9 @@ func TestCountedWithNumbersThatAreNotKnown(t *testing.T) {
 			release := e.hold(holdSiteA)
 			got := make(chan answer, 1)
 			go func() { got <- send(far) }()
-			e.blocked(1) // the whole batch is with the server, its commit included
+			e.blocked(1) // the server has received the whole batch, including its commit
 			network.Cut()
-			e.blocked(2) // the question after it waits for it
+			e.blocked(2) // the query after it waits for it
 			release()
 			isOf(t, <-got, "counted", noNumbers)
 			for range 2 {
@@ -102,8 +101,8 @@ func TestCountedWithNumbersThatAreNotKnown(t *testing.T) {
 	}
 }
 
-// The database is away until nobody waits any longer: it is not known whether the visit is counted,
-// which is neither an error of the visit nor an answer that it is counted.
+// The database is away longer than any caller waits: it is not known whether the visit was counted, so the response
+// is neither an error of the visit nor a success.
 func TestNotKnownWhetherCounted(t *testing.T) {
 	t.Parallel()
 	for name, send := range ways {
@@ -132,7 +131,7 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 				assert.Equal(t, http.StatusOK, far.get("/livez").status)
 			}
 			network.LeadTo(e.URL)
-			answered := func() answer { // statements end early here, as on a slow machine all may
+			answered := func() answer { // statements are cancelled early here, as may happen on a slow machine
 				for a = send(far); a.status == http.StatusServiceUnavailable; a = send(far) {
 				}
 				return a
@@ -154,7 +153,7 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 			e := newEdge(t)
 			far, network := e.far(2 * time.Second)
 			require.Equal(t, http.StatusOK, e.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/").status)
-			const visits, ofB = 6000, 1000 // more than a chunk of the site b, then more than the largest one of a
+			const visits, ofB = 6000, 1000 // more than a chunk of the site b, then more than the largest chunk of a
 			var items []string
 			for i := range visits {
 				site := "a"
@@ -188,7 +187,7 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 				require.Equal(t, visits, s.Counted+s.Unknown+s.Unreached)
 			}
 			network.LeadTo(e.URL)
-			left := func() bool { // some of it: statements end early here, too
+			left := func() bool { // some of it: statements are cancelled early here, too
 				if a.status == http.StatusServiceUnavailable {
 					return true
 				}
@@ -323,7 +322,7 @@ func TestCallAgainAfterADayHasGone(t *testing.T) {
 // readers is the number of concurrent queries.
 const readers = 8
 
-// hold executes a statement in a transaction, which takes locks, until release.
+// hold executes a statement that takes locks in a transaction, until release.
 func (e *edge) hold(sql string) (release func()) {
 	e.t.Helper()
 	conn := e.Conn(e.t)
@@ -338,7 +337,7 @@ func (e *edge) blocked(sessions int) {
 	dbtest.AwaitWaiting(e.t, e.Conn(e.t), sessions)
 }
 
-// send sends a request over a connection of its own, and waits for no answer.
+// send sends a request over a new connection, without waiting for the response.
 func (e *edge) send(pathAndQuery string) *net.TCPConn {
 	e.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(e.public, "http://"))
@@ -349,7 +348,7 @@ func (e *edge) send(pathAndQuery string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// waiting is how many visits are accepted and not yet answered.
+// waiting returns the number of accepted visits without a response.
 func (e *edge) waiting() string {
 	metrics := e.do(http.MethodGet, e.admin+"/metrics", "", "").body
 	_, value, _ := strings.Cut(metrics, "\nfootfall_visits_waiting ")
@@ -372,9 +371,9 @@ func TestCallersWhoClose(t *testing.T) {
 	for range 2 * readers {
 		leave = append(leave, e.send(counts+"2"))
 	}
-	e.blocked(1 + readers) // the others wait for a connection to ask on
+	e.blocked(1 + readers) // the others wait for a connection for their queries
 	require.Eventually(t, func() bool { return e.waiting() == "4" }, dbtest.Patience, dbtest.Tick)
-	require.NoError(t, resets.SetLinger(0)) // its close is a reset
+	require.NoError(t, resets.SetLinger(0)) // so that Close resets the connection
 	for _, gone := range leave {
 		require.NoError(t, gone.Close())
 	}
@@ -421,7 +420,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	assert.Equal(t, http.StatusOK, e.get(report).status)
 }
 
-// Why visits are refused is logged by who knows it, once for a batch, and not again for each request.
+// The reason for refused visits is logged once per batch, and not again for each request.
 func TestRefusedVisitsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -49,7 +49,7 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 			}
 		}
 	}
-	e.Close() // which adds up tags
+	e.Close() // also adds up tags
 	other := desk.On(t, e.URL, desk.Options{Began: noon.AddDate(0, 0, 3)})
 	later := func(i int) {
 		_, err := other.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", i%30),
@@ -61,7 +61,7 @@ func TestFiltersTellTheSameOnEachWay(t *testing.T) {
 	require.NoError(t, e.Admin.SetApp(t.Context(), "demo", app.Settings{RetainDays: &never}))
 	_, err := retention.NewRetainer(e.DB, retention.Options{Clock: other.Clock.Now}).Run(t.Context())
 	require.NoError(t, err)
-	e.checkFilters(&model, later) // also after the nightly task
+	e.checkFilters(&model, later) // also after the daily task
 
 	// The former visits to deleted pages are not known, so each deleted page's visitors are separate.
 	for _, page := range []string{"/docs/a", "/docs/b", "/home"} {
@@ -224,7 +224,7 @@ func TestFiltersAreOff(t *testing.T) {
 	assert.Contains(t, e.get("/api/apps/demo/numbers?site=hhui.top&where=source:google").body, `"uniques":null,"new_visitors":3,"pv":4`)
 }
 
-// tellsOfGoals holds goals and a funnel on each way against the model.
+// tellsOfGoals compares goals and a funnel, in each way, with the model.
 func (e *edge) tellsOfGoals(model *desk.Model, to int32, query string, conditions []string) {
 	e.t.Helper()
 	goals, steps := []string{"event:paid"}, []string{"page:/docs/*", "!source:google", "event:signup"}
@@ -248,7 +248,7 @@ func (e *edge) tellsOfGoals(model *desk.Model, to int32, query string, condition
 			assert.Regexp(e.t, `(?m)^`+words[1]+`,.*,`+words[2]+","+words[3]+"\r$", files["step"], conditions)
 			assert.Regexp(e.t, `<bdi>`+regexp.QuoteMeta(names[words[1][0]-'1'])+`</bdi></th>`+number(words[2])+`.*`+number(words[3]), pages["step"],
 				conditions)
-		case len(words) == 4: // in all
+		case len(words) == 4: // in total
 			assert.Contains(e.t, files[""], "event:paid,,"+words[2]+","+words[3]+"\r\n", conditions)
 		default:
 			by, name := "source", words[2]

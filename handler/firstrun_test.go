@@ -44,8 +44,8 @@ func (d *devtools) fits(script string, wide int) {
 	assertAccessible(d.t, d, script)
 }
 
-// A new owner comes from the address that was printed to the first number in a page of theirs, and a colleague
-// sees that site and changes nothing.
+// A new owner follows the printed address to the first number on their own page, and a colleague sees this site
+// without rights to change anything.
 func TestFirstRun(t *testing.T) {
 	t.Parallel()
 	for i, with := range []struct {
@@ -129,7 +129,7 @@ func TestFirstRun(t *testing.T) {
 			assert.NotContains(t, text, "something blocks the call")
 			page("3-waiting-listed")
 
-			if with.scripts { // the page turns by itself
+			if with.scripts { // the page moves on by itself
 				a := w.do(http.MethodGet, w.public+"/visit?app=blog-example&uri=http://blog.example/first", "", "")
 				require.Equal(t, http.StatusOK, a.status, a.body)
 				b.ask(`dispatchEvent(new Event('visibilitychange'))`, nil)

@@ -26,27 +26,27 @@ import (
 	"footfall/visit"
 )
 
-// edge is the service on a desk, reached over HTTP.
+// edge is the service on a desk, accessed over HTTP.
 type edge struct {
 	*desk.Desk
 	t        *testing.T
 	public   string // base URLs
 	admin    string
-	close    func()        // returns when every request to the public listener has been answered
-	log      *bytes.Buffer // to be read when nothing runs
+	close    func()        // returns after every request to the public listener has been answered
+	log      *bytes.Buffer // valid when no request is running
 	stopping chan struct{}
 	options  Options // of the public listener
 }
 
-// noon is in the middle of a day everywhere between UTC-11 and UTC+11.
+// noon is in the middle of a day in every zone from UTC-11 to UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
-// one is a service for the database of a desk.
+// one returns a service for a desk's database.
 func one(d *desk.Desk) *routing.Cells {
 	return routing.One(&routing.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
 }
 
-// newEdge has two apps: demo, which is open, and shop, which counts example.com.
+// newEdge returns an edge with two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
@@ -119,7 +119,7 @@ func (e *edge) post(body string) answer {
 	return e.do(http.MethodPost, e.public+"/visit", "application/json", body)
 }
 
-// rows is how many rows the tables of visits have in all.
+// rows returns the number of rows in all tables of visits.
 func (e *edge) rows() int64 {
 	e.t.Helper()
 	return e.One(e.t, `SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM counters) + (SELECT count(*)
@@ -140,7 +140,7 @@ func expect(t *testing.T, site, page visit.Counts, a answer) {
 	assert.Equal(t, string(want), a.body)
 }
 
-// The six steps of the contract, by GET and POST in turns.
+// The six steps of the contract, with GET and POST in turns.
 func TestSixSteps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -174,7 +174,7 @@ func TestSixSteps(t *testing.T) {
 	expect(t, counts(3, 2, 1, 6), zero, e.get("/counts?app=demo&uri=http://hhui.top/never&ip=192.168.0.1"))
 	expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/&ip=192.0.2.1"))
 
-	// Where no ip is asserted the peer is the visitor, also of an open app.
+	// If no ip is asserted the peer is the visitor, also for an open app.
 	one := counts(1, 1, 1, 1)
 	expect(t, one, one, e.get("/visit?app=shop&uri=http://example.com/"))
 	expect(t, one, one, e.get("/visit?app=demo&uri=http://example.com/"))
@@ -228,7 +228,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		a := e.get("/visit?" + c.query)
 		assert.Equal(t, c.status, a.status, c.query)
 		assert.Contains(t, a.error(t), c.says, c.query)
-		if c.status != 403 || !strings.Contains(c.query, "&ip=") { // for /counts the same rules hold
+		if c.status != 403 || !strings.Contains(c.query, "&ip=") { // the same rules hold for /counts
 			assert.Equal(t, c.status, e.get("/counts?"+c.query).status, c.query)
 		}
 	}
@@ -364,7 +364,8 @@ func TestMetricsNameNobody(t *testing.T) {
 		assert.Equal(t, http.StatusOK, e.do(http.MethodGet, e.admin+path, "", "").status, path)
 	}
 
-	// A page in the operator's browser, whose name leads here, reads neither profiles nor metrics.
+	// A page in the operator's browser, on a name that resolves to this service, can read neither profiles nor
+	// metrics.
 	own, err := os.Hostname()
 	require.NoError(t, err)
 	ask := func(path, host string) int {

@@ -73,7 +73,7 @@ func TestHistoryBeforeVisits(t *testing.T) {
 	b.ask(`location.pathname`, &led)
 	assert.Equal(t, "/dash/shop/hhui.top", led, "the demo apart, it is the only one")
 
-	// A page that was not counted here, of a site that was.
+	// A page without counts here, on a site with counts.
 	e.Exec(t, `UPDATE history SET uri = 'hhui.top/old' WHERE uri = 'hhui.top/home'`)
 	e.sixSteps()
 	is := text("/dash/demo/hhui.top?page=/old&range=30d")
@@ -81,7 +81,7 @@ func TestHistoryBeforeVisits(t *testing.T) {
 	assert.Contains(t, text("/dash/demo/hhui.top?page=/never"), never)
 }
 
-// Who may change an app brings its history along, and takes it back.
+// An account that may change an app can import its history, and remove it.
 func TestHistoryIsUploaded(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -211,14 +211,14 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
 	assert.Contains(t, is, "Counted by GoatCounter until 20 June 2019.")
 	assert.Regexp(t, `(?i)Page views\s+200\s+200 of them counted by others`, is)
-	// The file of the chart has days of both, and says whose they are.
+	// The chart's file has days of both, with their source.
 	file := e.get("/dash/demo/hhui.top?range=30d&panel=chart&format=csv").body
 	assert.Contains(t, file, "\n20190628,4,,10,,goatcounter\r\n20190629,2,2,5,,\r\n")
 	assert.Equal(t, 1+30, strings.Count(file, "\n"))
 	assert.Contains(t, e.get("/dash/demo/hhui.top?range=30d").body,
 		"/api/apps/demo/days?format=csv&amp;from=20190601&amp;history=yes&amp;limit=all&amp;site=hhui.top&amp;to=20190630")
 	assert.Equal(t, file, e.get(e.share("demo", "hhui.top")+"?range=30d&panel=chart&format=csv&period=week").body, "by a link, too")
-	// A filter knows nothing of it, and days that were counted here are shown as they were.
+	// A filter excludes history, and days counted here are unchanged.
 	assert.NotContains(t, text("/dash/demo/hhui.top?range=30d&where=page:/home"), "GoatCounter")
 	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")
 	assert.NotContains(t, is, "of them counted by others")
@@ -244,8 +244,8 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	assert.Equal(t, 28, drawn())
 }
 
-// Days that nobody has counted are a gap and a dash, by day, week and month; a day that others have counted
-// opens by day; and the legend names the series that the chart has.
+// Days without any counts are a gap and a dash, by day, week and month. A day of history can be opened by day. The
+// legend names the series in the chart.
 func TestHistoryHasGaps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -298,7 +298,7 @@ func TestHistoryHasGaps(t *testing.T) {
 	b.text("/dash/demo/hhui.top?range=today&period=day&chart=views")
 	assert.Equal(t, "page views", legend())
 
-	// A day of history has no hours, and a day of nobody no numbers.
+	// A day of history has no hours, and a day without counts has no numbers.
 	for _, query := range []string{"", "&period=hour"} {
 		is := b.text("/dash/demo/hhui.top?from=2019-05-03&to=2019-05-03" + query)
 		assert.Contains(t, is, "Visitors by day, and the days before")
@@ -343,7 +343,7 @@ func TestFilesAreSentToAppsAlone(t *testing.T) {
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
 	r.Header.Set("Cookie", e.member("Lena", "shop").cookie())
-	if response, err := http.DefaultClient.Do(r); err == nil { // the service may hang up before it is heard
+	if response, err := http.DefaultClient.Do(r); err == nil { // the service may hang up before the client has read
 		defer response.Body.Close()
 		assert.NotEqual(t, http.StatusServiceUnavailable, response.StatusCode)
 	}

@@ -41,7 +41,7 @@ func TestHostsOfOtherApps(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "{example.com}", sites())
-	for _, host := range []string{"b3.example", "x.b3.example", "*.other.example"} { // which nobody lists
+	for _, host := range []string{"b3.example", "x.b3.example", "*.other.example"} { // no app lists these
 		assert.Equal(t, 201, e.manage("POST", "/api/apps/shop/hosts", key, `{"site":"`+host+`"}`).status, host)
 	}
 	assert.Equal(t, 303, both.sends("/settings/shop", "do", "add", "of", "hosts", "site", "b1.example").status, "who may change both")

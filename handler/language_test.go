@@ -27,7 +27,7 @@ var pagesInWords = []string{
 	"/enter", "/leave", "/new", "/new/shop", "/settings", "/settings/shop", "/settings?account=1", "/nowhere", "/dash/nope", "/share/wrong", "/begin",
 }
 
-// sameWords are the same in English and another language, names, or words that are typed.
+// sameWords are the same in English and another language, names, or typed words.
 var sameWords = map[string]string{
 	"": `footfall csv json ann olga demo shop new utc source campaign country language device system browser hour count assert read admin event page
 		returning open sites phone key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
@@ -78,7 +78,7 @@ func lines(page string) (said []string) {
 	return said
 }
 
-// vocabulary has the words of a language's file, each as it is written in a text.
+// vocabulary returns the words in a language's file, as written in a text.
 func vocabulary(t *testing.T, tag string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../web/words/" + tag + ".toml")
@@ -205,7 +205,7 @@ const longer = `(() => {
 // opened opens the folded parts of a page.
 const opened = `document.querySelectorAll('main > :not(.ranges) details').forEach(d => d.open = true)`
 
-// fitsInEachLanguage opens pages on the narrowest phone as browsers of each language do, and with longer words.
+// fitsInEachLanguage opens pages on the narrowest phone, as browsers of each language do, and with longer words.
 func fitsInEachLanguage(t *testing.T, b *devtools, script, base string, paths []string) {
 	t.Helper()
 	b.look(320, "light")
@@ -216,7 +216,7 @@ func fitsInEachLanguage(t *testing.T, b *devtools, script, base string, paths []
 		b.ask(longer, &wide)
 		assert.LessOrEqual(t, wide, 320, "%s with longer words", path)
 		for j, l := range words.All()[1:] {
-			if testing.Short() && l.Tag != "de" && (i+j)%3 != 0 { // German is the longest
+			if testing.Short() && l.Tag != "de" && (i+j)%3 != 0 { // German has the longest words
 				continue
 			}
 			b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": desk.Browser, "acceptLanguage": l.Tag}, nil)

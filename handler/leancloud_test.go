@@ -59,7 +59,7 @@ const one1 = `{"time":{"__op":"Increment","amount":1}}`
 
 func recordID(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
-// hots are hot of each page of example.com that was counted.
+// hots returns hot of each counted page of example.com.
 func (th *theme) hots() []string {
 	return desk.Column[string](th.t, th.Desk, `SELECT p.uri || ' ' || c.hot FROM footfall.pages p JOIN footfall.counters c `+
 		`ON c.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY 1`)
@@ -72,7 +72,7 @@ func TestLeanCloud(t *testing.T) {
 		name, _ := json.Marshal(key)
 		return fmt.Sprintf(`{"objectId":%q,%q:%s,"time":%d}`, recordID(key), member, name, time)
 	}
-	// A path that was never counted has a record, too, named as it was sent.
+	// A path that was never counted has a record, too, with its name unchanged.
 	a := th.read(`{"url":"/文章/"}`)
 	assert.JSONEq(t, `{"results":[`+found("url", "/文章/", 0)+`]}`, a.body)
 	assert.Equal(t, "https://example.com", a.header.Get("Access-Control-Allow-Origin"))
@@ -86,7 +86,7 @@ func TestLeanCloud(t *testing.T) {
 		th.read(`{"url":{"$in":["/文章/","/a/"]}}`).body)
 	assert.JSONEq(t, `{"results":[]}`, th.read(`{"url":{"$in":[]}}`).body)
 
-	// Fluid's page views: a post, then the home page, of one visitor.
+	// Fluid's page views: one visitor of a post, and then of the home page.
 	assert.Equal(t, 200, th.batch("site-pv", "site-uv", "/a/").status)
 	assert.Equal(t, 200, th.batch("site-pv", "site-uv").status)
 	assert.Equal(t, 200, th.batch("site-uv").status, "counts nothing")
@@ -124,7 +124,7 @@ func TestLeanCloud(t *testing.T) {
 	})
 	assert.JSONEq(t, `{"results":[`+found("url", "/c/", 1000)+`]}`, th.read(`{"url":"/c/"}`).body)
 
-	// A crawler, and a page below the site's own address, whose browser names no origin with a GET.
+	// A crawler, and a page below the site's address, whose browser sends no Origin with a GET.
 	before := th.rows()
 	assert.Equal(t, "bot", th.put("/a/", "User-Agent", "curl/8").header.Get(skippedHeader))
 	assert.Equal(t, before, th.rows())
@@ -196,7 +196,7 @@ func TestLeanCloudRefuses(t *testing.T) {
 	refused(th.ask(http.MethodPost, "/1.1/classes/Comment", th.headers...), 404, "there is no class")
 	assert.Equal(t, http.StatusMethodNotAllowed, th.ask(http.MethodDelete, "/1.1/classes/Counter/"+a, th.headers...).status)
 
-	// Whose page asks.
+	// The page that sends the request.
 	for origin, says := range map[string]string{"": "origin: it is missing", "null": "origin: it is missing",
 		"https://evil.example": "no app lists", "https://example.com:81": "no app lists", "https://example.com/a": "origin: it is missing"} {
 		th.headers[1] = origin
@@ -208,7 +208,7 @@ func TestLeanCloudRefuses(t *testing.T) {
 		"origin: it is missing")
 	assert.Equal(t, before, th.rows())
 
-	// Numbers are shown with read, and visits are counted anyway.
+	// Numbers are shown with read, and visits count in any case.
 	th.headers[1] = "https://example.com"
 	for _, public := range []string{"off", "answers"} {
 		th.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -240,7 +240,7 @@ func TestLeanCloudRefuses(t *testing.T) {
 	assert.Len(t, th.hots(), 3, "the site and two pages are three new ones of the day; the rest is (other)")
 }
 
-// blogs is where scripts/fetch-themes has made blogs with real themes. The short form makes none.
+// blogs is the folder of blogs with real themes, made by scripts/fetch-themes. Short runs do not make them.
 func blogs(t *testing.T) http.Handler {
 	t.Helper()
 	call := []string{}
@@ -258,8 +258,7 @@ func blogs(t *testing.T) http.Handler {
 	})
 }
 
-// newBlogs has the service at count.example, for the blogs of an app, whose visitors have the address that
-// comes returns.
+// newBlogs serves at count.example, for the blogs of an app. Their visitors have the address returned by comes.
 func newBlogs(t *testing.T, names ...string) (w *internet, from *atomic.Value) {
 	t.Helper()
 	pages := blogs(t)
@@ -297,8 +296,8 @@ func newBlogs(t *testing.T, names ...string) (w *internet, from *atomic.Value) {
 	return w, from
 }
 
-// TestLeanCloudThemes shows blogs made with real themes, whose settings name the service as LeanCloud's
-// server: each view counts once, and is shown as LeanCloud would.
+// TestLeanCloudThemes shows blogs with real themes whose settings name the service as LeanCloud's server: each view
+// counts once, and is shown as with LeanCloud.
 func TestLeanCloudThemes(t *testing.T) {
 	t.Parallel()
 	w, from := newBlogs(t, "lean-next", "lean-secure", "lean-fluid")
@@ -309,7 +308,7 @@ func TestLeanCloudThemes(t *testing.T) {
 	}
 	counted := func(t *testing.T, site string, want ...string) {
 		t.Helper()
-		assert.EventuallyWithT(t, func(c *assert.CollectT) { // themes count after they show
+		assert.EventuallyWithT(t, func(c *assert.CollectT) { // themes count after they show the numbers
 			assert.Equal(c, want, desk.Column[string](t, w.Desk, `SELECT split_part(p.uri, '/', 2) || ' ' || c.hot || ' ' || c.uv `+
 				`FROM footfall.pages p JOIN footfall.counters c ON c.page_id = p.id WHERE p.uri LIKE '`+site+`.example%' ORDER BY p.uri COLLATE "C"`))
 		}, dbtest.Patience, dbtest.Tick)

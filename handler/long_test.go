@@ -39,7 +39,7 @@ func historyForm(t testing.TB, file []byte, fields ...string) (body []byte, cont
 	return form.Bytes(), w.FormDataContentType()
 }
 
-// packedHistory returns a file that unpacks to n lines.
+// packedHistory returns a file that decompresses to n lines.
 func packedHistory(t testing.TB, n int, line func(i int) string) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -53,12 +53,12 @@ func packedHistory(t testing.TB, n int, line func(i int) string) []byte {
 	return file.Bytes()
 }
 
-// longPage is a line of a page of its own, whose name is long.
+// longPage returns a line for a separate page with a long name.
 func longPage(i int) string {
 	return fmt.Sprintf("2019-05-%02d,/%s%d,1", 1+i%28, strings.Repeat("a", 1000), i)
 }
 
-// upload sends such a form to the settings of shop, and returns the answer.
+// upload sends such a form to the settings of shop, and returns the response.
 func (p *person) upload(ctx context.Context, body []byte, contentType string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.public+"/settings/shop", bytes.NewReader(body))
 	if err != nil {
@@ -75,8 +75,8 @@ func (p *person) upload(ctx context.Context, body []byte, contentType string) (a
 	return answer{response.StatusCode, response.Header, string(text)}, err
 }
 
-// assertStaysAvailable asserts that /readyz is 200, that another app's dashboard is shown, and that people sign in
-// within a second: at the median, since the machine of the tests is busy with other things, too.
+// assertStaysAvailable checks that /readyz returns 200, that another app's dashboard is shown, and that signing in
+// takes less than a second, at the median, because the test machine is busy with other things.
 func (e *edge) assertStaysAvailable(bea *person) {
 	e.t.Helper()
 	ask := func(method, path string, form url.Values, cookie string) (int, time.Duration) {
@@ -108,13 +108,13 @@ func (e *edge) assertStaysAvailable(bea *person) {
 	assert.LessOrEqual(e.t, took[2], time.Second, "sign-in: %v", took)
 }
 
-// waitingForLocks is how many sessions wait for a lock.
+// waitingForLocks returns the number of sessions that wait for a lock.
 func (e *edge) waitingForLocks() int {
 	e.t.Helper()
 	return int(e.One(e.t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`))
 }
 
-// Ten uploads of history by a member of one app, who hangs up, take neither the service from others nor run on.
+// Ten uploads of history by a member of one app, who hangs up, neither block the service nor continue to run.
 func TestUploadsLeaveTheServiceAvailable(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -123,7 +123,7 @@ func TestUploadsLeaveTheServiceAvailable(t *testing.T) {
 	file := packedHistory(t, 20_000, longPage)
 	assert.Less(t, len(file), 400_000, "of 20 MB")
 	body, contentType := historyForm(t, file, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
-	release := e.hold(`SELECT FROM apps WHERE name = 'shop' FOR UPDATE`) // so that no import ends before its caller leaves
+	release := e.hold(`SELECT FROM apps WHERE name = 'shop' FOR UPDATE`) // so that no import ends before its caller disconnects
 	ctx, hangUp := context.WithCancel(t.Context())
 	ended := make(chan error, 10)
 	for range cap(ended) {
@@ -150,7 +150,7 @@ func TestUploadsLeaveTheServiceAvailable(t *testing.T) {
 	assert.Contains(t, a.body, "Nothing is imported yet. 20,000 lines read")
 }
 
-// A real import that has begun ends as it would have, though its caller has left.
+// An import that has started finishes, although its caller has disconnected.
 func TestImportContinuesWithoutItsCaller(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -196,7 +196,7 @@ func TestErasuresLeaveTheServiceAvailable(t *testing.T) {
 	assert.Equal(t, http.StatusOK, erase().status)
 }
 
-// Uploads unpack to a bounded size, and the error names the command that accepts more.
+// The decompressed size of uploads is limited, and the error names the command that accepts more.
 func TestUploadsAreBounded(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -213,7 +213,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	}
 }
 
-// Callers without an account, a key or a link take no place for reports from others.
+// Callers without an account, a key or a link take no places for reports.
 func TestStrangersTakeNoPlaces(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -69,7 +69,7 @@ func (c *cellsOfTest) set(f func()) {
 	f()
 }
 
-// serve begins to serve the cells.
+// serve starts to serve the cells.
 func (c *cellsOfTest) serve() (end func()) {
 	home := &routing.Cell{Counter: c.Counter, Admin: c.Admin, Reports: report.NewReader(c.DB), Close: func() {}}
 	all, err := routing.Open(c.t.Context(), home, routing.Options{Find: c.find, Reach: c.reach, Open: c.open,
@@ -112,7 +112,7 @@ func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	return c, away
 }
 
-// One service serves the apps of several databases: each where it is, and refuses none for another's sake.
+// One service serves the apps of several databases, each in its own, and a failing cell does not affect the others.
 func TestManyCells(t *testing.T) {
 	t.Parallel()
 	c, network := newCells(t)
@@ -128,7 +128,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
 	assert.Equal(t, 200, c.get("/counts?app=store&uri=http://store.example/").status)
 
-	// Calls of many visits that a cell does not answer take no turn of another's.
+	// Calls of many visits to a cell that does not respond take no turns of other cells' calls.
 	for range cap(c.opened["shops"].Turns) {
 		c.opened["shops"].Turns <- struct{}{}
 	}
@@ -143,7 +143,7 @@ func TestManyCells(t *testing.T) {
 	go func() { waited <- waits() }()
 	assert.Equal(t, 200, many("blog", blogs)())
 
-	// Two apps of one name: neither is served, and both cells are named.
+	// If two cells have apps of the same name, neither is served, and both cells are named.
 	owner := c.owner()
 	assert.NotContains(t, owner.get("/").body, "/dash/twice", "which of both would it be?")
 	assert.NotContains(t, owner.get("/settings").body, "/settings/twice")
@@ -162,7 +162,7 @@ func TestManyCells(t *testing.T) {
 	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
 	c.eventually("one is left", func() bool { return c.visit("twice", "twice.example").status == 200 })
 
-	// Pages of others that name no app, links, origins.
+	// Pages of others that name no app, links and origins.
 	busuanzi := c.ask(http.MethodGet, "/busuanzi?url=http://store.example/2", "Origin", "http://store.example")
 	assert.Equal(t, 200, busuanzi.status, busuanzi.body)
 	assert.Equal(t, "http://store.example", busuanzi.header.Get("Access-Control-Allow-Origin"))
@@ -187,7 +187,7 @@ func TestManyCells(t *testing.T) {
 	c.opensAllToOneOwner()
 	c.addsApps()
 
-	// An app that has moved is where it is now, at once; while it is on the way it is refused.
+	// An app that has moved is served from its new cell at once. During the move it is refused.
 	require.NoError(t, blogs.DB.InTx(t.Context(), func(q *db.Queries) error {
 		_, err := q.Tx().Exec(t.Context(), `UPDATE apps SET cell = 'shops' WHERE name = 'blog'`)
 		return err
@@ -250,7 +250,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, c.visit("nobody", "blog.example").status)
 	assert.Contains(t, c.get("/busuanzi?url=http://blog.example/").body, "app blog", "as store does not count it")
 
-	// All is proved where there are apps.
+	// All cells with apps are proved.
 	for _, d := range []*desk.Desk{blogs, shops} {
 		d.Exec(t, `INSERT INTO epochs (name, value) VALUES ('proved', extract(epoch FROM date '2019-06-28')::bigint)`)
 	}
@@ -262,7 +262,7 @@ func TestManyCells(t *testing.T) {
 	assert.Contains(t, proof(), "2019")
 }
 
-// opensAllToOneOwner signs an owner in once, who sees the apps of all cells, and a member, who sees one.
+// opensAllToOneOwner signs in an owner once, who sees the apps of all cells, and a member, who sees one.
 func (c *cellsOfTest) opensAllToOneOwner() {
 	t, owner := c.t, c.owner()
 	c.eventually("names are known where accounts are", func() bool {
@@ -286,7 +286,7 @@ func (c *cellsOfTest) opensAllToOneOwner() {
 	assert.Equal(t, http.StatusForbidden, c.get("/dash/store").status)
 }
 
-// addsApps adds apps by the API, on a page, and in a cell behind the back of the service.
+// addsApps adds apps with the API, on a page, and in a cell without the service.
 func (c *cellsOfTest) addsApps() {
 	t := c.t
 	key, err := c.Admin.AddKey(t.Context(), "", []app.Scope{app.ScopeAdmin})

@@ -65,7 +65,7 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	assert.Equal(t, pages, e.get("/api/apps/demo/pages").body)
 	assert.Equal(t, uniques, e.get("/api/apps/demo/uniques?site=hhui.top").body)
 
-	// Visits, by each way in which they may come. Each is one more.
+	// Visits, in each way to send them. Each adds one.
 	visited := func(n int, body string, offsets bool) {
 		t.Helper()
 		site, page := 6+n, 4+n

@@ -40,7 +40,7 @@ func readDocument(t *testing.T) document {
 	return d
 }
 
-// at is a part of the document, with references followed.
+// at returns a part of the document, after following references.
 func (d document) at(from any, path ...string) any {
 	from = d.follow(from)
 	for _, name := range path {
@@ -67,7 +67,7 @@ func (d document) follow(part any) any {
 	}
 }
 
-// operations are all calls, by method and path.
+// operations returns all calls, by method and path.
 func (d document) operations() map[string]any {
 	all := map[string]any{}
 	for path, methods := range d.at(d.all, "paths").(map[string]any) {
@@ -78,7 +78,7 @@ func (d document) operations() map[string]any {
 	return all
 }
 
-// parameters of a call, by name.
+// parameters returns the parameters of a call, by name.
 func (d document) parameters(operation any) map[string]any {
 	all := map[string]any{}
 	list, _ := d.at(operation, "parameters").([]any)
@@ -216,7 +216,7 @@ func TestExamplesAreOfTheirSchemas(t *testing.T) {
 	assert.Greater(t, found, 15)
 }
 
-// A tool that makes a client of the document takes the key for needed, or not, as each call says.
+// A generator of clients treats the key as required, or not, as documented for each call.
 func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 	t.Parallel()
 	for call, operation := range readDocument(t).operations() {
@@ -233,7 +233,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newService(Options{Cells: routing.One(&routing.Cell{Admin: admin.NewAdmin(nil, nil)}), Accounts: account.Open(nil)})
 	var want []string
-	var others []string // protocols of others, which their clients know
+	var others []string // protocols of other services, which their clients know
 	for _, r := range append((&busuanzi{}).routes(), (&leancloud{}).routes()...) {
 		others = append(others, r.path)
 	}
@@ -268,7 +268,7 @@ func TestDocumentedParametersAreThoseOfReports(t *testing.T) {
 	}
 }
 
-// sent is a call as the document names it.
+// sent is a call by its name in the document.
 type sent struct {
 	call    string // method and path
 	query   string
@@ -277,7 +277,7 @@ type sent struct {
 	status  int
 }
 
-// checker sends calls and holds the answers against the document.
+// checker sends calls and compares the responses with the document.
 type checker struct {
 	*edge
 	document
@@ -546,7 +546,7 @@ func (c *checker) sendAll(t *testing.T, all []sent) {
 	}
 }
 
-// least is the shortest question of a report.
+// least returns the shortest query of a report.
 func (c *checker) least(k report.Report) string {
 	query := ""
 	if slices.Contains(k.Takes, "uri") {
@@ -592,7 +592,7 @@ func (c *checker) sendSame(t *testing.T, count string) {
 		{"GET /badge/{file}", example + "&show=site.uv&label=x&style=plain&color=red&chart=30d&count=1&offsets=no", nil, "", 200},
 		{"GET /badge/{file}", strings.Replace(example, "!", ".json!", 1), nil, "", 200}, {"GET /badge/{file}", "choosy.png!", nil, "", 404},
 	})
-	tag := c.get("/badge/choosy.svg?uri=http://example.com/").header.Get("ETag") // of the number that this has led to
+	tag := c.get("/badge/choosy.svg?uri=http://example.com/").header.Get("ETag") // of the badge after the calls above
 	c.send(t, sent{"GET /badge/{file}", example, []string{"If-None-Match", tag}, "", 304})
 	for _, path := range []string{"/openapi.json", "/count.js", "/count.{version}"} {
 		c.send(t, sent{"GET " + path, "", nil, "", 200})
@@ -604,7 +604,7 @@ func (c *checker) sendSame(t *testing.T, count string) {
 	}
 }
 
-// checkReached checks that nothing is documented which was not seen.
+// checkReached checks that everything documented occurred.
 func (c *checker) checkReached(t *testing.T) {
 	t.Helper()
 	for _, why := range c.at(c.all, "components", "headers", skippedHeader, "schema", "enum").([]any) {
@@ -612,11 +612,11 @@ func (c *checker) checkReached(t *testing.T) {
 	}
 	assert.True(t, c.said[repeatedHeader+" id"])
 	elsewhere := map[string]bool{
-		// TestReportsFindVisitorsAsCountsDoes, and the tests of apps with ids: they take a secret.
+		// TestReportsFindVisitorsAsCountsDoes, and the tests of apps with ids: they need a secret.
 		"GET /visit visitor": true, "GET /counts visitor": true, "GET /api/apps/{app}/ranks visitor": true,
 		// TestVisitsOfOtherDays: its app keeps the days of the test's clock.
 		"GET /visit at": true,
-		// TestAttacks/floods: the body has to come slowly, for seconds.
+		// TestAttacks/floods: the body has to arrive slowly, for seconds.
 		"POST /visits 408": true, "PUT /people 408": true,
 	}
 	for call, operation := range c.operations {
@@ -682,7 +682,7 @@ func TestDocumentedDays(t *testing.T) {
 		}
 	}
 
-	// The description may be read, and no page of another site gets it, or is put into it.
+	// The description can be read, but pages of other sites can neither read nor embed it.
 	a := e.get("/openapi.json")
 	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 	assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))

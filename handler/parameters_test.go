@@ -17,10 +17,10 @@ import (
 	"footfall/desk"
 )
 
-// hostileValues are valid for some parameters, and malformed for the others.
+// hostileValues are valid for some parameters, and malformed for others.
 var hostileValues = []string{"/x", "-1", "yes", "20190629", "'\x00\xff<", strings.Repeat("9", 5000)}
 
-// parameterNames returns the names of all parameters that a page reads, from the source of pages.
+// parameterNames returns the names of all parameters that pages read, from their source.
 func parameterNames(t *testing.T) []string {
 	t.Helper()
 	read := regexp.MustCompile(`(?:Get|Has|QueryParam|put)\("([a-z_]+)"|q\["([a-z_]+)"\]`)
@@ -44,8 +44,7 @@ func parameterNames(t *testing.T) []string {
 	return names
 }
 
-// No request makes a page panic or fail: each page gets every parameter that any page reads, one at a time and all
-// at once.
+// No request makes a page panic or fail: each page gets every parameter of any page, one at a time and all at once.
 func TestNoParameterBreaksAPage(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
@@ -83,7 +82,7 @@ func TestNoParameterBreaksAPage(t *testing.T) {
 				}
 				get(path, all, session)
 				get(path, all, "")
-				all.Del("page") // most pages end at the first parameter that is wrong
+				all.Del("page") // most pages stop at the first wrong parameter
 				get(path, all, session)
 			}
 		}

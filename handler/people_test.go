@@ -119,7 +119,7 @@ func TestLinks(t *testing.T) {
 		"what fails changes nothing": {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long},
 			{"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
 	} {
-		of := strings.ReplaceAll(name, " ", "-") + "." // of the ids of a case
+		of := strings.ReplaceAll(name, " ", "-") + "." // prefix of the ids of a case
 		for _, call := range calls {
 			var items []string
 			for link := range strings.FieldsSeq(call[0]) {
@@ -226,7 +226,7 @@ func TestTagsOfPeople(t *testing.T) {
 	assert.Equal(t, "(other)", e.whom(url.QueryEscape(longest), headers...))
 }
 
-// Two calls that together would make a circle have come before either can be written.
+// Two calls that together would make a circle arrive before either is written.
 func TestLinksThatMeet(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
@@ -243,7 +243,7 @@ func TestLinksThatMeet(t *testing.T) {
 		"ok this person stands for the id already, which would stand for itself: leave one of the two out"}, []string{<-said, <-said})
 }
 
-// Whole calls that are refused write nothing, in the order of checks.
+// Calls that are refused as a whole write nothing, in the order of the checks.
 func TestPeopleAreRefused(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
@@ -325,7 +325,7 @@ func TestPeopleOfAnAppThatGoes(t *testing.T) {
 	assert.Empty(t, e.texts(`SELECT id::text FROM footfall.people`))
 }
 
-// turnPeople begins the period after the present one.
+// turnPeople starts the next period.
 func (e *edge) turnPeople() {
 	e.t.Helper()
 	_, err := e.Conn(e.t).Exec(e.t.Context(), `DO $$ BEGIN EXECUTE format(
@@ -366,7 +366,7 @@ func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	assert.Equal(t, []string{"12 of 24"}, e.texts(
 		`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
 
-	// Where an id has rows of both periods that of the present one holds, as on the ways of others.
+	// If an id has rows in both periods, the row of the present one counts, also on the way of other ids.
 	e.put(`{"id":"A","is":"B","tags":{"age":"1"}}`+"\n"+`{"id":"X","is":"A"}`+"\n"+`{"id":"C","tags":{"age":"2"}}`, inLines...)
 	e.turnPeople()
 	assert.Equal(t, []string{"ok"}, e.put(`{"id":"A","is":"C"}`, inLines...))

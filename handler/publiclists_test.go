@@ -29,7 +29,7 @@ func (e *edge) here(n int64) {
 		dbtest.Tick)
 }
 
-// A question may select numbers of today, and of now.
+// A request may select today's and present numbers.
 func TestCountsOfTheMoment(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -91,7 +91,7 @@ func TestCountsOfTheMoment(t *testing.T) {
 	}
 }
 
-// The most visited pages are listed for everybody by an app that says so.
+// The most visited pages are public if the app's settings permit it.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -114,7 +114,7 @@ func TestTop(t *testing.T) {
 		come(ip, "/文章")
 	}
 	come("192.0.2.1", "/tie/07")
-	for i := range 9 { // beyond the limit of the day
+	for i := range 9 { // more than the limit of the day
 		come(fmt.Sprint("192.0.2.", 10+i), fmt.Sprint("/more/", i))
 	}
 	e.visitEvent("shop", "signup")
@@ -245,7 +245,7 @@ func TestPublicEvents(t *testing.T) {
 	assert.Equal(t, []string{"like/%E6%96%87/*"}, e.texts(`SELECT unnest(public_events) FROM apps WHERE name = 'shop'`))
 }
 
-// tryPublicLists shows the pages of docs/embed.md with numbers of the moment, a list of pages, and a like button.
+// tryPublicLists shows the pages of docs/embed.md with present numbers, a list of pages, and a like button.
 func tryPublicLists(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	t.Helper()
 	w.sets(app.Settings{PublicCounts: ptr("read"), PublicTop: ptr("on"), PublicEvents: []string{"like/*", "download/*"}})

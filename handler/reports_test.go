@@ -43,7 +43,7 @@ func (e *edge) key(app string, scopes ...app.Scope) (key string) {
 	return key
 }
 
-// ask asks with some headers: name, value, name, value …
+// ask sends a request with headers: name, value, name, value …
 func (e *edge) ask(method, pathAndQuery string, headers ...string) answer {
 	e.t.Helper()
 	return e.askWith("", method, pathAndQuery, headers...)
@@ -75,7 +75,7 @@ func (e *edge) counting(day int, ip, uri string) {
 	require.Equal(e.t, http.StatusOK, a.status, a.body)
 }
 
-// sixSteps are those of the contract.
+// sixSteps counts the visits of the contract.
 func (e *edge) sixSteps() {
 	e.t.Helper()
 	for _, step := range []struct {
@@ -93,7 +93,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
-	// GoatCounter has counted the day before, and the first day, which was counted here, too.
+	// GoatCounter has counted the day before, and the first day, which was also counted here.
 	e.Exec(t, `INSERT INTO history_imports (app_id, source, files) SELECT id, 'goatcounter', '{a}' FROM apps WHERE name = 'demo'`)
 	e.Exec(t, `INSERT INTO history_days (app_id, import_id, day_id, site)
 		SELECT i.app_id, i.id, d, 'hhui.top' FROM history_imports AS i, unnest(ARRAY[20190628, 20190629]) AS d`)
@@ -163,7 +163,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body,
 		"a whole site is one target")
 
-	// Nobody takes a day whose rows are gone for one on which nobody came.
+	// A day whose rows are gone is distinguished from one without visitors.
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	e.Exec(t, `DELETE FROM footfall.visits WHERE day_id < 20190630`)
 	for ask, says := range map[string]string{
@@ -262,7 +262,7 @@ func TestReportsRefuse(t *testing.T) {
 func TestReportsAreForWhoMayRead(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	for _, name := range []string{"shop", "demo"} { // the filters of a site are refused that is not there
+	for _, name := range []string{"shop", "demo"} { // filters for a missing site are refused
 		require.Equal(t, http.StatusOK, e.get("/visit?app="+name+"&uri=http://example.com/").status)
 	}
 	read, count := e.key("shop", app.ScopeRead), e.key("shop", app.ScopeCount, app.ScopeAssert)
@@ -342,7 +342,7 @@ func TestDeletedPagesAcrossHashing(t *testing.T) {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
-	told := map[string][2]string{ // before addresses are hashed, and after it
+	told := map[string][2]string{ // before and after addresses are hashed
 		"numbers?" + deleted + "&to=20190630": {`"uniques":2,`, `"uniques":null,"new_visitors":0,"pv":4,`},
 		"pages?to=20190630":                   {`(deleted)","pv":4,"new_visitors":0,"uniques":2,`, `(deleted)","pv":4,"new_visitors":0,"uniques":null,`},
 		"pages?order=uri&to=20190630":         {`(deleted)","pv":4,"new_visitors":0,"uniques":2,`, `(deleted)","pv":4,"new_visitors":0,"uniques":null,`},
@@ -476,8 +476,7 @@ func TestReportAsCSV(t *testing.T) {
 	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 }
 
-// readAll reads a list from part to part, as a program would that knows nothing of it but next, and
-// returns its names.
+// readAll reads a list in parts, like a program that only uses next, and returns its names.
 func (e *edge) readAll(path, list, name string, between func()) (names []string) {
 	e.t.Helper()
 	after := ""
@@ -508,14 +507,14 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 	const pages = 36
 	want := map[string]bool{}
 	for i := range pages {
-		for range i % 4 { // ties, and pages that nobody but the first visitor has seen
+		for range i % 4 { // ties, and pages with only the first visitor
 			e.counting(0, fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("http://s%d.example/%02d", i%3, i))
 		}
 		e.counting(0, "192.0.2.250", fmt.Sprintf("http://s%d.example/%02d", i%3, i))
 		want[fmt.Sprintf("s%d.example/%02d", i%3, i)] = true
 	}
 	var visitor atomic.Int32
-	climb := func() { // pages of everywhere, the last ones and new ones
+	climb := func() { // existing pages, the last ones and new ones
 		n := int(visitor.Add(1))
 		e.counting(0, fmt.Sprintf("198.18.%d.%d", n/256, n%256), fmt.Sprintf("http://s%d.example/%02d", n*7%pages%3, n*7%pages))
 		e.counting(0, fmt.Sprintf("198.18.%d.%d", n/256, n%256), fmt.Sprintf("http://s1.example/new%d", n))

@@ -30,7 +30,7 @@ type right struct {
 	calls []request
 }
 
-// request is one: of a form on a page, if it has one, else of a program, whose body is JSON.
+// request is a form on a page, if form is set, or else a program's request with a JSON body.
 type request struct {
 	method, path string
 	form         url.Values
@@ -138,7 +138,7 @@ func callsOfAnApp() []request {
 
 func (r *right) lets(caller string) bool { return slices.Contains(strings.Fields(r.may), caller) }
 
-// asEach are the callers as they come: with the cookie of a session, or with a key.
+// asEach are the callers with their credentials: a session's cookie, or a key.
 func (e *edge) asEach(link string) map[string]person {
 	e.t.Helper()
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -194,7 +194,7 @@ func TestRights(t *testing.T) {
 				}
 				a := e.sendsAs(&p, c, link, bearer[name], name == "owner")
 				refused := a.status == http.StatusUnauthorized || a.status == http.StatusForbidden ||
-					a.status == http.StatusBadRequest && strings.Contains(a.body, "is for those alone who may change all apps") // in its form
+					a.status == http.StatusBadRequest && strings.Contains(a.body, "is for those alone who may change all apps") // the form's error
 				assert.Equal(t, !row.lets(name), refused, "%s: %s %s %v: %d", name, c.method, c.path, c.form, a.status)
 				assert.NotEqual(t, http.StatusTooManyRequests, a.status)
 				assert.Less(t, a.status, http.StatusInternalServerError, "%s: %s %s %v", name, c.method, c.path, c.form)
@@ -221,7 +221,7 @@ func TestRights(t *testing.T) {
 // another site.
 func (e *edge) sendsAs(p *person, c request, link, bearer string, forged bool) answer {
 	e.t.Helper()
-	e.Clock.Set(e.Clock.Now().Add(6 * time.Second)) // as ten wrong keys are tried a minute
+	e.Clock.Set(e.Clock.Now().Add(6 * time.Second)) // because ten wrong keys a minute are allowed
 	as := person{e, map[string]string{}}
 	for name, value := range p.cookies {
 		as.cookies[name] = value
@@ -248,11 +248,11 @@ func (e *edge) sendsAs(p *person, c request, link, bearer string, forged bool) a
 	return as.do(c.method, path, form, headers...)
 }
 
-// Each route, with each of its methods, is in the table of rights, or is everybody's.
+// Each route, with each of its methods, is in the table of rights, or public.
 func TestRightsHaveAllRoutes(t *testing.T) {
 	t.Parallel()
 	s := newService(newEdge(t).options)
-	withoutKeys := (&busuanzi{s}).routes() // which show and count as visits without a key do; so do those of LeanCloud
+	withoutKeys := (&busuanzi{s}).routes() // they show and count like visits without a key, as do those of LeanCloud
 	for _, r := range s.publicRoutes() {
 		if slices.Contains(apart, r.path) || slices.ContainsFunc(withoutKeys, func(b route) bool { return b.path == r.path }) ||
 			strings.HasPrefix(r.path, "/1.1/") {
@@ -269,14 +269,14 @@ func TestRightsHaveAllRoutes(t *testing.T) {
 	}
 }
 
-// leadsTo reports whether a route has a path.
+// leadsTo reports whether a route matches a path.
 func leadsTo(route, path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	of, is := strings.Split(route, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(of, is, func(of, is string) bool { return strings.HasPrefix(of, ":") || of == is })
 }
 
-// The table of docs/security.md has the rows of rights.
+// The table in docs/security.md has the same rows as rights.
 func TestDocumentedRights(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../docs/security.md")

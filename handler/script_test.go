@@ -71,7 +71,7 @@ const listening = `
 type visited struct {
 	At        string // where the reader is
 	Hot, Site int64
-	Text      string // the visible text
+	Text      string // the reader's present address
 }
 
 func (v visited) brief() string { return v.At + " " + v.Text }
@@ -95,7 +95,7 @@ func TestScriptInChromium(t *testing.T) {
 		case r.URL.Path == "/pjax/next":
 			<-arrives
 			fmt.Fprint(out, `next, opened <b data-footfall="page.hot"></b>`)
-		case strings.HasPrefix(r.URL.Path, "/numbers/"): // as the site's own web server passes it on
+		case strings.HasPrefix(r.URL.Path, "/numbers/"): // like a reverse proxy of the site's own web server
 			proxy.ServeHTTP(out, r)
 		case r.URL.Path == "/listening.js":
 			out.Header().Set("Content-Type", "text/javascript")
@@ -155,7 +155,7 @@ func TestScriptInChromium(t *testing.T) {
 		require.Equal(t, "/pjax go 1", w.hearVisit(t).brief())
 		b.ask(`$(document).pjax('a', '#main', {timeout: 60000}); document.querySelector('a').click()`, nil)
 		require.Equal(t, "/pjax/next", w.hearVisit(t).At)
-		close(arrives) // after the answer
+		close(arrives) // after the response
 		b.ask(`until(() => text() == 'go next, opened 1')`, nil)
 		b.ask(`history.back()`, nil)
 		require.Equal(t, "/pjax", w.hearVisit(t).At)
@@ -350,7 +350,7 @@ func TestScriptInChromium(t *testing.T) {
 	t.Run("titles", func(t *testing.T) { tryTitles(t, w, b, page, docs["line"]) })
 }
 
-// happened is how often an event of shop was counted, once it was.
+// happened returns the count of an event of shop, after it was counted.
 func (w *internet) happened(t *testing.T, event string) int64 {
 	t.Helper()
 	var said visit.Answer
@@ -401,7 +401,7 @@ func tryTitles(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 		strings.TrimSpace(strings.Repeat("価格 ", 23))}, told())
 }
 
-// tryTelling clicks on links in every way, and asks for pages that are not there.
+// tryTelling clicks on links in every way, and opens missing pages.
 func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	links := `<p><a id="out" href="http://www.other.example/a?who=me#notes"><i>out</i></a> <a id="here" href="http://www.example.com/">here</a>
 		<a id="file" href="/files/Paper.PDF?who=me">file</a> <a id="away" href="http://other.example/a/b.zip">file</a>
@@ -465,7 +465,7 @@ func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	}
 	assert.Equal(t, int64(4+6), w.happened(t, "outbound/other.example"), "and none of them is lost")
 
-	// Links that lead away.
+	// Links to other sites.
 	w.put("www.other.example/a", "there")
 	b.open(page("example.com/links", docs["telling"], links))
 	w.hearVisit(t)
@@ -481,7 +481,7 @@ func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	b.await(`document.body.innerText.includes('there')`)
 	require.Eventually(t, func() bool { return w.happened(t, "outbound/other.example") == 12 }, dbtest.Patience, dbtest.Tick)
 
-	// Pages that are not there, which the browser knows, or the page.
+	// Missing pages, as detected by the browser, or by the page.
 	b.open("http://example.com/lost/a%20b?who=me")
 	w.hearVisit(t)
 	b.ask(`footfall.visit()`, nil)
@@ -498,7 +498,7 @@ func tryTelling(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	assert.Equal(t, []string{"404 2", "download 7", "outbound 20", "own.name 6"}, events, "and nothing else")
 }
 
-// siteHot is hot of example.com.
+// siteHot returns hot of example.com.
 func (w *internet) siteHot(t *testing.T) (hot int64) {
 	t.Helper()
 	require.NoError(t, w.Conn(w.t).QueryRow(context.Background(),
@@ -506,7 +506,7 @@ func (w *internet) siteHot(t *testing.T) (hot int64) {
 	return hot
 }
 
-// tryFormats shows numbers that nobody counts that far in a test.
+// tryFormats shows numbers that are too large to count in a test.
 func tryFormats(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
 	const answer = `{"site":{"pv":1234567,"uv":1234,"rank":0,"hot":1234567},"page":{"pv":7,"uv":0,"rank":0,"hot":1234}}`
 	line := embed.Line(w.public, "shop")
@@ -528,7 +528,7 @@ func tryFormats(t *testing.T, w *internet, b *devtools, page func(string, ...str
 	assert.Equal(t, "1,234 1.2K", w.hearVisit(t).Text, "all of a page")
 }
 
-// tryRoutes moves about in a single-page app.
+// tryRoutes navigates in a single-page app.
 func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, string), at string) {
 	b.open(at)
 	require.Equal(t, "/spa", w.hearVisit(t).At)
@@ -541,14 +541,14 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 		{`location.hash = '#/cart'`, "/spa/a?page=2#/cart"},
 		{`location.hash = '#!pay'`, "/spa/a?page=2#!pay"},
 		{`history.back()`, "/spa/a?page=2#/cart"},
-		{`history.pushState(0, '', '/spa/b'); history.replaceState(0, '', '/spa/login')`, "/spa/login"}, // a router leads on
+		{`history.pushState(0, '', '/spa/b'); history.replaceState(0, '', '/spa/login')`, "/spa/login"}, // a router that redirects
 		{`history.replaceState(0, '', '/spa/home')`, "/spa/home"},
 		{`history.go(-1)`, "/spa/a?page=2#/cart"},
 		{`history.pushState(0, '', '/spa/turbo'); document.dispatchEvent(new Event('turbo:load'))`, "/spa/turbo"},
 		{`document.dispatchEvent(new Event('turbo:load')); document.dispatchEvent(new Event('pjax:complete'))`, ""},
 		{`History.prototype.pushState.call(history, 0, '', '/spa/pjax'); document.dispatchEvent(new Event('pjax:complete'))`, "/spa/pjax"},
 		{`footfall.visit()`, "/spa/pjax"},
-		{`footfall.visit(); footfall.visit()`, "/spa/pjax"}, // at once is one
+		{`footfall.visit(); footfall.visit()`, "/spa/pjax"}, // two calls at once count as one
 	} {
 		if step.leads == "" {
 			quiet(t, step.do)
@@ -562,7 +562,7 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 		"spa/home": 1, "spa/turbo": 1, "spa/pjax": 3} {
 		assert.Equal(t, hot, w.counted(t, path), path)
 	}
-	// Places that a framework draws after the answer.
+	// Elements that a framework draws after the response.
 	b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="page.hot"></i>'); document.dispatchEvent(new Event('turbo:load'))`,
 		nil)
 	var later string
@@ -626,7 +626,7 @@ func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 	}
 }
 
-// tryNamed shows pages that name the address by which they count.
+// tryNamed shows pages that name the address to count.
 func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	w.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com", "www.example.com"}})
@@ -657,7 +657,7 @@ func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 	}
 	assert.Equal(t, before+3, w.counted(t, "hello"))
 
-	// A router goes on, and leaves both as they are; then the reader comes back.
+	// A router navigates, and leaves both unchanged. Then the reader returns.
 	b.open(page("example.com/start", canonical("/begin"), docs["line"]))
 	require.Equal(t, "/start", w.hearVisit(t).At)
 	for _, step := range []struct{ do, counts string }{
@@ -675,7 +675,7 @@ func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 	})
 }
 
-// tryHidden opens pages in a tab that lies behind another.
+// tryHidden opens pages in a background tab.
 func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
 	ours := b.session
 	b.session = ""
@@ -731,7 +731,7 @@ func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
 	b.spoken = nil
 }
 
-// tryPolicies shows pages that forbid nearly everything.
+// tryPolicies shows pages with very strict policies.
 func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	policy := func(rules string) string {
 		return `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; require-trusted-types-for 'script'; trusted-types ` +
@@ -761,8 +761,8 @@ func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	b.console = nil
 }
 
-// tryFailures shows pages for which nobody answers: the reader sees nothing of it, and the console
-// says why, once.
+// tryFailures shows pages when the service does not respond: the reader sees no error, and the console shows the
+// reason, once.
 func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -798,8 +798,8 @@ func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	b.console = nil
 }
 
-// The script says where a reader comes from, once for each page that is loaded, and of that page's
-// address nothing but the origin. The Referer of its own call says nothing.
+// The script sends the source of a visitor, once for each loaded page, and only the origin of that page's address.
+// The Referer of its own call is not used.
 func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
@@ -878,7 +878,7 @@ func TestChromiumPrerenders(t *testing.T) {
 	w.gates["/click"] = click
 	w.pages["example.com/"] = `<script type="speculationrules">{"prerender": [{"urls": ["/ahead"], "eagerness": "immediate"}]}</script>
 		<script>fetch('/click').then(() => { location.href = '/ahead' })</script>`
-	// A script that does not wait is not counted at all: its request says that it comes too early.
+	// A script that does not wait is not counted: its request reports that it is too early.
 	w.pages["example.com/ahead"] = embed.Line(w.public, "shop") + `<script>
 		document.addEventListener('footfall', e => tell({Ahead: document.prerendering, Hot: e.detail.page.hot}))
 		addEventListener('load', () => fetch('` + w.public +
@@ -900,7 +900,7 @@ func TestChromiumPrerenders(t *testing.T) {
 	assert.Zero(t, w.counted(t, "hasty"))
 }
 
-// The script is small, is served to everybody, and says when it is another.
+// The script is small and public, and has cache headers and an ETag for each encoding.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -58,8 +58,8 @@ var helpOfShell = sync.OnceValue(func() map[string]string {
 	return help
 })
 
-// TestSettingsInChromium sets up an app by hand, without scripts and with them, and looks at each page,
-// wide and on a phone, in the light and in the dark. FOOTFALL_TEST_SHOTS names a folder for pictures.
+// TestSettingsInChromium sets up an app by hand, with and without scripts, and checks each page, wide and on a phone,
+// in light and dark mode. FOOTFALL_TEST_SHOTS names a folder for screenshots.
 func TestSettingsInChromium(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -122,7 +122,7 @@ func TestSettingsInChromium(t *testing.T) {
 	}
 }
 
-// TestSettingsOfAnApp changes all that a page of settings can, by its forms.
+// TestSettingsOfAnApp makes every change of a page of settings, by its forms.
 func TestSettingsOfAnApp(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -231,7 +231,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	send(200, "do", "test", "of", "webhooks", "one", "1")
 	assert.Contains(t, last.body, "The test call was taken (200).")
 
-	// A visitor, a page, the app: of demo, which has been counted.
+	// A visitor, a page, the app: of demo, which has counts.
 	page, max = "/settings/demo", e.owner()
 	send(200, "do", "show", "visitor", "192.0.2.1")
 	assert.Contains(t, last.body, "hhui.top/home")
@@ -291,7 +291,7 @@ func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// TestSettingsOfTheService changes accounts, keys of all apps and one's own password.
+// TestSettingsOfTheService changes accounts, keys of all apps and the own password.
 func TestSettingsOfTheService(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -348,7 +348,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	send(303, "do", "remove", "of", "keys", "one", key[:17], "sure", "yes")
 	assert.Equal(t, 403, e.manage("GET", "/api/apps", key, "").status)
 
-	// One's own password and sessions.
+	// The own password and sessions.
 	other := newPerson(e)
 	require.Equal(t, 303, other.signsIn("/enter", "Max", "eleven trombones").status)
 	assert.Equal(t, 400, max.sends(page, "do", "password", "old", "wrong", "password", "twelve trombones").status)
@@ -382,7 +382,7 @@ func TestFieldsOfSettings(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	owner := e.owner()
-	for _, wrong := range []string{"a\x00b", "\xff", "\u202e", strings.Repeat("w", 9000)} { // is refused as any other value is
+	for _, wrong := range []string{"a\x00b", "\xff", "\u202e", strings.Repeat("w", 9000)} { // refused like any other value
 		for _, c := range []string{"site", "text", "tz", "visitor", "uri", "name", "one", "of", "do"} {
 			for _, path := range []string{"/settings/shop", "/settings"} {
 				form := url.Values{"do": {"add"}, "of": {"hosts"}, "one": {"x"}, "was.tz": {""}}
@@ -392,7 +392,7 @@ func TestFieldsOfSettings(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range app.Declared { // stands in one form
+	for _, s := range app.Declared { // is in one form
 		forms := 0
 		for _, g := range groups {
 			forms += strings.Count(" "+strings.Join(g.names, " ")+" ", " "+s.Name+" ")

@@ -18,7 +18,7 @@ import (
 	"footfall/web"
 )
 
-// share makes a link to an app, or to a site of it, and returns its path.
+// share makes a link to an app, or to one of its sites, and returns its path.
 func (e *edge) share(app, site string) (path string) {
 	e.t.Helper()
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
@@ -106,7 +106,7 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 					assert.Regexp(t, "^"+regexp.QuoteMeta(c.path)+"(/|[?]|$)", to, "on %s", next[0])
 					stays := mustQuery(t, to).Has("embed") || strings.HasPrefix(found[0], "action=") && strings.Contains(a.body, `name="embed"`)
 					assert.Equal(t, c.first != "", stays, "%s on %s", to, next[0])
-					if !seen[to] && !strings.HasPrefix(found[0], "action=") { // of a form, which sends more
+					if !seen[to] && !strings.HasPrefix(found[0], "action=") { // a form sends more parameters
 						seen[to] = true
 						next = append(next, to)
 					}
@@ -129,7 +129,7 @@ func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
 			"uri": {uri}}.Encode()).status)
 	}
 	one := e.share("demo", "one.example")
-	for range 2 { // a moment after the visit, too
+	for range 2 { // the second time soon after the visit
 		for _, ask := range []string{"?range=today&where=campaign:", "?range=today&funnel&step=campaign:"} {
 			assert.Equal(t, http.StatusOK, e.get(one+ask+"spring").status)
 			hers, nobodys := e.get(one+ask+"takeover"), e.get(one+ask+"nonsense")
@@ -139,7 +139,7 @@ func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
 			assert.NotContains(t, nobodys.body, "takeover")
 			assert.Contains(t, e.get("/dash/demo/two.example"+ask+"takeover").body, "takeover")
 		}
-		e.Close() // which adds up tags
+		e.Close() // also adds up tags
 	}
 	assert.Contains(t, e.get(one+"?range=today&where=campaign:nonsense").body, "there are spring")
 	assert.EqualValues(t, 1, e.One(t, `SELECT visitors FROM report.numbers_where('demo', '', 20190629, 20190629, '{campaign:takeover}')`))
@@ -198,7 +198,7 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	assert.Equal(t, nothing, over)
 }
 
-// When the command that revokes returns, no instance shows anything by the link.
+// After the command that revokes a link has returned, no instance shows anything by it.
 func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)

@@ -15,7 +15,7 @@ import (
 	"footfall/desk"
 )
 
-// enters types a name and a password.
+// enters sends a name and a password.
 func (p *person) enters(name, password string, headers ...string) answer {
 	p.t.Helper()
 	return p.do(http.MethodPost, "/enter", url.Values{"name": {name}, "password": {password}}, headers...)
@@ -138,18 +138,18 @@ func TestGuessingIsStopped(t *testing.T) {
 		assert.Contains(t, a.body, "try again in 6 s")
 		assert.Equal(t, "text/html; charset=utf-8", a.header.Get("Content-Type"))
 	}
-	for i := range 10 { // one network is one address
+	for i := range 10 { // one network counts as one address
 		require.Equal(t, http.StatusForbidden, p.enters("another", "wrong wrong", from("2001:db8::"+string(rune('a'+i%6)))...).status)
 	}
 	assert.Equal(t, http.StatusTooManyRequests, p.enters("Ann", desk.Password, from("2001:db8::ffff")...).status)
-	for i := range 20 { // of different addresses, and written differently
+	for i := range 20 { // from different addresses, and with different spellings
 		require.Equal(t, http.StatusForbidden, p.enters([]string{"Bea", "BEA", " bea"}[i%3], "wrong wrong",
 			from("198.51.100."+string(rune('1'+i%9)))...).status)
 	}
 	assert.Equal(t, http.StatusTooManyRequests, p.enters("bea", "wrong wrong", from("203.0.113.77")...).status)
 	assert.Equal(t, http.StatusSeeOther, p.enters("Ann", desk.Password, from("203.0.113.78")...).status, "others are not disturbed")
 
-	// Wrong links, which an image of any page can follow, are stopped and lock nobody out who has a password.
+	// Wrong links, which an image on any page can request, are slowed down, and lock out no user with a password.
 	wrong := func(path string) int { return p.do(http.MethodGet, path, nil, from("203.0.113.79")...).status }
 	for range 12 {
 		require.Equal(t, http.StatusNotFound, wrong("/begin"))
@@ -266,7 +266,7 @@ func TestLinksToAccounts(t *testing.T) {
 	assert.Equal(t, http.StatusOK, member.get("/dash/shop").status)
 	assert.Equal(t, http.StatusNotFound, newPerson(e).get("/start/"+invited).status)
 
-	// Who has forgotten gets a link; the sessions end, and the name stays.
+	// A user who has forgotten the password gets a link. The sessions end, and the name stays.
 	ann, err := all.Find(t.Context(), "ann")
 	require.NoError(t, err)
 	forgot, err := all.NewLink(t.Context(), ann.ID)

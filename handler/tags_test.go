@@ -154,7 +154,7 @@ func TestCountryOfATrustedProxy(t *testing.T) {
 		{"127.0.0.0/8", "CF-IPCountry", "&country=AT", "FR"},
 		{"127.0.0.0/8", "", "", "FR"},
 		{"127.0.0.0/8", "X-Country", "", "FR"},
-		{"10.0.0.0/8", "CF-IPCountry", "", "FR"}, // a stranger has sent it
+		{"10.0.0.0/8", "CF-IPCountry", "", "FR"}, // sent by a stranger
 	} {
 		options := e.options
 		options.Metrics, options.CountryHeader = nil, c.header

@@ -49,7 +49,7 @@ func (e *edge) visits(query, body string, headers ...string) answer {
 	return e.askWith(body, http.MethodPost, "/visits?"+query, headers...)
 }
 
-// hotOf is how many visits were counted.
+// hotOf returns the number of counted visits.
 func (e *edge) hotOf() (hot int) {
 	e.t.Helper()
 	require.NoError(e.t, e.Conn(e.t).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
@@ -65,8 +65,7 @@ func packed(text string) string {
 	return b.String()
 }
 
-// The six steps but the last, whose day is another, in one call, in each way in which it may be
-// written.
+// The six steps except the last, which is on another day, in one call, in each spelling.
 func TestManyVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -178,7 +177,7 @@ func TestManyVisitsRefused(t *testing.T) {
 	assert.Equal(t, 1, e.hotOf(), "the call itself is right")
 }
 
-// another is one more instance on the database of an edge.
+// another returns another instance on the database of an edge.
 func (e *edge) another(t *testing.T) *edge {
 	t.Helper()
 	o := desk.Options{}
@@ -188,9 +187,9 @@ func (e *edge) another(t *testing.T) *edge {
 	return &edge{t: t, Desk: e.Desk, public: listen(t, publicHandler(options), options.Log)}
 }
 
-// A call with a key counts once, however often and by however many it is sent at once, to two
-// instances. Another body with the same key is refused to a caller who shows a key of the app; other
-// keys, apps and callers have calls of their own.
+// A call with a key counts once, however often and by however many callers it is sent at once, to two instances.
+// Another body with the same key is refused to a caller with a key of the app. Other keys, apps and callers have
+// separate calls.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -253,9 +252,9 @@ func TestIdempotencyKey(t *testing.T) {
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
 	assert.Contains(t, a.error(t), "another body was sent with it")
 	require.Equal(t, visits-1, e.hotOf())
-	for n, headers := range [][]string{ // each is a call of its own
+	for n, headers := range [][]string{ // separate calls
 		append([]string{"Idempotency-Key", "One"}, inArray...),
-		one, // with another body, where no key of the app is shown
+		one, // with another body, without a key of the app
 		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
 		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
 	} {
@@ -292,7 +291,7 @@ func TestRepeatedVisits(t *testing.T) {
 	for path, status := range map[string]int{
 		"/visit?app=demo&uri=http://a/&id=": 400, "/visit?app=demo&uri=http://a/&id=1&id=2": 400,
 		"/visit?app=shop&uri=http://example.com/&id=x":  403,
-		"/counts?app=shop&uri=http://example.com/&id=x": 200, // where it means nothing
+		"/counts?app=shop&uri=http://example.com/&id=x": 200, // it has no effect here
 	} {
 		a := e.get(path)
 		assert.Equal(t, status, a.status, "%s: %s", path, a.body)
