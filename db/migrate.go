@@ -53,10 +53,17 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 		if made {
 			names = append(names, functionsAndViews)
 		}
-		return d.untilLocked(ctx, "the rights of the roles", func() error {
+		err = d.untilLocked(ctx, "the rights of the roles", func() error {
 			_, err := grant.RolesGrant(ctx)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		if err := d.setComments(ctx, conn); err != nil {
+			return fmt.Errorf("set the comments of tables: %w", err)
+		}
+		return nil
 	})
 	return names, err
 }

@@ -9,6 +9,53 @@ import (
 	"context"
 )
 
+const CommentsOutdated = `-- name: CommentsOutdated :many
+SELECT (c.place - 1)::integer AS place
+FROM (SELECT generate_subscripts($1::text[], 1) AS place, unnest($1::text[]) AS of_table,
+             unnest($2::text[]) AS of_column, unnest($3::text[]) AS comment) AS c
+LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = to_regclass(c.of_table) AND a.attname = c.of_column
+WHERE pg_catalog.col_description(to_regclass(c.of_table), coalesce(a.attnum, 0)) IS DISTINCT FROM c.comment
+ORDER BY c.place
+`
+
+type CommentsOutdatedParams struct {
+	Tables  []string
+	Columns []string
+	Texts   []string
+}
+
+// The elements of the arrays, from 0, whose table or column has another comment. The arrays are one table; a column ” means the
+// table itself.
+func (q *Queries) CommentsOutdated(ctx context.Context, arg CommentsOutdatedParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, CommentsOutdated, arg.Tables, arg.Columns, arg.Texts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var place int32
+		if err := rows.Scan(&place); err != nil {
+			return nil, err
+		}
+		items = append(items, place)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CommentsWait = `-- name: CommentsWait :exec
+SELECT set_config('lock_timeout', '2s', true)
+`
+
+// Lets a transaction wait for a lock for longer than it takes until an autovacuum gives way.
+func (q *Queries) CommentsWait(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, CommentsWait)
+	return err
+}
+
 const EraseBegin = `-- name: EraseBegin :exec
 SELECT set_config('statement_timeout', '0', true),
        set_config('idle_in_transaction_session_timeout', '10s', true),

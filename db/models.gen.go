@@ -8,67 +8,67 @@ import (
 	"time"
 )
 
-// Tenants: every visit belongs to one app.
+// Apps and their settings. Every visit belongs to one app.
 type App struct {
-	// The app's number in every other table.
+	// Number of the app in all other tables.
 	ID int32
-	// What callers write as app=…
+	// Name of the app, which callers pass as app=….
 	Name string
-	// IANA time zone whose natural days the app counts in; fixed once something is counted.
+	// IANA time zone of the app's days. Fixed after the first visit.
 	Tz string
-	// IPv6 addresses that share this many leading bits are one visitor; fixed once something is counted.
+	// IPv6 addresses that share this many leading bits are one visitor. Fixed after the first visit.
 	Ipv6Prefix int16
-	// Who may count. open: anybody, and whatever ip or visitor they assert is believed. sites: anybody, for the sites listed; asserting needs a key. key: as sites, and each visit needs a key.
+	// Who can count visits. open: everyone, and the ip or visitor in a request is trusted. sites: everyone, for the listed sites, but ip or visitor needs a key. key: as sites, and each visit needs a key.
 	Access string
-	// The sites that this app counts, host or host:port, *.host for every subdomain. Empty where access is open: every site.
+	// Sites that the app counts: host, host:port, or *.host for all subdomains. Empty if access is open: every site.
 	Sites []string
-	// Query parameters that distinguish pages, in the order in which a target writes them.
+	// Query parameters that distinguish pages, in the order in which page URIs contain them.
 	KeepQuery []string
-	// When the app was added.
+	// Time when the app was added.
 	CreatedAt time.Time
-	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), browser (one of the address and the names of browser and system), daily (one that turns each day). Fixed once something is counted.
+	// What identifies a visitor. address: the IP address. id: an id from the caller. hashed: a keyed hash of the address. browser: a keyed hash of the address and the names of browser and system. daily: as hashed, with a new key each day. After the first visit, only address can still become hashed.
 	Visitor string
-	// Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.
+	// Identifies the secret that keys the hashes of visitors, without revealing it. Null: addresses are stored.
 	SecretID []byte
-	// Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.
+	// Visits are not counted if the browser asks not to be tracked (DNT, Sec-GPC).
 	RespectDnt bool
-	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and access is not open.
+	// count or skip: whether crawlers are counted. Null: they are skipped if the visit is for the caller's own address and access is not open.
 	Bots *string
-	// Networks, ids of visitors, and hosts that visitors come from (from:…), whose visits are not counted.
+	// Visits that are not counted: networks, ids of visitors, and referring hosts (from:…).
 	Ignore []string
-	// Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.
+	// Requests a minute from one address (IPv6: from one /64). 0: no limit. Null: the default of the service.
 	MaxRequests *int32
-	// New pages and sites a day; a visit to one more counts for the site's page (other). 0: any number. Null: as the service chooses.
+	// New pages and sites a day. Visits to more pages count for the site's page (other). 0: no limit. Null: the default of the service.
 	MaxNewPages *int32
-	// Since when its deletion has been under way; it counts nothing any more.
+	// Time since when the app is being deleted. Nothing is counted for it any more.
 	DeletedAt *time.Time
-	// For how many days rows of visits are kept. 0: for ever. The sums stay in any case.
+	// Days for which rows of visits are kept. 0: for ever. Sums are always kept.
 	RetainDays int32
-	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
+	// A site forgets a visitor after this many days without a visit. A later visit counts as a new visitor. 0: never.
 	ForgetDays int32
-	// Which numbers are told without a key. off: none. answers: those of sites and pages, in answers to visits and questions. read: these, and badges. count: these, and badges count visits where they are asked to. Never those of events.
+	// Numbers that callers without a key can read. off: none. answers: those of sites and pages, in responses of the API. read: also badges. count: also badges that count visits. Never numbers of events.
 	PublicCounts string
-	// The names of the tags that are counted: built-in ones, of which hour always is, and the app's own.
+	// Names of the tags that are counted: built-in ones, which always include hour, and the app's own.
 	Tags []string
-	// Of an app whose visitors are addresses: the random key of the hashes by which its logs are known. Null: it has imported none, or its hashes are keyed with the secret.
+	// Random key for the hashes of access log lines, if visitors are addresses. Null: no log was imported, or the secret keys these hashes.
 	LogKey []byte
-	// Rows of visits have tags, by which reports can be filtered.
+	// Rows of visits store tags, so that reports can be filtered.
 	Filters bool
-	// Goals, as conditions of filters: event:signup or page:/thanks.
+	// Goals, as filter conditions: event:signup or page:/thanks.
 	Goals []string
-	// Until then nothing is counted for the app, or until it is null: its addresses are hashed.
+	// Nothing is counted for the app until this time, or until this is null, because its addresses are being hashed.
 	HeldUntil *time.Time
-	// Sketches of days before it are of addresses, those from it on of hashes. 0: all are of one kind.
+	// Sketches of earlier days were made from addresses, those from this day on from hashes. 0: all sketches are of one kind.
 	HashedFrom int32
-	// The number of the app as which its visitors are hashed, where it was loaded from an export. Null: its own.
+	// App number in the hashes of visitors, if the app was loaded from an export. Null: id.
 	HashedAs *int32
-	// Titles of its pages are kept.
+	// Titles of pages are stored.
 	Titles bool
-	// The cell that has the app, and of which this row keeps the name and the rights of accounts. Null: the app is here.
+	// Cell that has the app. This row keeps only its name and the rights of accounts. Null: the app is in this database.
 	Cell *string
-	// When the app in the cell was added, by which it is told from a later one of its name. Null: it was not seen there yet.
+	// Time when the app in the cell was added, which distinguishes it from a later app with its name. Null: not seen there yet.
 	CellBegan *time.Time
-	// The cell to which the app is being moved: nothing is counted for it here until it is there, and its rows are gone. Null: it stays.
+	// Cell to which the app is being moved. Nothing is counted for it here any more. Null: it is not being moved.
 	MovingTo *string
 	// Callers without a key can list the most visited pages of its sites, unless public_counts is off.
 	PublicTop bool
@@ -76,30 +76,30 @@ type App struct {
 	PublicEvents []string
 }
 
-// The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.
+// Sums of each target over all days. Transactions that count for a target lock its row.
 type Counter struct {
 	// The target.
 	PageID int64
 	// Visits.
 	Hot int64
-	// Visits that were the first of their visitor on their day = (visitor, day) pairs.
+	// First visits of a visitor on a day: the number of (visitor, day) pairs.
 	Pv int64
-	// Visits that were the first of their visitor ever = visitors.
+	// Visitors. This is also the last rank that was given.
 	Uv int64
 }
 
-// The files of migrations/ that made this database, so that a footfall with other ones notices.
+// The files of migrations/ that made this database. A Footfall with different files detects it here.
 type SchemaFile struct {
-	// A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.
+	// A step, like 00001_schema.sql, or "functions": all files of functions/, report/ and comments/ together.
 	Name string
-	// SHA-256 of its text; of functions behind their number.
+	// SHA-256 of the file. For functions: a number that rises with each version, then the SHA-256.
 	Hash string
 }
 
-// Tags of batches that tag_days does not have yet, for a second or so.
+// Tags of recent batches, packed, until they are added to tag_days about a second later.
 type TagNews struct {
-	// What each pair of target and visitor was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before. Null: all were that.
+	// Result for each pair of target and visitor. 0: counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
 	Verdicts []int16
-	// For each pair that has tags: its place among the pairs, from 0, its target, its day less that of the pair before, how many tags it has, and these. Numbers are zigzag varints.
+	// For each pair with tags: its place among the pairs from 0, the target, the day minus the previous pair's day, the number of tags, the tags. Zigzag varints.
 	Tags []byte
 }

@@ -21,7 +21,7 @@ import (
 const functionsAndViews = "functions and views"
 
 // functionFiles returns the texts of all functions and views in the order in which they are run,
-// and their number and hash, like "1 6c0d…".
+// and their number and hash, like "1 6c0d…". The hash includes the comments of tables.
 func functionFiles() (texts []string, hash string) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -32,7 +32,7 @@ func functionFiles() (texts []string, hash string) {
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes) // which goes with them
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // which go with them
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
 	// A step is one more, too: views of a cell have the columns that were there when they were made.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))

@@ -1,6 +1,7 @@
 // Package migrations holds the one source of Footfall's schema, embedded in the binary.
 //
 //	*.sql        steps for goose, in order: tables, and what tables need
+//	comments/    comments of tables and columns
 //	functions/   functions for the service and for reports, in the schema footfall
 //	report/      views and functions for people who read, in the schema report
 //	cell/        what makes a cell of a database on a Citus cluster
@@ -17,8 +18,13 @@ import (
 
 // FS holds all files.
 //
-//go:embed *.sql functions/*.sql report/*.sql
+//go:embed *.sql comments/*.sql functions/*.sql report/*.sql
 var FS embed.FS
+
+// Comments sets the comments of all tables and columns, a statement a line. The owner of the tables runs it after the steps.
+//
+//go:embed comments/tables.sql
+var Comments string
 
 // Functions and the number of steps make that of the functions and views: the first change after a
 // release raises it. A program with a lower one leaves them as they are, and counts by them.

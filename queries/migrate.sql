@@ -63,6 +63,20 @@ SELECT drop_functions();
 -- Notes that this transaction has made all functions and views, from files with this hash.
 SELECT note_functions(@hash);
 
+-- name: CommentsOutdated :many
+-- The elements of the arrays, from 0, whose table or column has another comment. The arrays are one table; a column '' means the
+-- table itself.
+SELECT (c.place - 1)::integer AS place
+FROM (SELECT generate_subscripts(@tables::text[], 1) AS place, unnest(@tables::text[]) AS of_table,
+             unnest(@columns::text[]) AS of_column, unnest(@texts::text[]) AS comment) AS c
+LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = to_regclass(c.of_table) AND a.attname = c.of_column
+WHERE pg_catalog.col_description(to_regclass(c.of_table), coalesce(a.attnum, 0)) IS DISTINCT FROM c.comment
+ORDER BY c.place;
+
+-- name: CommentsWait :exec
+-- Lets a transaction wait for a lock for longer than it takes until an autovacuum gives way.
+SELECT set_config('lock_timeout', '2s', true);
+
 -- name: RolesGrant :one
 -- Makes the roles for serving and reading where that is allowed, and grants them what is theirs;
 -- returns those that are missing.

@@ -4,10 +4,10 @@
 
 package verify
 
-// Tags of batches that tag_days does not have yet, for a second or so.
+// Tags of recent batches, packed, until they are added to tag_days about a second later.
 type TagNews struct {
-	// What each pair of target and visitor was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before. Null: all were that.
+	// Result for each pair of target and visitor. 0: counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
 	Verdicts []int16
-	// For each pair that has tags: its place among the pairs, from 0, its target, its day less that of the pair before, how many tags it has, and these. Numbers are zigzag varints.
+	// For each pair with tags: its place among the pairs from 0, the target, the day minus the previous pair's day, the number of tags, the tags. Zigzag varints.
 	Tags []byte
 }

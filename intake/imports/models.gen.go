@@ -4,10 +4,10 @@
 
 package imports
 
-// Random keys of the days now under way, for apps whose visitors are daily.
+// Random keys of the current days, for apps whose visitor setting is daily.
 type DayKey struct {
 	// The day, like 20190629.
 	DayID int32
-	// Hashed with the address; worth nothing without the secret that is kept elsewhere.
+	// Key for the hashes of addresses. It is useless without the secret, which is not in this database.
 	Key []byte
 }

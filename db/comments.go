@@ -1,0 +1,61 @@
+package db
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"footfall/migrations"
+)
+
+// commentOn matches a statement of migrations.Comments: its table, its column if it has one, and the text.
+var commentOn = regexp.MustCompile(`(?m)^COMMENT ON (?:TABLE|COLUMN) +(\w+)(?:\.(\w+))? +IS '((?:[^'\n]|'')*)';$`)
+
+// setComments gives tables and columns the comments of migrations.Comments, unless the functions are those of a newer program.
+// A comment needs a lock on its table that keeps neither visits nor reports waiting. So it waits for longer than a step does: an
+// autovacuum gives way after a second. If a table is locked for longer, it keeps its comments until the next start.
+func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) error {
+	q := New(conn)
+	_, hash := functionFiles()
+	files, err := schemaFiles(ctx, q)
+	if err != nil || files[functionsKey] != hash {
+		return err
+	}
+	var all CommentsOutdatedParams
+	statements := commentOn.FindAllStringSubmatch(migrations.Comments, -1)
+	for _, s := range statements {
+		all.Tables, all.Columns = append(all.Tables, s[1]), append(all.Columns, s[2])
+		all.Texts = append(all.Texts, strings.ReplaceAll(s[3], "''", "'"))
+	}
+	outdated, err := q.CommentsOutdated(ctx, all)
+	if err != nil {
+		return err
+	}
+	byTable, tables := map[string]string{}, []string(nil)
+	for _, i := range outdated {
+		table := statements[i][1]
+		if byTable[table] == "" {
+			tables = append(tables, table)
+		}
+		byTable[table] += statements[i][0] + "\n"
+	}
+	for _, table := range tables {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := New(tx).CommentsWait(ctx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, byTable[table])
+			return err
+		})
+		if FaultOf(err) == FaultBusy {
+			d.options.Log.Warn("a table is locked, so its comments stay as they are until the next start", "table", table)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
