@@ -49,8 +49,8 @@ type Options struct {
 	// PublicURL is the public address, such as https://count.example, or https://blog.example/numbers if a proxy strips a path.
 	// Default: derived from each request.
 	PublicURL string
-	// Busuanzi is the app that counts pages made for busuanzi, if several apps list their site, or if this app counts every site.
-	// Default: none.
+	// Busuanzi is the preferred app for pages made for busuanzi: it counts these pages on all sites that it may count. On other
+	// sites, the app that lists the site counts them. Default: none.
 	Busuanzi string
 
 	reportWait, reportWithin time.Duration // limits the wait for a report place, and the report itself; default usualWait and usualWithin

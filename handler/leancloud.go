@@ -206,8 +206,8 @@ func (p *themePage) batch() error {
 }
 
 // count counts one page view for all these records. It counts the page that the keys name. If they name only the site, it
-// counts the page from the Referer, or else the site without a page. A Referer from another origin has no path, unless the
-// page's policy permits it.
+// counts the page from the Referer, or else the page (other) of the site. A Referer from another origin has no path, unless
+// the page's policy permits it.
 func (p *themePage) count(title string, keys ...string) error {
 	page, visited := "", false
 	for _, key := range keys {
