@@ -160,7 +160,7 @@ func siteShaped(origin string) bool {
 }
 
 // A caller who may not see the numbers causes no query for them.
-func TestNumbersThatAreNotToldAreNotRead(t *testing.T) {
+func TestHiddenNumbersAreNotRead(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{PublicCounts: ptr("off")})

@@ -143,7 +143,7 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 }
 
 // A page that is deleted and visited again starts at zero, even if instances remember its id.
-func TestDeletedPageBeginsAnew(t *testing.T) {
+func TestDeletedPageStartsAtZero(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
 		in.Count(t, "192.0.2.1", "http://a/x")

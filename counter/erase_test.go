@@ -197,7 +197,7 @@ func TestDeletePage(t *testing.T) {
 }
 
 // If a run is killed after the page lost its name, the next run finishes it. The promises hold in between.
-func TestDeletePageGoesOn(t *testing.T) {
+func TestDeletePageContinues(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a.example/a")
@@ -401,7 +401,7 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 
 // A visitor returns on a day that an erasure has already searched, before the erasure locks their site. The new visit
 // is erased too, and there is no deadlock.
-func TestEraseBesideAReturn(t *testing.T) {
+func TestEraseDuringAReturn(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a.example/old")
@@ -459,7 +459,7 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 }
 
 // A page with many visitors is deleted during visits to its site, which do not wait for the deletion.
-func TestDeletePageMakesNobodyWait(t *testing.T) {
+func TestDeletePageDoesNotBlockVisits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Count(t, "192.0.2.1", "http://a.example/a")
@@ -491,7 +491,7 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 
 // The visitor mode of an app may change as long as the app has no page. A visit identified by the old mode creates no
 // page.
-func TestAppChangesBesideFirstVisit(t *testing.T) {
+func TestAppChangesDuringFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	demo, err := in.demo(t.Context())

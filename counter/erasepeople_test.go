@@ -149,7 +149,7 @@ func TestShowAndErasePeople(t *testing.T) {
 
 // An id that is linked to a person during the person's erasure is erased too, whether the link is written before the
 // ids are deleted or at that moment.
-func TestEraseBesideALink(t *testing.T) {
+func TestEraseDuringALink(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		in := newLinked(t)
 		release := in.hold(t, "a")
@@ -177,7 +177,7 @@ func TestEraseBesideALink(t *testing.T) {
 }
 
 // A statement about an id that follows its erasure is erased too, even if it is less than before.
-func TestEraseBesideAnErasure(t *testing.T) {
+func TestEraseDuringAnErasure(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
 	erased := in.erases("cookie:a")
@@ -201,7 +201,7 @@ func TestEraseBesideAnErasure(t *testing.T) {
 
 // A row that is being copied into the present period while its id is erased is erased too. A row that was to be
 // copied after the erasure does not return.
-func TestEraseBesideARenewal(t *testing.T) {
+func TestEraseDuringARenewal(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		in := newLinked(t)
 		held := in.holds(t, notYet, "old")
@@ -230,7 +230,7 @@ func TestEraseBesideARenewal(t *testing.T) {
 
 // A killed erasure keeps the ids until all visits of the person are erased: repeated with any of the ids, it
 // continues.
-func TestErasePeopleGoesOn(t *testing.T) {
+func TestErasePeopleContinues(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
 	erased := in.erases("cookie:a")
@@ -345,7 +345,7 @@ func (in *instance) remains(t *testing.T, ids []string) (tables []string) {
 
 // Persons are erased on two instances while they visit, are linked, are looked up and change periods on both. An
 // erasure afterwards leaves no id in any table.
-func TestErasePeopleBesideAll(t *testing.T) {
+func TestErasePeopleDuringEverything(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
 	a.by(t, "stays", page)

@@ -115,7 +115,7 @@ func (in *instance) accepted(t *testing.T) int {
 }
 
 // The database refuses one visit of many: only that visit fails.
-func TestPoisonFailsAlone(t *testing.T) {
+func TestOnlyPoisonFails(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.Exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")

@@ -217,7 +217,7 @@ func TestHashingTwiceAtATime(t *testing.T) {
 
 // Two instances, one of which also counts for another app, count while addresses are hashed: each answered visit is
 // counted once, for the same visitor.
-func TestHashingBesideCounting(t *testing.T) {
+func TestHashingDuringCounting(t *testing.T) {
 	t.Parallel()
 	in, _ := addressed(t)
 	other := plain.startOn(t, in.URL, counter.Options{})

@@ -236,7 +236,7 @@ func TestInboxOfFormerSettings(t *testing.T) {
 
 // A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the app,
 // wait for it, so that the visit counts as it was accepted.
-func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
+func TestCommandsWaitForInboxWriters(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.Tables() // which are this test's, not a part's
@@ -299,7 +299,7 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 
 // An app is held so long that its visits use their share of the inbox: visits of other apps are never refused because
 // of that. After it is released, all accepted visits count once.
-func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
+func TestInboxWithALongHeldApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
 	open := "open"
@@ -431,7 +431,7 @@ func TestInboxWithoutTags(t *testing.T) {
 }
 
 // Rows of one app are locked for long: visits of other apps count in the meantime, and its own afterwards.
-func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
+func TestInboxWithLockedRowsOfAnApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
@@ -544,7 +544,7 @@ func TestInboxIsBounded(t *testing.T) {
 
 // A dump holds its snapshot until it ends. In the meantime visits count and visitors are erased, and the dump still
 // contains its initial state.
-func TestInboxBesideADump(t *testing.T) {
+func TestInboxDuringADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	dump, end := in.Conn(t), in.keepWaiting(t)
@@ -570,7 +570,7 @@ func TestInboxBesideADump(t *testing.T) {
 }
 
 // A transaction has taken a number without committing yet: later visits count, and its own after the commit.
-func TestInboxCountsWhoCommitsLate(t *testing.T) {
+func TestInboxCountsLateCommits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	writes := in.Conn(t)
@@ -614,7 +614,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 }
 
 // An erasure first counts the visitor's visits that were skipped a moment ago because the app was locked.
-func TestErasingTriesWhatIsPassedBy(t *testing.T) {
+func TestErasingRetriesSkippedVisits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	lock := in.Conn(t)
@@ -643,7 +643,7 @@ func TestErasingTriesWhatIsPassedBy(t *testing.T) {
 
 // If a batch is held up, the visits that gather behind it go to the inbox instead of waiting for their turn, and
 // nothing queries the tables for their numbers.
-func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
+func TestOverloadMovesWaitingVisitsToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: time.Second, Overflow: true}})
 	visits := func() <-chan bool {

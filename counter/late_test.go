@@ -198,7 +198,7 @@ func TestLateVisitsCountAsInTime(t *testing.T) {
 
 // If a day is dropped between the check and the transaction, its visit is refused with the first day that is kept.
 // Earlier visits of the chunk count.
-func TestDayGoesUnderALateVisit(t *testing.T) {
+func TestDayIsDroppedDuringALateVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keepsAll(t)
@@ -230,7 +230,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 }
 
 // The same holds in a call of many visits, which continues after this visit.
-func TestDayGoesUnderACall(t *testing.T) {
+func TestDayIsDroppedDuringACall(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keepsAll(t)
@@ -263,7 +263,7 @@ func TestDayGoesUnderACall(t *testing.T) {
 
 // A time is interpreted in the app's time zone. One slightly in the future counts as now, and others are refused with
 // the possible days.
-func TestTimesThatAreTold(t *testing.T) {
+func TestGivenTimes(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, sites, tz, daily, never := "open", "sites", "Pacific/Kiritimati", "daily", 0 // 14 hours ahead
@@ -377,7 +377,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 }
 
 // So does a pause that starts after the kept days were noted: the rest of the app stays.
-func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
+func TestPauseStartsAfterKeptDaysWereNoted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, days, never := "open", 3, 0

@@ -243,7 +243,7 @@ func TestEveryWayInResolves(t *testing.T) {
 
 // A batch that waits while its id is linked again or a person is erased, and that has to be sent again, uses the new
 // state.
-func TestSentAgainResolvesAnew(t *testing.T) {
+func TestSentAgainResolvesAgain(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
 	for _, id := range []string{"user:1", "user:2", "cookie:1"} {
@@ -398,7 +398,7 @@ func TestWaysGetShorter(t *testing.T) {
 }
 
 // A visit that copies an id into the present period while fewer ids lead to it copies the new height.
-func TestWaysGetShorterBesideAUse(t *testing.T) {
+func TestWaysGetShorterDuringAUse(t *testing.T) {
 	t.Parallel()
 	in, _ := ways[3].newPeople(t, counter.Options{})
 	for _, link := range []string{"ab", "bc", "cd"} {

@@ -111,7 +111,7 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 }
 
 // A forgotten visitor of two pages counts as two, which would leave no room for a remembered visitor.
-func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
+func TestDeletePagesOfForgottenVisitors(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 3, 3)
@@ -134,7 +134,7 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 }
 
 // A visitor selected to be forgotten who returns before that is not forgotten.
-func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
+func TestVisitorReturningInTimeIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 1, 1)
@@ -217,7 +217,7 @@ func TestDropWaitsForReports(t *testing.T) {
 }
 
 // A deletion that has hidden the page does not miss returns that are being packed.
-func TestDeletePageBesidePacking(t *testing.T) {
+func TestDeletePageDuringPacking(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	for day := range 2 {

@@ -455,7 +455,7 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 }
 
 // If a caller sends visits of others, their given tags count, at the given times.
-func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
+func TestManyVisitsHaveGivenTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
 	in.keepsAll(t)

@@ -475,7 +475,7 @@ func TestLoadedAsAPageWasDeleted(t *testing.T) {
 
 // If a day is closed while an app is loaded, the app gets sketches too. The waiting sessions keep the lock order, and
 // do not block changes of another app.
-func TestComesAsADayIsClosed(t *testing.T) {
+func TestLoadWhileADayIsClosed(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})
 	text := from.exported(t, true)

@@ -153,7 +153,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 }
 
 // The day is dropped, or still seems to exist, during a visit that was counted before with its id.
-func TestDayGoesUnderARepeatedVisit(t *testing.T) {
+func TestDayIsDroppedDuringARepeatedVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keepsAll(t)
@@ -219,7 +219,7 @@ func TestRepeatedMakesNothing(t *testing.T) {
 
 // A visit with a given time keeps its day, even if its site was counted on the next day in the meantime. A visit
 // without a time counts on the next day.
-func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
+func TestGivenTimeKeepsItsDay(t *testing.T) {
 	t.Parallel()
 	a := both.newInstance(t, counter.Options{})
 	a.keepsAll(t)

@@ -282,7 +282,7 @@ func TestBatchAcrossTheTurn(t *testing.T) {
 
 // An abandoned batch is refused for the promised time, whenever it was abandoned, in whichever turn it arrives, and
 // however often the tables are emptied in the meantime.
-func TestAbandonedBatchComesLate(t *testing.T) {
+func TestAbandonedBatchArrivesLate(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)

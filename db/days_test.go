@@ -281,7 +281,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 }
 
 // Services that start at the same time: one makes partitions while another one grants rights.
-func TestGrantsBesideNewDays(t *testing.T) {
+func TestGrantsDuringNewDays(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
 	granted := async(t, func() error {
@@ -443,7 +443,7 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 
 // A session that needs a key while others are deleted gets it, and instances that delete concurrently do not block
 // each other.
-func TestDayKeysBesideTheirDeletion(t *testing.T) {
+func TestDayKeysDuringTheirDeletion(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)

@@ -96,7 +96,7 @@ func TestErasedRanks(t *testing.T) {
 
 // A writer of people has copied a row of the previous period, and then locks the rows that lead there. A visit that
 // uses one of these locks it, and copies the first. One of both starts again, without an error.
-func TestPeopleAreWrittenBesideTheirCopies(t *testing.T) {
+func TestPeopleAreWrittenDuringTheirCopying(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, `INSERT INTO apps (name, visitor, secret_id) VALUES ('people', 'id', '12345678')`)
@@ -193,7 +193,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 }
 
 // A role with the right to call the functions cannot use them to delete rows that are kept.
-func TestNothingGoesThatIsKept(t *testing.T) {
+func TestKeptRowsAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO apps (name, retain_days, forget_days) VALUES ('brief', 10, 10)`)

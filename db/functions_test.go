@@ -169,7 +169,7 @@ var reports = []string{
 
 // Neither reports nor the service are affected when functions are dropped and made again, and their roles get their
 // rights again.
-func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
+func TestReportsAndBatchesDuringNewFunctions(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")

@@ -102,7 +102,7 @@ func fiveVisitors(t *testing.T) (url string, conn *pgx.Conn) {
 }
 
 // While a report reads, the rows of a day are dropped: a number reported as exact is still right.
-func TestUniquesBesideADayThatIsDropped(t *testing.T) {
+func TestUniquesWhileADayIsDropped(t *testing.T) {
 	t.Parallel()
 	url, conn := fiveVisitors(t)
 	exec(t, conn, `SELECT close_day(20250901)`)

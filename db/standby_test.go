@@ -328,7 +328,7 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 
 // A requirement applies to every write acknowledged after it: setting it waits for running batches, which have read
 // it before.
-func TestStandbyIsRequiredBehindBatches(t *testing.T) {
+func TestStandbyIsRequiredAfterBatches(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := dbtest.Open(t, url, db.Options{})

@@ -90,7 +90,7 @@ func (e *edge) member(name string, apps ...string) *person {
 
 func newPerson(e *edge) *person { return &person{e, map[string]string{}} }
 
-func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
+func TestDashboardNeedsRights(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
@@ -391,7 +391,7 @@ func TestDashboardHeaders(t *testing.T) {
 }
 
 // Browsers get a page for every mistyped address, and programs get JSON. Crawlers are sent away.
-func TestDashboardHasAPageWhereNothingIs(t *testing.T) {
+func TestDashboardHasAPageForWrongAddresses(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for _, path := range []string{"/nothing", "/dashboard/demo", "/api"} {

@@ -69,7 +69,7 @@ func (e *edge) tagsOn(path, panel string) (rows []string) {
 	return rows
 }
 
-func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
+func TestDashboardShowsTags(t *testing.T) {
 	t.Parallel()
 	e := newTaggedEdge(t)
 	const site = "/dash/demo/hhui.top?range=today"

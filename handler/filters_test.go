@@ -24,7 +24,7 @@ import (
 )
 
 // Pages, both REST forms and SQL return the same numbers for filtered visitors as a model of sets.
-func TestFiltersTellTheSameOnEachWay(t *testing.T) {
+func TestFiltersAgreeInEachWay(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	from := map[string]string{"google": "https://www.google.com/", "wiki.example": "https://wiki.example/a", "(none)": ""}
@@ -142,7 +142,7 @@ func (e *edge) checkFilters(model *desk.Model, beside func(i int)) {
 }
 
 // Impossible conditions are refused with the possible ones. Chips and values add and remove conditions.
-func TestFiltersSayWhatThereIs(t *testing.T) {
+func TestFiltersNamePossibleConditions(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.brings(1, "http://hhui.top/home", "https://www.google.com/")

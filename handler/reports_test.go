@@ -604,7 +604,7 @@ func TestReportsTakeTurns(t *testing.T) {
 }
 
 // A report about an app or a site without visits is empty, not an error.
-func TestReportsOfWhatNobodyHasVisited(t *testing.T) {
+func TestReportsWithoutVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for range 2 { // without any site, and next to a visited one

@@ -220,7 +220,7 @@ func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 }
 
 // A working link appears neither in the log nor in the metrics, whatever fails.
-func TestSharedLinksStandInNoLog(t *testing.T) {
+func TestSharedLinksAreNotLogged(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
 	path := e.share("shop", "")

@@ -91,7 +91,7 @@ func TestVisitsBringTags(t *testing.T) {
 }
 
 // Only callers who may assert visitors may pass their tags: a language, a country, and tags that the app lists.
-func TestCallersWhoAssertSayWithWhat(t *testing.T) {
+func TestCallersWhoAssertPassTags(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.administer(func(ctx context.Context, a *admin.Admin) error {

@@ -20,7 +20,7 @@ import (
 var nextRows = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
 
 // Visitors are only shown to signed-in accounts, even if the numbers are public, and never by a link.
-func TestDashboardTellsWhoCame(t *testing.T) {
+func TestDashboardShowsVisitors(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	for day := range 2 {

@@ -89,7 +89,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // Counted rows are not looked at again, but a row whose session hung for long before its commit is found within a
 // minute. An app that is skipped does not block progress.
-func TestViewPassesWhatIsGone(t *testing.T) {
+func TestViewSkipsCountedRows(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)

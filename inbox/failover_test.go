@@ -19,7 +19,7 @@ import (
 // A visit is only in the inbox of the primary, as if its commit had been cancelled while the standby was away. It has
 // been read, and is being counted, when the primary dies. On the new primary another visit gets its number: that
 // visit counts, once, and the lost one does not replace it.
-func TestInboxIsReadAnewAfterAFailover(t *testing.T) {
+func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
 	pair.Exec(`INSERT INTO footfall.apps (name) VALUES ('demo')`)

@@ -18,7 +18,7 @@ func looks(visits, locked int64) []db.InboxLookRow {
 }
 
 // A visit that a writer refuses neither waits nor costs memory.
-func TestWhoIsNotAccepted(t *testing.T) {
+func TestRefusedVisits(t *testing.T) {
 	t.Parallel()
 	d, err := db.Open(t.Context(), "postgres://127.0.0.1:1/nowhere", db.Options{}) // it connects to nothing
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestPauseEndsWithItsContext(t *testing.T) {
 }
 
 // A repeated message is logged once in a while, with the number of omitted ones. Another message is logged at once.
-func TestSameIsSaidSeldom(t *testing.T) {
+func TestRepeatedMessagesAreRare(t *testing.T) {
 	t.Parallel()
 	s := pause.Seldom[string]{Every: time.Second}
 	now := time.Unix(1e9, 0)

@@ -109,7 +109,7 @@ func (h onMessage) Handle(_ context.Context, r slog.Record) error {
 
 // A filter whose loading was interrupted continues where it stopped: nothing is read again, and pairs added in the
 // meantime stay.
-func TestFilterGoesOnAfterAnError(t *testing.T) {
+func TestFilterContinuesAfterAnError(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	_, err := dbtest.Connect(t, url).Exec(t.Context(), `
@@ -289,7 +289,7 @@ func TestOldestSnapshot(t *testing.T) {
 }
 
 // An instance warns of sessions that held a snapshot when it started.
-func TestOldSnapshotIsToldOf(t *testing.T) {
+func TestOldSnapshotIsLogged(t *testing.T) {
 	t.Parallel()
 	conn, d, _ := openDemo(t)
 	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})

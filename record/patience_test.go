@@ -255,7 +255,7 @@ const full = `
 	CREATE TRIGGER refuse BEFORE INSERT ON `
 
 // An instance is ready if a batch could be written, and otherwise names the reason.
-func TestReadyTellsWhy(t *testing.T) {
+func TestReadyNamesTheReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, sql, setting, value, says string }{
 		{name: "well"},

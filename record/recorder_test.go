@@ -143,7 +143,7 @@ func TestLaneGathers(t *testing.T) {
 }
 
 // Chunks are long while only one instance counts for their sites, and short as soon as another one does.
-func TestChunksAreShortBesideOthers(t *testing.T) {
+func TestChunksAreShortWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tables := dbtest.Open(t, w.url, db.Options{})

@@ -58,7 +58,7 @@ func TestCSVFields(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
+func TestWriteErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	for _, format := range []Format{Text, JSON, CSV} {
 		assert.ErrorIs(t, Print(brokenPipe{}, &Rows{Name: "pages", List: []TitledPage{}}, format, draw.Style{}), errBroken)

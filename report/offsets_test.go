@@ -151,7 +151,7 @@ func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 }
 
 // An erased rank has no visitor, wherever it is in a row of erased_visitors. All other ranks have theirs.
-func TestErasedRanksAreNobodys(t *testing.T) {
+func TestErasedRanksHaveNoVisitor(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
 	const visitors, before = 600, 1_000_000_000_000

@@ -59,7 +59,7 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	assert.NotContains(t, svg.String(), "</script>")
 }
 
-func TestWhatIsKeptNoLongerIsSaid(t *testing.T) {
+func TestDaysNoLongerKeptAreReported(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "demo: 1,234 visitors came to a/ on 2019-06-29; who they were is not kept any more\n",
 		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []DayVisitor{}, Of: CameOn{20190629, 1234, false}}, Text))
@@ -67,7 +67,7 @@ func TestWhatIsKeptNoLongerIsSaid(t *testing.T) {
 		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []Ranked{{Rank: 7, Erased: true}}}, Text))
 }
 
-func TestUniquesSayHowSureTheyAre(t *testing.T) {
+func TestUniquesReportTheirAccuracy(t *testing.T) {
 	t.Parallel()
 	for says, uniques := range map[string]Uniques{
 		"1,234":                              {Uniques: 1234, Exact: true},

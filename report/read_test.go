@@ -381,7 +381,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 
 // A page that is in no day's list, because other pages were ahead on each day, is still first in total if it was
 // close on all days.
-func TestTopPagesThatNoListTells(t *testing.T) {
+func TestTopPagesThatNoListHas(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		loud  int // the number of a page in one list, against 90 of the steady one

@@ -205,7 +205,7 @@ type death struct {
 
 // Retention that was stopped after any of its steps, or killed within one, has the same result after another run, and
 // no number is wrong in between.
-func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
+func TestRetentionContinuesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	const steps = 6
 	dumps, names := make([][]string, 1+steps+len(deaths)), make([]string, 1+steps+len(deaths))
@@ -558,7 +558,7 @@ func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 }
 
 // Packing finishes even while late visits add more.
-func TestReturnsArePackedBesideLateVisits(t *testing.T) {
+func TestReturnsArePackedDuringLateVisits(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
 	for day := range int32(2) {

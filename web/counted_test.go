@@ -16,7 +16,7 @@ import (
 )
 
 // The texts about a range, in two zones and across the nights in which their clocks change.
-func TestWhatIsToldOfARange(t *testing.T) {
+func TestTextsAboutARange(t *testing.T) {
 	t.Parallel()
 	const none = "0 0"
 	for _, c := range []struct {

@@ -89,7 +89,7 @@ func TestLinksKeepTheView(t *testing.T) {
 	}
 }
 
-func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
+func TestChartsHaveDistinctBars(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"range=today":                              "20261122 20261122 hour [hour day]",

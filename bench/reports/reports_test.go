@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // Only generated data is added to.
-func TestOthersAreLeftAlone(t *testing.T) {
+func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	t.Parallel()
 	r := &asking{address: dbtest.New(t), report: &Report{}}
 	require.ErrorContains(t, r.prepare(t.Context()), "data: 0 apps have counted there")

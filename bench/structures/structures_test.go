@@ -93,7 +93,7 @@ func row(name string, wrong int, bytes int64) Row {
 	return Row{Name: name, Count: 10_000_000 - wrong, Bytes: bytes}
 }
 
-func TestRunEndsWhenToldTo(t *testing.T) {
+func TestRunStopsOnRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := Run(ctx, 1000, func(string, ...any) {}); !errors.Is(err, context.Canceled) {

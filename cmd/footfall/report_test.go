@@ -382,7 +382,7 @@ func TestRankOfAnybody(t *testing.T) {
 }
 
 // The numbers of pages that no URI leads to can be read too, and port 80 is distinguished from no port.
-func TestReportsTakeWhatTheyWrite(t *testing.T) {
+func TestReportsAcceptTheirOwnOutput(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
 		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})

@@ -36,7 +36,7 @@ func brokenPostgres(t *testing.T, initdb string) string {
 }
 
 // The output of initdb is shown to the user, with the remedy.
-func TestFailureOfInitdbIsTold(t *testing.T) {
+func TestFailureOfInitdbIsShown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ initdb, says, remedy string }{
 		{`echo 'running bootstrap script ... FATAL:  could not write to file "base/4/1247": No space left on device'
@@ -55,7 +55,7 @@ echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space
 }
 
 // PostgreSQL's last message is shown to the user, from whichever of its logs.
-func TestFailureOfPostgresIsTold(t *testing.T) {
+func TestFailureOfPostgresIsShown(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
 	set, err := os.OpenFile(filepath.Join(data, "postgres", "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -227,7 +227,7 @@ func TestHelpAndVersion(t *testing.T) {
 	assert.Contains(t, unknown.stderr, "unexpected argument nothing")
 }
 
-func TestMissingAppOfBusuanziIsToldOf(t *testing.T) {
+func TestMissingAppOfBusuanziIsReported(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer
 	p := &program{log: slog.New(slog.NewTextHandler(&said, nil))}
@@ -367,7 +367,7 @@ func TestMachineZone(t *testing.T) {
 
 // An app has the machine's time zone unless another one is given. The command reports the zone at once, and it can be
 // changed until something is counted.
-func TestZoneIsTold(t *testing.T) {
+func TestZoneIsReported(t *testing.T) {
 	t.Parallel()
 	url := withDemo(t)
 	add := func(name string, tz ...string) string {

@@ -70,7 +70,7 @@ func TestStatus(t *testing.T) {
 }
 
 // A section without content has no table, and a missing one has a reason.
-func TestStatusSaysNothingInVain(t *testing.T) {
+func TestStatusHasNoEmptyTables(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	require.NoError(t, printStatus(&text, &status.Status{Instances: []status.Instance{{Name: "footfall dev"}}}))

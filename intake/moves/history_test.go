@@ -545,7 +545,7 @@ func TestImportWhileCounting(t *testing.T) {
 
 // If the app is moving, or deleted, when its files have been read, nothing is stored. From then on the app stays
 // unchanged until the import has finished. In the meantime new pages are counted, unless offsets are set.
-func TestImportBesideAMove(t *testing.T) {
+func TestImportDuringAMove(t *testing.T) {
 	i := newImports(t)
 	bring := func(offsets bool, within string) error {
 		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: "csv", Files: []string{"a"}, Offsets: offsets},

@@ -54,7 +54,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 }
 
 // A topic is deleted, and created again under its name: its offsets start at 0 again.
-func TestTopicIsMadeAnew(t *testing.T) {
+func TestTopicIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 200)...)
@@ -77,7 +77,7 @@ func (b begunAt) Begin(context.Context, string, string, int64) (int64, error) { 
 func (begunAt) Leave(string)                                                  {}
 
 // Partitions are reassigned at the moment in which that happens: the offsets of one topic are not used for the other.
-func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
+func TestRebalanceWhileATopicIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 200)...)
@@ -99,7 +99,7 @@ func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 }
 
 // The same with brokers that have no ids of topics, and a consumer that waits for more messages than there were.
-func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
+func TestTopicWithoutAnIDIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.MaxVersions(kversion.V2_7_0()))
 	w.send(0, visits(1, 200)...)
@@ -165,7 +165,7 @@ func TestClusterThatIsBeingStarted(t *testing.T) {
 }
 
 // A running consumer loses its access, and gets it back later: it waits, and continues.
-func TestTopicIsClosedToWhoReads(t *testing.T) {
+func TestTopicAccessIsRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "secret"))
 	client := []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: "secret"}.AsMechanism())}

@@ -173,7 +173,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 }
 
 // A batch deletes refused messages of two parts, while a visitor is erased with all of them, without a deadlock.
-func TestErasingBesideABatchThatRefuses(t *testing.T) {
+func TestErasingDuringABatchThatRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, part := range []string{"1", "0"} {

@@ -465,7 +465,7 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 }
 
 // A feed that failed to count, and finds the positions moved by others, does not report its entries as counted.
-func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
+func TestOthersHaveCountedUnsentEntries(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
 	c := d.open()
@@ -490,7 +490,7 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 }
 
 // If no entry counts for long, as in a log of bots, the memory for entries is bounded.
-func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
+func TestChunksWithoutCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
 	f := d.list(d.Counter, 50_000)
