@@ -12,7 +12,7 @@ import (
 type App struct {
 	// Number of the app in all other tables.
 	ID int32
-	// Name of the app, which callers pass as app=….
+	// Name of the app, which callers pass as app=…
 	Name string
 	// IANA time zone of the app's days. Fixed after the first visit.
 	Tz string

@@ -1,14 +1,14 @@
-// Package migrations holds the one source of Footfall's schema, embedded in the binary.
+// Package migrations embeds the SQL files that define Footfall's schema.
 //
-//	*.sql        steps for goose, in order: tables, and what tables need
+//	*.sql        steps for goose, in order: tables, and functions that tables need
 //	comments/    comments of tables and columns
 //	functions/   functions for the service and for reports, in the schema footfall
-//	report/      views and functions for people who read, in the schema report
-//	cell/        what makes a cell of a database on a Citus cluster
+//	report/      views and functions for reports in psql, in the schema report
+//	cell/        makes a database on a Citus cluster a cell
 //
-// Steps are applied once. Those that the file `released` names are never edited; one that no version
-// has yet may be, and a database that was made by another text of it is refused. Functions and views
-// are dropped and made again whenever one of their files has changed.
+// Steps are applied once. Never edit a step that the file `released` lists. Other steps may be edited, and a database that was
+// made by a different text of them is refused. Functions and views are dropped and made again whenever one of their files has
+// changed.
 package migrations
 
 import (
@@ -26,11 +26,11 @@ var FS embed.FS
 //go:embed comments/tables.sql
 var Comments string
 
-// Functions and the number of steps make that of the functions and views: the first change after a
-// release raises it. A program with a lower one leaves them as they are, and counts by them.
+// Functions plus the number of steps is the version of the functions and views. The first change after a release raises it. A
+// program with a lower version leaves them unchanged and uses them.
 const Functions = 3
 
-// CellDatabase is run in the database of a cell on each node, CellNodes and Cell after the steps.
+// CellDatabase runs in the database of a cell on each node. CellNodes and Cell run on the coordinator after the steps.
 var (
 	//go:embed cell/database.sql
 	CellDatabase string
@@ -40,7 +40,7 @@ var (
 	Cell string
 )
 
-// SettleNodes runs at the coordinator, in any database, the function that CellNodes makes in those of cells.
+// SettleNodes returns a statement that runs the function of CellNodes in any database on the coordinator.
 func SettleNodes() string {
 	return strings.ReplaceAll(CellNodes, "cell.settle_nodes", "pg_temp.settle_nodes") + "SELECT pg_temp.settle_nodes(true)"
 }

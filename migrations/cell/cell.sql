@@ -1,10 +1,8 @@
--- A cell is this database, on all nodes of a Citus cluster. Its tables, which the steps have made
--- in the schema cell, are on one worker, and Citus moves them. There, and only there, the schema
--- footfall has a view of each table under its name, and all functions, so that a session on that
--- worker finds what it finds on a PostgreSQL alone, and nothing that it does goes through Citus.
+-- A cell is this database, on all nodes of a Citus cluster. The steps have made its tables in the schema cell. They are on one
+-- worker, and Citus moves them. Only on that worker, the schema footfall has a view of each table under its name, and all
+-- functions. So a session there finds the same as on a single PostgreSQL, and no statement goes through Citus.
 --
--- This is run on the coordinator after the steps, which gives all nodes what it makes. It may be
--- run again.
+-- This runs on the coordinator after the steps, and the coordinator applies it to all nodes. It may be run again.
 DO $$
 DECLARE
     name text;
@@ -15,10 +13,10 @@ BEGIN
         PERFORM citus_schema_distribute('cell');
         SET LOCAL session_replication_role = origin;
         FOR name IN SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.pronamespace = 'cell'::regnamespace LOOP
-            EXECUTE name; -- which it has made, too, but on no other node
+            EXECUTE name; -- already made here, but on no other node
         END LOOP;
     END IF;
-    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- also where the coordinator alone has them
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- even if only the coordinator has them
         PERFORM run_command_on_all_nodes(format('DO $do$ BEGIN SET LOCAL citus.enable_ddl_propagation = off; CREATE ROLE %I NOLOGIN;
             EXCEPTION WHEN duplicate_object THEN NULL; END $do$', name), false, false);
     END LOOP;
@@ -32,10 +30,10 @@ CREATE TABLE IF NOT EXISTS cell.layer (
     texts text[]  NOT NULL
 );
 
-COMMENT ON TABLE  cell.layer       IS 'What a worker needs beside the tables: the functions and views of this footfall. Each time the row is written it is made again.';
+COMMENT ON TABLE  cell.layer       IS 'Functions and views that a worker needs in addition to the tables. When the row is written, workers make them again.';
 COMMENT ON COLUMN cell.layer.texts IS 'The files of functions/ and report/, in the order in which they are run.';
 
--- The name that a table has on its worker.
+-- Name of a table on its worker.
 CREATE OR REPLACE FUNCTION cell.shard(named name) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -45,8 +43,8 @@ AS $$
     WHERE s.logicalrelid = to_regclass(format('cell.%I', named))
 $$;
 
--- In PL/pgSQL, which plans a query once a session: of a function in SQL it is planned anew at each
--- call, which took longer than all else that a batch does more here than on a PostgreSQL alone.
+-- In PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call, which took longer than all
+-- other work that a batch does here but not on a single PostgreSQL.
 CREATE OR REPLACE FUNCTION cell.is_here() RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -61,10 +59,9 @@ BEGIN
 END
 $$;
 
--- A move takes this lock exclusively, on all nodes, once it has copied all but the last changes, and
--- keeps it until the tables are elsewhere. So who writes first holds a move up for as long as their
--- transaction lasts; and who writes later finds the tables gone, and ends as if the server had: what
--- they do then is to connect again, which leads them to the tables.
+-- A move takes this lock exclusively, on all nodes, once it has copied all but the last changes, and holds it until the tables are
+-- elsewhere. A transaction that writes first delays the move until it ends. A transaction that writes later finds the tables gone,
+-- and its session ends as if the server had. Its client then connects again, which leads it to the tables.
 CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -76,7 +73,7 @@ BEGIN
             PERFORM pg_terminate_backend(pg_backend_pid(), 0::bigint);
             PERFORM pg_sleep(1);
         END IF;
-        PERFORM set_config('footfall.here', pg_current_xact_id()::text, true); -- once a transaction is enough
+        PERFORM set_config('footfall.here', pg_current_xact_id()::text, true); -- once per transaction is enough
     END IF;
     RETURN NULL;
 END
@@ -93,11 +90,10 @@ BEGIN
 END
 $$;
 
--- Tables are made and dropped by the coordinator alone. It does so on all nodes in one transaction,
--- which keeps counting waiting from when it has its locks until it has committed everywhere. It
--- always gives way: it waits for a lock for a tenth of the time after which the others look for a
--- deadlock, on whichever node that is. Where it could not have its locks it is tried again, a little
--- later, and then left to whoever asks again: 55P03. Nodes that are away are left out.
+-- Only the coordinator makes and drops tables. It does so on all nodes in one transaction, during which counting waits, from the
+-- time when it has its locks until it has committed everywhere. It always gives way: it waits for a lock for a tenth of the time
+-- after which other sessions look for a deadlock, on any node. If it cannot get its locks, it tries again a little later, and
+-- finally fails with 55P03 for the caller to try again. Nodes that are away are skipped.
 CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -123,7 +119,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF to_regclass('cell.visits_' || day) IS NULL THEN -- or whoever made it could not make the view
+    IF to_regclass('cell.visits_' || day) IS NULL THEN -- if it exists, its maker could not make the view
         PERFORM cell.on_coordinator(format('CREATE TABLE cell.visits_%1$s (LIKE cell.visits INCLUDING ALL);
             ALTER TABLE cell.visits ATTACH PARTITION cell.visits_%1$s FOR VALUES IN (%1$s);', day));
     END IF;
@@ -143,8 +139,8 @@ BEGIN
 END
 $$;
 
--- Ends the sessions on a node where the tables were: what they read there is old. A node that never
--- had them is left alone: there people may be typing. Returns how far its sequences had come.
+-- Ends the sessions on a node that had the tables before, because they read old rows there. A node that never had them is left
+-- alone, since users may have sessions there. Returns the last values of its sequences.
 CREATE OR REPLACE FUNCTION cell.leave() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -162,10 +158,9 @@ BEGIN
 END
 $$;
 
--- Every session calls this first. It fails where the tables are elsewhere: 57P03, connect again. On
--- a worker to which they have come, or where the functions are old, it makes the schemas footfall
--- and report; before that it has the node left where the tables were, so that nobody reads there
--- what is counted here.
+-- Every session calls this first. It fails with 57P03 if the tables are elsewhere: connect again. On a worker to which the tables
+-- were moved, or whose functions are old, it makes the schemas footfall and report. Before that it ends the sessions on the node
+-- that had the tables, so that no session there reads rows that are counted here.
 CREATE OR REPLACE FUNCTION cell.arrive() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -190,7 +185,7 @@ BEGIN
         IF obj_description(to_regnamespace('footfall'), 'pg_namespace') = wanted THEN
             RETURN;
         END IF;
-        PERFORM pg_advisory_xact_lock(hashtext('footfall.arrive')); -- others may be making them
+        PERFORM pg_advisory_xact_lock(hashtext('footfall.arrive')); -- another session may be making them
     END LOOP;
     SELECT s.shardid INTO anchor FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass;
     PERFORM set_config('lock_timeout', '100ms', true);
@@ -211,7 +206,7 @@ BEGIN
     LOOP
         PERFORM cell.show(r.relname);
         IF NOT r.has_key THEN
-            EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', r.shard); -- or nothing could be deleted beside a move
+            EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', r.shard); -- otherwise no row could be deleted during a move
         END IF;
         CONTINUE WHEN r.relispartition;
         EXECUTE format('DROP TRIGGER IF EXISTS a_must_be_here ON %s', r.shard);
@@ -219,8 +214,8 @@ BEGIN
                        r.shard, ARRAY[anchor]);
     END LOOP;
 
-    -- The cluster's sequences give each worker numbers of its own, which soon are too large. So these
-    -- are the worker's: they go on behind what is there, and behind what was there.
+    -- The cluster's sequences give each worker a range of its own, whose numbers soon are too large. So each worker has its own
+    -- sequences, which continue after the numbers in its tables and after those on the previous worker.
     FOR r IN
         SELECT c.relname AS of_table, a.attname AS of_column, cell.shard(c.relname) AS shard,
                concat(c.relname, '_', a.attname, '_seq') AS seq
@@ -237,7 +232,7 @@ BEGIN
         EXECUTE format('ALTER VIEW footfall.%I ALTER %I SET DEFAULT nextval(%L)', r.of_table, r.of_column, 'footfall.' || r.seq);
     END LOOP;
 
-    -- What the steps have made beside the tables.
+    -- Functions that the steps have made in addition to the tables.
     FOR r IN
         SELECT pg_get_functiondef(p.oid) AS definition
         FROM pg_proc AS p
@@ -252,7 +247,7 @@ BEGIN
         EXECUTE wanted;
     END LOOP;
     PERFORM footfall.grant_roles();
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA footfall TO footfall_app; -- which an identity column needs no right for
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA footfall TO footfall_app; -- an identity column needs no right to its sequence
 END
 $arrive$;
 

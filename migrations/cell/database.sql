@@ -1,6 +1,5 @@
--- What the database of a cell needs on every node before the node joins the cluster: with it come
--- the settings that let Citus distribute triggers, let a worker empty tables of its own, and show
--- them where the catalog is asked. It may be run again.
+-- Prepares the database of a cell on every node before the node joins the cluster: settings that let Citus distribute triggers, let
+-- a worker empty its own tables, and show tables in the catalog. May be run again.
 SET citus.enable_ddl_propagation = off;
 CREATE EXTENSION IF NOT EXISTS citus;
 DO $$

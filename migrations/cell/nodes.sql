@@ -1,14 +1,13 @@
--- Lets the coordinator work without the machines that do not answer, and with them again once they do.
--- Citus sends each change of the tables to all nodes, and refuses it if one of them is away. A node
--- that is disabled is left out. When it rejoins it gets the changes that it has missed, which takes a
--- second or more. The node that has the tables cannot be left out. Commands of `cell` run this in every
--- database of a cluster, as a temporary function.
+-- Lets the coordinator work without machines that do not respond, and with them again once they do. Citus sends each change of the
+-- tables to all nodes, and refuses it if one is away. A disabled node is left out. When it rejoins, it gets the changes that it has
+-- missed, which takes a second or more. The node with the tables cannot be left out. Commands of `cell` run this in every database
+-- of a cluster, as a temporary function.
 CREATE OR REPLACE FUNCTION cell.settle_nodes(rejoin boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
-SET citus.node_connection_timeout = '1s' -- of a machine that hangs
+SET citus.node_connection_timeout = '1s' -- for a machine that hangs
 SET lock_timeout = '1s'                  -- a move keeps the list of nodes locked
-SET client_min_messages = error          -- a node that is away is no news
+SET client_min_messages = error          -- a node that is away is not worth a message
 AS $$
 DECLARE
     node record;
@@ -33,7 +32,7 @@ BEGIN
                 UPDATE pg_dist_node SET isactive = false WHERE nodeid = node.nodeid;
             END IF;
         EXCEPTION WHEN OTHERS THEN
-            RAISE DEBUG '%', SQLERRM; -- the change that needs the node says why it fails
+            RAISE DEBUG '%', SQLERRM; -- the change that needs the node reports the error
         END;
     END LOOP;
 END

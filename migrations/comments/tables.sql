@@ -25,7 +25,7 @@ COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: number of c
 
 COMMENT ON TABLE  apps               IS 'Apps and their settings. Every visit belongs to one app.';
 COMMENT ON COLUMN apps.id            IS 'Number of the app in all other tables.';
-COMMENT ON COLUMN apps.name          IS 'Name of the app, which callers pass as app=….';
+COMMENT ON COLUMN apps.name          IS 'Name of the app, which callers pass as app=…';
 COMMENT ON COLUMN apps.tz            IS 'IANA time zone of the app''s days. Fixed after the first visit.';
 COMMENT ON COLUMN apps.ipv6_prefix   IS 'IPv6 addresses that share this many leading bits are one visitor. Fixed after the first visit.';
 COMMENT ON COLUMN apps.access        IS 'Who can count visits. open: everyone, and the ip or visitor in a request is trusted. sites: everyone, for the listed sites, but ip or visitor needs a key. key: as sites, and each visit needs a key.';
@@ -117,7 +117,7 @@ COMMENT ON COLUMN changes.id     IS 'Number of the change, in order.';
 COMMENT ON COLUMN changes.at     IS 'Time of the change.';
 COMMENT ON COLUMN changes.who    IS 'Author of the change: shell, or an account or key with its name.';
 COMMENT ON COLUMN changes.app    IS 'Name of the app, which may be deleted since. Null: the change is not about one app.';
-COMMENT ON COLUMN changes.what   IS 'Object of the change: the name of a setting, or key, link, note, webhook, offset, page, visitor, account ….';
+COMMENT ON COLUMN changes.what   IS 'Object of the change: the name of a setting, or key, link, note, webhook, offset, page, visitor, account …';
 COMMENT ON COLUMN changes.was    IS 'Value before the change. Empty: none.';
 COMMENT ON COLUMN changes.is_now IS 'Value after the change. Empty: none.';
 
@@ -132,7 +132,7 @@ COMMENT ON TABLE  day_keys        IS 'Random keys of the current days, for apps 
 COMMENT ON COLUMN day_keys.day_id IS 'The day, like 20190629.';
 COMMENT ON COLUMN day_keys.key    IS 'Key for the hashes of addresses. It is useless without the secret, which is not in this database.';
 
-COMMENT ON TABLE  webhooks         IS 'URLs that are called when a page or site reaches visitor 1, 2, 5, 10, 20, 50 ….';
+COMMENT ON TABLE  webhooks         IS 'URLs that are called when a page or site reaches visitor 1, 2, 5, 10, 20, 50 …';
 COMMENT ON COLUMN webhooks.id      IS 'Number of the webhook. With the visitor''s number it is the id of a call.';
 COMMENT ON COLUMN webhooks.app_id  IS 'The app.';
 COMMENT ON COLUMN webhooks.seen    IS 'Number of counted visitors, without offsets, that were checked for round numbers. Calls for their round numbers were sent or are in waiting.';
@@ -216,7 +216,7 @@ COMMENT ON COLUMN tops.numbers  IS 'The number of each page on that day.';
 
 COMMENT ON TABLE  visitors           IS 'Visitors of each target, until they are erased or forgotten. The rows prove uv and every rank.';
 COMMENT ON COLUMN visitors.page_id   IS 'The target.';
-COMMENT ON COLUMN visitors.rank      IS 'Place of the visitor in the order of first visits to the target: 1, 2, 3 ….';
+COMMENT ON COLUMN visitors.rank      IS 'Place of the visitor in the order of first visits to the target: 1, 2, 3 …';
 COMMENT ON COLUMN visitors.first_day IS 'The earliest counted day, like 20190629.';
 COMMENT ON COLUMN visitors.last_day  IS 'The latest counted day, like 20190629.';
 COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address (IPv6: the first of its network), or a hash or id in the form of one.';
@@ -365,9 +365,9 @@ COMMENT ON COLUMN history.day          IS 'The day of the site: history_days.id.
 COMMENT ON COLUMN history.page_views   IS 'Page views. Corresponds to hot.';
 COMMENT ON COLUMN history.visits       IS 'Sessions. Footfall has no such number.';
 COMMENT ON COLUMN history.visitors     IS 'Visitors of the day, as the other program identifies them. Corresponds to pv.';
-COMMENT ON COLUMN history.new_visitors IS 'Visitors whom the other program considers new.';
+COMMENT ON COLUMN history.new_visitors IS 'New visitors, as the other program identifies them.';
 COMMENT ON COLUMN history.uri          IS 'The target, as in pages. It need not have a row there.';
-COMMENT ON COLUMN history.uv           IS 'Visitors whom the import has on no earlier day. Their sum is uv of the offset. Null: the import has no ids of visitors.';
+COMMENT ON COLUMN history.uv           IS 'Visitors without an earlier day in the import. Their sum is uv of the offset. Null: the import has no ids of visitors.';
 
 -- Access logs
 

@@ -1,4 +1,4 @@
--- An instance that keeps apps in memory holds a shared advisory lock on the epoch that it has read.
+-- An instance with apps in memory holds a shared advisory lock on the epoch that it has read.
 CREATE FUNCTION apps_epochs_held_before(epoch bigint) RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -12,4 +12,4 @@ AS $$
       AND objsubid = 2 -- a lock with two keys
 $$;
 
-COMMENT ON FUNCTION apps_epochs_held_before(bigint) IS 'How many running instances have not yet taken over the apps of this epoch.';
+COMMENT ON FUNCTION apps_epochs_held_before(bigint) IS 'Number of running instances that have not loaded the apps of this epoch yet.';

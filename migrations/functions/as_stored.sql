@@ -1,5 +1,5 @@
--- What counts may write a page as https://example.com/home: only visit.ParseTarget knows all that
--- such a text may mean. SQL takes what the tables have, and says so instead of finding nothing.
+-- Callers who count can write a page as https://example.com/home, which only visit.ParseTarget can read. SQL accepts targets
+-- only as the tables store them. Any other form is an error, because the query would find nothing.
 CREATE FUNCTION as_stored(target text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -11,4 +11,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION as_stored(text) IS 'A target that somebody has typed for a function of the schema report; an error, if it is not written as it is stored.';
+COMMENT ON FUNCTION as_stored(text) IS 'Returns a target that a user passes to a function of the schema report. Fails if it is not written as it is stored.';

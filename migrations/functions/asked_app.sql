@@ -1,4 +1,4 @@
--- An app that is not there, and days that no calendar has, are refused: to a mistyped name nobody came, either.
+-- Fails for an app that does not exist and for invalid dates, because a mistyped name would look like an app without visitors.
 CREATE FUNCTION asked_app(app text, from_day integer, to_day integer) RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -11,7 +11,7 @@ BEGIN
     ELSIF from_day > to_day THEN
         RAISE EXCEPTION 'from_day: % comes after to_day, %', from_day, to_day USING ERRCODE = '22023';
     END IF;
-    PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- 0 is before all of them
+    PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- 0 means from the first day
     RETURN asked;
 EXCEPTION
     WHEN datetime_field_overflow THEN
@@ -19,6 +19,6 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION asked_app(text, integer, integer) IS 'The number of an app that is asked of a range of days. Fails with SQLSTATE 22023 if there is no such app, or no such range.';
+COMMENT ON FUNCTION asked_app(text, integer, integer) IS 'Number of the app of a report about a range of days. Fails with SQLSTATE 22023 if the app or the range does not exist.';
 
 REVOKE ALL ON FUNCTION asked_app(text, integer, integer) FROM PUBLIC;

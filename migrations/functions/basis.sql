@@ -1,9 +1,9 @@
--- Two words. The first is the epoch of erasures, whose xmin shows when a restored dump wrote its
--- row anew. The second changes where visitors may have come in that an instance has not seen: it is
--- the epoch of imports, and what tells this database from a restored or another one: a copy of the
--- files needs a start of the server; a restored dump makes the tables anew.
+-- The basis is two words. The first is the epoch of erasures, whose xmin changes when the row is restored from a dump. The
+-- second changes when visitors may have been written that an instance has not seen. It is the epoch of imports, and a mark that
+-- distinguishes this database from a restored or different one: a copy of the files needs a start of the server, and a restored
+-- dump creates the tables again.
 --
--- A view, and no function: a batch compares it in a statement of its own, without a call.
+-- This is a view, not a function, so that the statement of a batch can compare it without a call.
 CREATE VIEW bases AS
 SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = 'erasures')
        || ' '
@@ -12,10 +12,10 @@ SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = '
                          to_regclass('visitors')::oid,
                          extract(epoch FROM pg_postmaster_start_time())) AS basis;
 
-COMMENT ON VIEW   bases       IS 'The one basis that holds at this moment.';
-COMMENT ON COLUMN bases.basis IS 'What an instance''s memory of the tables rests on: as long as this stays the same, what it remembers holds. The second word stays where rows only went.';
+COMMENT ON VIEW   bases       IS 'The current basis, in one row.';
+COMMENT ON COLUMN bases.basis IS 'Basis of an instance''s memory of the tables. As long as it is unchanged, the memory is valid. The second word does not change if rows were only deleted.';
 
--- Instances of 0.1.0 ask by this function, and call the next one for each batch.
+-- Instances of 0.1.0 call this function, and the next one for each batch.
 CREATE FUNCTION basis() RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -25,7 +25,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION basis() IS 'The basis that holds at this moment.';
+COMMENT ON FUNCTION basis() IS 'The current basis.';
 
 CREATE FUNCTION require_basis(expected text) RETURNS void
 LANGUAGE plpgsql STABLE
@@ -39,4 +39,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_basis(text) IS 'Fails with SQLSTATE FF001 when the basis is another one than expected, unless that is empty.';
+COMMENT ON FUNCTION require_basis(text) IS 'Fails with SQLSTATE FF001 if the basis differs from the expected one, unless that is empty.';

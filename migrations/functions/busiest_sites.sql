@@ -1,4 +1,4 @@
--- An app that anybody may count for can have very many sites, of which nobody looks at the last.
+-- If everyone can count for an app, it can have very many sites, and the last ones are of no interest.
 CREATE FUNCTION busiest_sites(app integer, n integer) RETURNS TABLE (page_id bigint, uri text, pv bigint)
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -12,4 +12,4 @@ AS $$
     LIMIT n
 $$;
 
-COMMENT ON FUNCTION busiest_sites(integer, integer) IS 'The n sites of an app that have been visited most in all.';
+COMMENT ON FUNCTION busiest_sites(integer, integer) IS 'The n most visited sites of an app, over all time.';

@@ -1,9 +1,8 @@
--- Sums up a day that is over everywhere: sketches of its visits, and the top pages of its sites.
--- False: it was done before. Once it is done, the visits themselves are not needed for any report
--- but those that list them.
+-- Closes a day that has ended in every time zone: makes the sketches of its visits and the top pages of its sites. Returns false
+-- if it was already closed. After that, only reports that list visits need its rows.
 --
--- Late visits to the day wait only at the end: what they wrote while the sketches were made is
--- known by its transaction, which is none that was over then.
+-- Late visits for the day wait only at the end. Visits that were written while the sketches were made are found by their
+-- transaction, which had not ended before.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -16,8 +15,8 @@ BEGIN
     IF day > to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer THEN
         RAISE EXCEPTION 'day % is not over everywhere yet', day USING ERRCODE = '22023';
     END IF;
-    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- nobody moves rows from page to page while they are summed up
-    INSERT INTO closed_days (day_id) VALUES (day) ON CONFLICT DO NOTHING; -- waits for whoever is closing it
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- no transaction moves rows between pages while the day is summed up
+    INSERT INTO closed_days (day_id) VALUES (day) ON CONFLICT DO NOTHING; -- waits for another session that closes the day
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -33,6 +32,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION close_day(integer) IS 'Makes the sketches and the tops of a day like 20190629 that is over; false if it had them.';
+COMMENT ON FUNCTION close_day(integer) IS 'Makes the sketches and tops of a day, like 20190629, that has ended. Returns false if it has them.';
 
 REVOKE ALL ON FUNCTION close_day(integer) FROM PUBLIC;

@@ -12,17 +12,16 @@ AS $$
     SELECT to_char(now() AT TIME ZONE tz, 'YYYYMMDD')::integer
 $$;
 
-COMMENT ON FUNCTION today(text) IS 'The day that it is in a time zone, like 20190629.';
+COMMENT ON FUNCTION today(text) IS 'The current day in a time zone, like 20190629.';
 
--- A day begins first in UTC+14. A minute more is for instances, which know this clock about as
--- exactly as a message is fast.
+-- A day first begins in UTC+14. One minute more allows for instances, which know this clock as exactly as a message is fast.
 CREATE FUNCTION latest_day(ahead integer DEFAULT 0) RETURNS integer
 LANGUAGE sql STABLE STRICT
 AS $$
     SELECT to_char(now() AT TIME ZONE 'UTC' + interval '14 hours 1 minute' + ahead * interval '1 day', 'YYYYMMDD')::integer
 $$;
 
-COMMENT ON FUNCTION latest_day(integer) IS 'The latest day that it is anywhere, like 20190629, or so many days after it: no visit is of a later one.';
+COMMENT ON FUNCTION latest_day(integer) IS 'The latest current day in any time zone, like 20190629, plus some days. No visit has a later day.';
 
 CREATE FUNCTION require_day_near(day integer, ahead integer) RETURNS integer
 LANGUAGE plpgsql STABLE
@@ -37,16 +36,16 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day, or fails with SQLSTATE FF003 if it comes more than so many days after the latest day that it is anywhere.';
+COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day. Fails with SQLSTATE FF003 if it is more than this many days after the latest current day in any time zone.';
 
--- A day begins there last of all, so that nobody's clock is behind it.
+-- In the time zone where days begin last, so that no clock is behind it.
 CREATE FUNCTION days_ago(n integer) RETURNS integer
 LANGUAGE sql STABLE STRICT
 AS $$
     SELECT to_char((now() AT TIME ZONE 'UTC' - interval '12 hours')::date - n, 'YYYYMMDD')::integer
 $$;
 
-COMMENT ON FUNCTION days_ago(integer) IS 'The day so many days ago, like 20190629, in the last time zone in which a day begins.';
+COMMENT ON FUNCTION days_ago(integer) IS 'The day this many days ago, like 20190629, in the time zone where days begin last.';
 
 CREATE FUNCTION days_earlier(day integer, n integer) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -54,4 +53,4 @@ AS $$
     SELECT to_char(day_date(day) - n, 'YYYYMMDD')::integer
 $$;
 
-COMMENT ON FUNCTION days_earlier(integer, integer) IS 'The day so many days before a day like 20190629.';
+COMMENT ON FUNCTION days_earlier(integer, integer) IS 'The day this many days before a day like 20190629.';

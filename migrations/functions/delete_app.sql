@@ -1,5 +1,5 @@
--- An app is deleted, or what is left of it where it was moved from, in several transactions: first its people, then the
--- rows that are many, without locks that others wait for, and then the rest.
+-- Deleting an app, or its rest after a move, takes several transactions: first its people, then the tables with many rows,
+-- without locks that others wait for, then the rest.
 
 CREATE FUNCTION hold_new_pages(app integer) RETURNS void
 LANGUAGE sql
@@ -10,7 +10,7 @@ AS $$
         SET today = t.today
 $$;
 
-COMMENT ON FUNCTION hold_new_pages(integer) IS 'Keeps others from making pages and tags of an app until the end of the transaction.';
+COMMENT ON FUNCTION hold_new_pages(integer) IS 'Keeps other transactions from making pages and tags of an app until the end of the transaction.';
 
 CREATE FUNCTION hold_queues(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -84,11 +84,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows that an app has most of: visits and their ids, visitors, sketches, history. Once its counters are locked, no batch writes more of them.';
+COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows of the largest tables of an app: visits and their ids, visitors, sketches, history. While its counters are locked, no batch adds more.';
 
--- The lock of the app keeps others from making pages of it, and the locks of its counters from counting: a visit that is
--- being counted is counted and then deleted, or does not find its pages any more. The locks are taken in the order of
--- batches that make pages.
+-- The lock on the app keeps other transactions from making pages, and the locks on its counters from counting. A visit that
+-- is being counted is either counted and then deleted, or does not find its page. The locks are taken in the order of batches
+-- that make pages.
 CREATE FUNCTION delete_app_rest(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$

@@ -37,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION hide_page(integer, text, text) IS 'Takes a page off its uri, so that its numbers can be moved to the page (deleted) of its site. False if there is no such page.';
+COMMENT ON FUNCTION hide_page(integer, text, text) IS 'Renames a page, so that its numbers can be moved to the page (deleted) of its site. Returns false if the page does not exist.';
 
 -- Erased visitors cannot be distinguished, so how many of them came to both of two pages is not recorded: as many as can
 -- be are counted as different visitors. All came to the site, which bounds them: by its erased visitors of each day, and
@@ -202,7 +202,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION merge_page(bigint, bigint, bigint, integer) IS 'Moves the numbers of a page of a site to another one. kept_from is the first day of which the app keeps its visits.';
+COMMENT ON FUNCTION merge_page(bigint, bigint, bigint, integer) IS 'Moves the numbers of a page of a site to another one. kept_from is the first day whose visits the app keeps.';
 
 CREATE FUNCTION merge_hidden_pages(app integer) RETURNS void
 LANGUAGE plpgsql

@@ -1,12 +1,10 @@
--- Drops the partition of one day, if no app keeps its visits. What an app counted on a day is in
--- the days of its sites, so that no row of visits has to be looked for.
+-- Drops the partition of one day, if no app keeps its visits. The sums of a day are in the table days, so no row of visits has
+-- to be searched.
 --
--- The partition is known by the day that it holds and not by its name, which anybody may give to a
--- table of their own. The locks of tables keep everybody from counting while they are waited for: it
--- gives up soon. For late visits it waits longer, since nobody but others of them waits behind it:
--- so an import that always has a batch under way cannot keep it out. `verify` reads all the time, one snapshot after the other, for each of which it locks
--- closed_days, too: it is kept from the next one there, where nobody else waits, before visits are
--- asked for.
+-- The partition is found by the day that it holds, not by its name, which any table can have. While the locks on tables are
+-- waited for, nobody can count, so this gives up soon. It waits longer for late visits, because only other late visits queue
+-- after it: an import that always has a batch running cannot keep it out. `verify` reads one snapshot after the other, and
+-- locks closed_days for each. It is kept from the next snapshot there, where nobody else waits, before visits are locked.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -16,7 +14,7 @@ AS $$
 DECLARE
     partition regclass;
 BEGIN
-    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
+    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- fails for an invalid date
     IF NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = day) THEN
         RAISE EXCEPTION 'day % is not closed', day USING ERRCODE = '22023';
     END IF;
@@ -26,7 +24,7 @@ BEGIN
     PERFORM set_config('lock_timeout', '3s', true);
     LOCK TABLE closed_days IN EXCLUSIVE MODE;
     PERFORM set_config('lock_timeout', '1s', true);
-    PERFORM hold_days(); -- so that no app begins to count for the day
+    PERFORM hold_days(); -- no app starts to count for the day
     PERFORM set_config('lock_timeout', '100ms', true);
     IF EXISTS (
         SELECT
@@ -37,7 +35,7 @@ BEGIN
         WHERE s.site_id IS NULL
           AND day >= coalesce(k.from_day, 0)
     ) THEN
-        RETURN false; -- perhaps since a moment ago: whoever asks goes on with another day
+        RETURN false; -- possibly just dropped: the caller continues with another day
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT p.partition INTO partition FROM visits_partitions() AS p WHERE p.day = drop_visits_day.day;
@@ -54,12 +52,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a day like 20190629 that is closed; false if there is none, or an app keeps its visits. Fails with SQLSTATE 55P03 where somebody is using it: try again.';
+COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a closed day like 20190629. Returns false if there is none, or an app keeps its visits. Fails with SQLSTATE 55P03 while the table is in use: try again.';
 
 REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;
 
--- A dropped partition is gone for every snapshot. An older one still has it in the catalog, but
--- pg_relation_filenode, which asks for what is there now, finds no table.
+-- A dropped partition is gone for every snapshot. An older snapshot still shows it in the catalog, but pg_relation_filenode
+-- looks at the current state and finds no table.
 CREATE FUNCTION last_dropped_day() RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -74,4 +72,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION last_dropped_day() IS 'The last day whose visits were dropped since the snapshot was taken, for a transaction that has locked visits; -1: none was.';
+COMMENT ON FUNCTION last_dropped_day() IS 'The last day whose visits were dropped since the snapshot was taken, for a transaction that has locked visits. -1: none.';

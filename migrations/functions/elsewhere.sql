@@ -1,5 +1,5 @@
--- Names of apps that cells have: each leads to one cell (docs/cluster.md). They are kept in the
--- database of the coordinator from which `serve --cells` begins.
+-- Names of apps in cells. Each leads to one cell (docs/cluster.md). They are stored in the coordinator's database with which
+-- `serve --cells` starts.
 CREATE FUNCTION claim_app(named text, by_cell text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -10,14 +10,14 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
         SET created_at = now()
         WHERE apps.cell = by_cell
-          AND apps.moving_to IS NULL; -- a move that is not over knows the app by it
+          AND apps.moving_to IS NULL; -- a move that has not ended finds the app by it
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;
 
-COMMENT ON FUNCTION claim_app(text, text) IS 'Lets the name of an app lead to a cell, unless it leads elsewhere, and returns to which cell it leads. Empty: to this database itself.';
+COMMENT ON FUNCTION claim_app(text, text) IS 'Makes the name of an app lead to a cell, unless it leads elsewhere, and returns the cell. Empty: this database.';
 
--- Who claims a name makes the app a moment later: younger claims stay.
+-- The caller of claim_app makes the app a moment later, so recent claims stay.
 CREATE FUNCTION let_go_app(named text, by_cell text, older_than interval) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -29,9 +29,9 @@ AS $$
       AND a.created_at <= now() - older_than
 $$;
 
-COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Lets the name of an app lead nowhere any more, if it has led to a cell for so long.';
+COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Removes the name of an app that has led to a cell for at least this long.';
 
--- Another app than the one that was seen last has none of the rights to that.
+-- If the app is a different one than before, accounts have no rights to it.
 CREATE FUNCTION lead_app(named text, from_cell text, to_cell text, began timestamptz) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -57,6 +57,6 @@ AS $$
     RETURNING true
 $$;
 
-COMMENT ON FUNCTION lead_app(text, text, text, timestamptz) IS 'Lets the name of an app that leads to a cell lead to another one, or to another app there, and returns whether it did.';
+COMMENT ON FUNCTION lead_app(text, text, text, timestamptz) IS 'Makes the name of an app that leads to a cell lead to another cell, or to another app there, and returns whether it did.';
 
 REVOKE ALL ON FUNCTION claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz) FROM PUBLIC;

@@ -1,8 +1,7 @@
--- Empties the table of batches whose turn is over. Its youngest ids were written when the turn of
--- the other began, so from a minute later on nobody asks after them any more. That goes on until a
--- minute before its own next turn: an id that was abandoned meanwhile is in both tables, and must
--- be found by a batch that arrives late, whichever turn it is then. So each id is kept for a minute
--- at least, and for seven at most where nothing keeps the lock from this function, as a dump does.
+-- Empties the table of batches whose turn is over. Its last ids were written when the turn of the other table began, so one
+-- minute later nobody looks them up any more. It is emptied until one minute before its own next turn: an id that was abandoned
+-- in the meantime is in both tables, and a batch that arrives late must find it in either turn. So each id is kept for at least
+-- one minute, and for at most seven if nothing else, such as a dump, locks the table.
 CREATE FUNCTION empty_batches() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -12,8 +11,8 @@ DECLARE
     turn    bigint   := batches_clock() / 180;
     resting regclass := table_of('batches_' || (turn + 1) % 2);
 BEGIN
-    -- Not a query of the table: its lock would stay until the end, and keep out another instance
-    -- that asks at the same moment, as that would keep out this one.
+    -- Not by a query of the table: its lock would be held until the end and keep out another instance that calls this at the same
+    -- moment, and the other way round.
     IF pg_relation_size(resting) = 0 THEN
         RETURN false;
     END IF;
@@ -29,6 +28,6 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION empty_batches() IS 'Empties the table of batches whose turn is over, if that was for a minute or two, and if nobody uses it; true if it did.';
+COMMENT ON FUNCTION empty_batches() IS 'Empties the table of batches whose turn has been over for a minute or two, if nobody uses it. Returns whether it did.';
 
 REVOKE ALL ON FUNCTION empty_batches() FROM PUBLIC;

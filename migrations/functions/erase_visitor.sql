@@ -158,7 +158,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Takes the addresses of a visitor out of some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
+COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Removes the addresses of a visitor from some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
 
 -- A row of the period before may be copied into the present one until it is deleted, so the copies are deleted after it. Rows
 -- are locked in the order in which an instance renews them.

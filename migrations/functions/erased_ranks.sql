@@ -1,7 +1,6 @@
--- Ranks of visitors who were erased, which erased_visitors has as bits: here alone they are packed and
--- unpacked.
+-- Ranks of erased visitors, which erased_visitors stores as bits. They are packed and unpacked only here.
 CREATE FUNCTION unpack_ranks(part integer, place smallint, places bit) RETURNS SETOF bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE -- and not STRICT, so that it is planned into the query
+LANGUAGE sql IMMUTABLE PARALLEL SAFE -- not STRICT, so that it is planned into the query
 AS $$
     SELECT 256::bigint * part + 1 + n
     FROM generate_series(coalesce(place, 0), coalesce(place, 255)) AS n
@@ -16,12 +15,11 @@ SELECT e.page_id, r.rank
 FROM erased_visitors AS e
 CROSS JOIN LATERAL unpack_ranks(e.part, e.place, e.places) AS r (rank);
 
-COMMENT ON VIEW   erased_ranks         IS 'The rank of each visitor who was erased or forgotten. Nobody else gets it.';
+COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors. They are never given again.';
 COMMENT ON COLUMN erased_ranks.page_id IS 'The target.';
-COMMENT ON COLUMN erased_ranks.rank    IS 'The rank that the visitor had.';
+COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the visitor.';
 
--- A rank that is erased already leaves its row with neither one rank nor several, which the table
--- refuses: it would be lost.
+-- If a rank is already erased, its row would have neither one rank nor several. The table refuses this, so that no rank is lost.
 CREATE FUNCTION erase_ranks(pages bigint[], ranks bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -46,6 +44,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_ranks(bigint[], bigint[]) IS 'Adds ranks to those that were erased, and returns how many. The arrays are one table: target and rank. The caller holds the counters of the targets, or has them to itself.';
+COMMENT ON FUNCTION erase_ranks(bigint[], bigint[]) IS 'Adds ranks to the erased ones and returns their number. The arrays are one table: target and rank. The caller holds the counters of the targets, or is the only one to use them.';
 
 REVOKE ALL ON FUNCTION erase_ranks(bigint[], bigint[]) FROM PUBLIC;

@@ -1,9 +1,8 @@
--- Filters: what is asked of the visitors of a site, each on each of their days. Conditions are texts
--- as people write them; what comes out is the text of a query, which has nothing of these texts in
--- it but numbers.
+-- Filters: queries about the visitors of a site, each on each of their days. Conditions are texts as users write them. The
+-- result is the text of a query, which contains only numbers of these texts.
 
--- The values of a condition, between which a bar stands. In a value %7C, %2A and %21 are a bar, a
--- star and an exclamation mark; %25 before one of these, or before another %25, is a percent sign.
+-- The values of a condition, separated by bars. In a value, %7C, %2A and %21 mean a bar, a star and an exclamation mark. %25
+-- before one of these, or before another %25, means a percent sign.
 CREATE FUNCTION filter_values(written text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -27,9 +26,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with what is wrong with a filter, and with the format and its values as the detail, by which pages find the text of their language.';
+COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with the fault of a filter. The detail has the format and its values, by which pages find the text of their language.';
 
--- Is asked of the last day on which it is not known of somebody with what they came.
+-- unknown is the last day on which the tags of a visitor are not recorded. Fails unless it is null.
 CREATE FUNCTION filter_known(unknown integer) RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -42,10 +41,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_known(integer) IS 'True; an error, if there is a day of which it is not known with what its visitors came.';
+COMMENT ON FUNCTION filter_known(integer) IS 'Returns true. Fails if the tags of visitors are not recorded on some day.';
 
--- Whether anybody ever came to a site with a tag, also a moment ago: tag_days follow the rows of visits. A
--- look for each day, the last first, as tag_days are in order of days.
+-- Whether a visitor ever came to a site with a tag, including visits of the last second, since tag_days is updated after the
+-- rows of visits. This looks at one day after the other, the last first, as tag_days is in order of days.
 CREATE FUNCTION filter_came(site bigint, tag integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = footfall, pg_temp
@@ -68,9 +67,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether anybody ever came to a site with a tag.';
+COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether any visitor ever came to a site with a tag.';
 
--- Of the values of a name ten with which visitors came to a site lately; of the site '' to any of the app.
+-- Ten values of a name that visitors of a site had lately. Site '': visitors of any site of the app.
 CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -87,11 +86,10 @@ AS $$
     ) AS v
 $$;
 
-COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag with which visitors came to a site, or to any site of an app; null: there are none.';
+COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag that visitors of a site, or of any site of an app, had. Null: none.';
 
--- The ids of the values of a tag; those of all other values, too, where the last is (none). A value with
--- which nobody came to the site is as unknown as one that the app never had: somebody who may see that
--- site alone learns nothing of the others.
+-- The ids of the values of a tag. If the last value is (none), also those of all other values. A value that no visitor of the
+-- site had is as unknown as a value that the app never had. So a user who may see only this site learns nothing about others.
 CREATE FUNCTION filter_tags(of_app integer, app text, site text, name text, written text, OUT ids integer[], OUT without integer[])
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -127,7 +125,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'The tags that a condition names; without: those of its name, where (none) is among its values.';
+COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'ids: the tags that a condition names. without: all tags of its name, if (none) is among its values.';
 
 -- The pages of a site, or the events of its app.
 CREATE FUNCTION filter_pages(of_app integer, site text, is_event boolean, written text) RETURNS bigint[]
@@ -182,7 +180,7 @@ $$;
 
 COMMENT ON FUNCTION filter_pages(integer, text, boolean, text) IS 'The pages of a site, or events of its app, that a condition names.';
 
--- Whether a row has one of some tags. Few are compared one by one, many are looked up.
+-- Whether a row has one of some tags. A few are compared one by one, many are looked up.
 CREATE FUNCTION filter_has(ids integer[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -193,9 +191,9 @@ AS $$
            END
 $$;
 
-COMMENT ON FUNCTION filter_has(integer[]) IS 'The text of a condition on visits v: that its row has one of some tags.';
+COMMENT ON FUNCTION filter_has(integer[]) IS 'Text of a condition on visits v: the row has one of some tags.';
 
--- From which day on rows of visits are there, as far as days go that are let go.
+-- The first day from which rows of visits are there, as far as retention deletes days.
 CREATE FUNCTION visits_kept_from(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -203,7 +201,7 @@ AS $$
     SELECT greatest(coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0), last_dropped_day() + 1)
 $$;
 
-COMMENT ON FUNCTION visits_kept_from(integer) IS 'No row of an app''s visits has gone of days from this one on, but for those of erased visitors.';
+COMMENT ON FUNCTION visits_kept_from(integer) IS 'First day of an app from which no rows of visits were deleted, except those of erased visitors.';
 
 CREATE FUNCTION filter_kept(app text, of_app integer) RETURNS void
 LANGUAGE sql STABLE
@@ -213,11 +211,10 @@ AS $$
                         day_date(visits_kept_from(of_app))::text, app)
 $$;
 
-COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the day from which on rows are kept.';
+COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the first day from which rows are kept.';
 
--- What a condition asks of rows v of sites (asks), or on which of some pages a visitor has to have been
--- on the day (pages). tags are those that a row has to have, if it is no more than that; tagged tells
--- that rows are asked for tags at all.
+-- asks: the requirement of a condition on rows v of sites. pages: the pages, one of which the visitor must have visited on the day.
+-- tags: the tags, one of which a row must have, if this is the whole condition. tagged: the condition reads tags of rows.
 CREATE FUNCTION filter_condition(of_app integer, app text, site text, condition text,
                                  OUT negated boolean, OUT asks text, OUT pages bigint[], OUT tags integer[], OUT tagged boolean)
 LANGUAGE plpgsql STABLE
@@ -251,11 +248,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'What a condition of a filter asks of a row of a site, or of pages beside it.';
+COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'Requirement of a filter condition on a row of a site, or on pages of the same day.';
 
--- Rows v of several sites as those of one: a visitor of a day once, with the tags of all their visits
--- of that day, who is new where they had been at none of the sites before. All of them are known by
--- their first days; a row of days that are asked for does not tell of the other sites.
+-- Rows v of several sites, combined into those of one site: a visitor once per day, with the tags of all their visits on that
+-- day, and new if they had visited none of the sites before. First days of all visitors are read, because rows of the requested
+-- days do not show visits to the other sites.
 CREATE FUNCTION filter_sites(sites bigint[], from_day integer, to_day integer, needs_tags boolean) RETURNS text
 LANGUAGE sql IMMUTABLE
 SET search_path = footfall, pg_temp
@@ -275,10 +272,9 @@ AS $$
                   END)
 $$;
 
-COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'The text of what stands behind FROM for the visitors of several sites, each on each of their days.';
+COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'Text after FROM for the visitors of several sites, each on each of their days.';
 
--- A plan that is kept: to plan for all partitions of visits takes three times as long as to look up 200
--- rows.
+-- Keeps its plan: planning for all partitions of visits takes three times as long as looking up 200 rows.
 CREATE FUNCTION filter_few(site bigint, asked bigint[], from_day integer, to_day integer)
 RETURNS TABLE (page_id bigint, day_id integer, ip inet, previous_day integer)
 LANGUAGE plpgsql STABLE
@@ -297,23 +293,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'The rows of a few pages and events, of days on which the visitor was at a site, by looking up each of them.';
+COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a few pages and events on days on which the visitor was at a site, by looking up each row.';
 
--- The visitors of a site whom a filter selects, in what stands behind WITH: f (day_id, ip, previous_day,
--- tags) is each of them on each of their days, v (ip, pv, fresh) each of them once, a (visitors) how many
--- they are, and p (page_id, day_id, ip, previous_day) their rows of all pages and events on these days.
--- Who neither needs tags nor has a condition of them is told of all days whose rows are there. The site
--- '' is all sites of the app as one. Of a site where nothing was counted yet there is nobody, and nothing
--- to ask for by conditions.
+-- Text after WITH for the visitors of a site that a filter selects. f (day_id, ip, previous_day, tags) has each visitor on each
+-- of their days, v (ip, pv, fresh) each visitor once, a (visitors) their number, and p (page_id, day_id, ip, previous_day) their
+-- rows of all pages and events on these days. A query without tags, and without conditions on tags, covers every day whose rows
+-- are kept. Site '' means all sites of the app as one. A site that has not been counted has no visitors, and no condition is
+-- looked up for it.
 --
--- Where it is not known of all with what they came, f fails for who needs rows, and is empty for whoever
--- else: g.unknown is the last such day. Where rows are gone, gone is the last day of that, and query is
--- null. by_tags are the tags of a filter that is one tag alone, of which tag_days tells, too.
+-- If the tags of some visitors are not recorded, f fails for callers who need rows, and is empty for others: g.unknown is the
+-- last such day. If rows were deleted, gone is the last such day, and query is null. by_tags has the tags of a filter with only
+-- one condition, on tags, which can be answered from tag_days.
 --
--- Rows are read once, into s, and joined by hash (see filter_rows()). Rows of pages are joined with those
--- of the site, day by day, where conditions are of these alone: what is hashed of a day stays in the
--- processor's cache, and to read them once more costs a quarter of what that saves. But where nobody is
--- left out, and the pages that are asked for have a few rows only, each of these is looked up.
+-- Rows are read once, into s, and joined by hash (see filter_rows()). Rows of pages are joined with those of the site day by
+-- day if conditions concern only these: the hash of one day stays in the processor's cache, which saves four times the cost of
+-- reading the rows again. But if no visitor is left out, and the requested pages have only a few rows, each row is looked up.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
                              asked bigint[] DEFAULT NULL, OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
@@ -322,15 +316,15 @@ AS $$
 #variable_conflict use_column
 DECLARE
     most      CONSTANT integer := 2000000;
-    few       CONSTANT integer := 20; -- as long as one row is looked up, so many are read
+    few       CONSTANT integer := 20; -- this many rows are read in the time of one look-up
     filters   boolean;
     condition text;
     c         record;
-    ofs       text[] := '{true}'; -- of the site's rows
-    joins     text[] := '{true}'; -- of rows of pages beside them
+    ofs       text[] := '{true}'; -- conditions on the site's rows
+    joins     text[] := '{true}'; -- conditions on rows of pages joined to them
     unknown   text   := 'NULL::integer';
     kept      integer;
-    read      bigint; -- rows of the site
+    read      bigint; -- number of rows of the site
     everybody boolean;
 BEGIN
     IF cardinality(conditions) > 8 THEN
@@ -368,7 +362,7 @@ BEGIN
         by_tags := CASE WHEN cardinality(conditions) = 1 AND site <> '' THEN c.tags END;
     END LOOP;
 
-    PERFORM FROM visits WHERE false; -- of no day: locks the parent alone
+    PERFORM FROM visits WHERE false; -- no day: locks only the parent
     kept := visits_kept_from(of_app);
     gone := (SELECT max(d.day_id) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND least(to_day, kept - 1));
     IF gone IS NOT NULL THEN
@@ -411,10 +405,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean, bigint[]) IS 'The query of the visitors of a site, or of all sites of an app as one, each on each of their days, for whom conditions hold.';
+COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean, bigint[]) IS 'Query for the visitors of a site, or of all sites of an app as one, each on each of their days, who meet all conditions.';
 
--- Left to the planner, which knows little of days that have just begun, rows of pages were looked up one
--- by one, and took 200 times as long.
+-- The planner knows little about days that have just begun. Without these settings it looked up rows of pages one by one, which
+-- took 200 times as long.
 CREATE FUNCTION filter_rows(query text) RETURNS SETOF record
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -430,21 +424,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_rows(text) IS 'The rows of a query that begins with one of filter_query().';
+COMMENT ON FUNCTION filter_rows(text) IS 'Rows of a query that begins with one of filter_query().';
 
--- What is told of those whom a filter selects, by parts, in one pass over their rows: numbers; days, or
--- weeks, or months; tags, of each name the first so many values, and those without; the first so many
--- pages; events, as many as values, where pv is the number of all visitors: none beside other parts if
--- they are very many. Of a single tag numbers and days are told by tag_days where rows cannot. With since
--- among the parts, it comes last: from which day on all is known (0: on all days), and how many visitors
--- of these days were erased; unless it is 0, nothing else comes.
+-- Reports about the selected visitors, by part, in one pass over their rows. numbers: totals. days: by day, week or month. tags:
+-- the first n values of each name, and visitors without one. pages: the first n pages. events: the first n events, where pv is
+-- the number of all visitors; left out next to other parts if there are very many events. If rows cannot be used, numbers and
+-- days of a single tag come from tag_days. With since among the parts, it is the last row: the first day from which everything
+-- is recorded (0: all days), and the number of erased visitors on these days. Unless it is 0, no other row is returned.
 --
--- Rows of pages are joined with u, each visitor once with their days, which stays in the processor's cache
--- where f does not. Who is unbroken was at the site on no other day between the first and the last of these:
--- then a row of a page is their first one if they had not been there since that first day, and nobody need
--- be told apart to count them.
+-- Rows of pages are joined with u, which has each visitor once with their days, and stays in the processor's cache where f does
+-- not. An unbroken visitor was at the site on no other day between the first and the last of the selected ones. Then a row of a
+-- page is their first if they had not visited it since that first day, so counting needs no comparison of visitors.
 --
--- What is not asked for is no part of the query. To compile what runs for a second takes half of that.
+-- Parts that are not requested are not in the query. Compiling a query that runs for a second takes half as long.
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
 RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
@@ -461,7 +453,7 @@ DECLARE
           AND 'events' = ANY (parts)
         GROUP BY d.page_id
         LIMIT 10001);
-    deleted bigint[]; -- of whose rows it is not known when the visitor was there before
+    deleted bigint[]; -- deleted pages: their rows do not have the previous day
     days_of CONSTANT text := ', u AS (SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh, array_agg(f.day_id) AS days, min(f.day_id) AS first_day, '
                              'NOT %8$L AND sum(f.previous_day) - min(f.previous_day) = sum(f.day_id) - max(f.day_id) AS unbroken FROM f GROUP BY f.ip)';
     f       record;
@@ -483,7 +475,7 @@ BEGIN
     IF begins = 0 THEN
         begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));
     END IF;
-    IF parts = '{events}' AND events = '{}' THEN -- of whatever days
+    IF parts = '{events}' AND events = '{}' THEN -- no event on these days, whether or not all of them are recorded
         RETURN;
     END IF;
     IF f.gone IS NULL THEN
@@ -628,6 +620,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'What is told of the visitors whom a filter selects, by parts: numbers, days, tags, pages (their titles as names), since.';
+COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'Reports about the visitors that a filter selects, by part: numbers, days, tags, pages (with titles as names), since.';
 
 REVOKE ALL ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) FROM PUBLIC;

@@ -1,10 +1,8 @@
--- Deletes the keys of the days before one, but none that may still be needed: no time zone is a
--- whole day behind UTC.
+-- Deletes the keys of earlier days, except those that may still be needed: no time zone is a whole day behind UTC.
 --
--- A row that DELETE takes stays readable in its page until something else needs the room, which
--- takes weeks where a day brings one row. So the table is written anew with the rows that stay, and
--- the old file goes at the commit. The first lock keeps out others who do the same, and nobody
--- else; the second is given up soon, since who waits for a key waits behind it.
+-- A deleted row stays readable in its page until the room is needed, which takes weeks at one row a day. So the table is
+-- written again with the remaining rows, and the old file is removed at the commit. The first lock keeps out only other
+-- sessions that do the same. The second is given up soon, since sessions that need a key queue after it.
 CREATE FUNCTION forget_day_keys(before integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -29,6 +27,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_day_keys(integer) IS 'Deletes the keys of days before one that are over everywhere, and leaves nothing of them in the table''s file; false if there are none. Fails with SQLSTATE 55P03 where somebody holds the table: try again.';
+COMMENT ON FUNCTION forget_day_keys(integer) IS 'Deletes the keys of earlier days that have ended in every time zone, and leaves nothing of them in the table''s file. Returns false if there are none. Fails with SQLSTATE 55P03 while the table is in use: try again.';
 
 REVOKE ALL ON FUNCTION forget_day_keys(integer) FROM PUBLIC;

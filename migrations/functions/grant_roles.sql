@@ -1,10 +1,8 @@
--- Who may do what in the database: footfall_app is the service, which counts and no more;
--- footfall_report are those who read reports.
+-- Rights of the roles in the database: footfall_app is the service, which only counts. footfall_report reads reports.
 --
--- The roles belong to the whole server, their rights to this database. A role that migrates may not
--- be allowed to make roles, as on managed servers: then somebody else makes them, and the next
--- `footfall migrate up` grants them what is theirs. It takes nothing away: what an administrator
--- grants besides stays.
+-- The roles belong to the whole server, their rights to this database. On managed servers, the role that migrates may not be
+-- allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights. Nothing
+-- is revoked: additional rights from an administrator stay.
 CREATE FUNCTION grant_roles() RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -14,9 +12,8 @@ DECLARE
     missing text[] := '{}';
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.grant_roles'));
-    PERFORM set_config('citus.enable_ddl_propagation', 'off', true); -- other nodes of a cluster have none of these tables
-    -- An instance that attaches a partition at this moment writes the same row of the catalog as a
-    -- GRANT on visits.
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true); -- other nodes of a cluster do not have these tables
+    -- An instance that attaches a partition at this moment writes the same row of the catalog as a GRANT on visits.
     LOCK TABLE ONLY visits IN SHARE UPDATE EXCLUSIVE MODE;
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
         CONTINUE WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = name);
@@ -31,16 +28,14 @@ BEGIN
                 WHEN duplicate_object THEN
                     EXIT;
                 WHEN unique_violation THEN
-                    -- Made at this moment from another database, which no lock of this one keeps
-                    -- from it. What this session has cached still says that there is no such role.
-                    -- Trying again brings it up to date: then it is duplicate_object.
+                    -- Another database's session created the role at this moment, and no lock of this database prevents that. The
+                    -- cache of this session still misses the role. Trying again refreshes it: then the error is duplicate_object.
                     NULL;
             END;
         END LOOP;
     END LOOP;
 
-    -- What `footfall serve` does, and no more. Partitions of visits are reached through visits
-    -- alone.
+    -- The rights that `footfall serve` needs, and no more. Partitions of visits are only used through visits.
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, admin_keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals, bases,
@@ -73,16 +68,16 @@ BEGIN
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
-    -- What `footfall report` reads, and no more: of apps what leads to a target and a visitor, and
-    -- the tables of which the views of the schema report tell the rest.
+    -- The rights that `footfall report` needs, and no more: columns of apps that lead to targets and visitors, and the
+    -- tables that the views of the schema report do not cover.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
         GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;
         GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as, cell) ON apps TO footfall_report;
     END IF;
 
-    -- All that is in the schema report, and all that will be: the service answers its callers'
-    -- questions out of the same views. filter_panels() returns several of its report.*_where at once.
+    -- All present and future views and functions of the schema report. The service answers requests from the same views.
+    -- filter_panels() returns the results of several report.*_where functions at once.
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
         CONTINUE WHEN name = ANY (missing);
         EXECUTE format('GRANT USAGE ON SCHEMA report TO %I', name);
@@ -96,6 +91,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION grant_roles() IS 'Makes the roles footfall_app and footfall_report where it may, grants them what is theirs in this database, and returns those that are missing.';
+COMMENT ON FUNCTION grant_roles() IS 'Creates the roles footfall_app and footfall_report if allowed, grants them their rights in this database, and returns the roles that are missing.';
 
 REVOKE ALL ON FUNCTION grant_roles() FROM PUBLIC;

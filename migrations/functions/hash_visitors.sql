@@ -1,8 +1,8 @@
--- Puts hashes in place of the addresses by which an app tells visitors apart, in the transaction of a
--- command that has all of its counters locked. The key of the hashes is not in the database: the
--- command asks for the addresses, gives a hash for each, and has these written.
+-- Replaces the addresses that identify an app's visitors with hashes, in the transaction of a command that holds all counters
+-- of the app. The key of the hashes is not in the database: the command reads the addresses, computes their hashes, and has
+-- these written.
 
--- Who came to a page came to its site.
+-- Each visitor of a page is also a visitor of its site.
 CREATE FUNCTION list_addresses(app integer) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION list_addresses(integer) IS 'Lists, for the transaction, the addresses of an app''s visitors; how many there are.';
+COMMENT ON FUNCTION list_addresses(integer) IS 'Lists the addresses of an app''s visitors for this transaction and returns their number.';
 
 CREATE FUNCTION listed_addresses(after bigint, most integer) RETURNS SETOF inet
 LANGUAGE plpgsql
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION listed_addresses(bigint, integer) IS 'Some of the addresses that list_addresses() has listed.';
+COMMENT ON FUNCTION listed_addresses(bigint, integer) IS 'Some of the addresses from list_addresses().';
 
 CREATE FUNCTION note_hashes(ips inet[], hashes inet[]) RETURNS void
 LANGUAGE plpgsql
@@ -51,19 +51,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION note_hashes(inet[], inet[]) IS 'Notes the hashes of some of the addresses that were listed.';
+COMMENT ON FUNCTION note_hashes(inet[], inet[]) IS 'Stores the hashes of some of the listed addresses.';
 
--- Who is on a site now is known again in some minutes.
+-- Current visitors (here) are recorded again within minutes.
 CREATE FUNCTION hash_visitors(app integer) RETURNS integer
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET work_mem = '64MB'
 SET plan_cache_mode = force_custom_plan
-SET enable_seqscan = off -- page by page entries of indexes lie together, and rows of other apps are not read
+SET enable_seqscan = off -- page by page, entries of indexes are adjacent, and rows of other apps are not read
 AS $$
 DECLARE
     kept_from       integer := visits_kept_from(app);
-    of_visitors     bigint; -- how many rows there are
+    of_visitors     bigint; -- number of rows
     of_visits       bigint;
     hashed_visitors bigint;
     hashed_visits   bigint;
@@ -94,7 +94,7 @@ BEGIN
     WHERE p.app_id = app
       AND s.page_id = p.id
       AND s.day_id >= kept_from;
-    -- Sketches as make_sketches() makes them: in one pass, which needs no hash of a visitor twice.
+    -- Sketches, as make_sketches() makes them: in one pass, so each visitor is hashed once.
     WITH hashed AS (
         UPDATE visits AS v
         SET ip = h.hash
@@ -132,6 +132,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION hash_visitors(integer) IS 'Puts the hashes that were noted in place of the addresses of an app''s visitors, and makes sketches of the days anew whose rows are kept; the first of these, or 0 where there are no sketches before it.';
+COMMENT ON FUNCTION hash_visitors(integer) IS 'Replaces the addresses of an app''s visitors with the stored hashes, and makes new sketches of days with kept rows. Returns the first such day, or 0 if there are no earlier sketches.';
 
 REVOKE ALL ON FUNCTION list_addresses(integer), listed_addresses(bigint, integer), note_hashes(inet[], inet[]), hash_visitors(integer) FROM PUBLIC;

@@ -1,6 +1,5 @@
--- An import gathers lines in tables of its transaction, which is not bound by memory, and puts them away at
--- once. A line is a day's numbers of a target, or a page view with the hashes of its visit and its visitor;
--- -1 and 0 stand for what is not known.
+-- An import collects lines in temporary tables, so memory does not limit it, and stores them at once. A line has the numbers of
+-- a target on a day, or is a page view with hashes of its visit and visitor. -1 and 0 mean unknown.
 CREATE FUNCTION read_history(sites text[], uris text[], days integer[], page_views bigint[], visits bigint[], visitors bigint[], new_visitors bigint[],
                              by_visit bigint[], by_visitor bigint[]) RETURNS void
 LANGUAGE plpgsql
@@ -19,14 +18,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS 'Gathers lines of an import of history; the arrays are one table.';
+COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS 'Collects lines of an import of history. The arrays are one table.';
 
 REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
 
--- Lines of one target and day are added up where they are parts of a day; else visitors of several, as of
--- two spellings of a page, are not known. A site of which the file tells no page views has those of its
--- pages, and of visitors nothing. Days of others are looked for under the lock, so that of two imports one
--- waits, and sees what the other has put. A day that takes the place of one in totals is in totals, too.
+-- Lines of the same target and day are added up if they are parts of a day. Otherwise, as with two spellings of a page, the
+-- visitors of their sum are unknown. If the file has no page views for a site, it gets the sum of its pages, and its visitors
+-- are unknown. Days of other sources are checked under the lock, so the second of two imports waits and sees the first one's
+-- days. A day that replaces one in totals is in totals, too.
 CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean, to_totals boolean DEFAULT false)
 RETURNS TABLE (import_id integer, rows bigint, added bigint, replaced bigint, same bigint, first_day integer, last_day integer, hidden bigint,
                others bigint, other text, other_site text, other_first integer, other_last integer)
@@ -123,15 +122,15 @@ BEGIN
         SELECT app, import_id, n.day_id, n.site, n.was_in_totals
         FROM pg_temp.history_news AS n
         WHERE n.is_new;
-        -- Apart from what follows, for which Citus would copy its tables.
+        -- A separate statement, because Citus would copy its tables for the following ones.
         CREATE TEMP TABLE history_new_days ON COMMIT DROP AS
         SELECT d.id, d.site, d.day_id
         FROM history_days AS d
         JOIN pg_temp.history_news AS n ON n.site = d.site AND n.day_id = d.day_id AND n.is_new
         WHERE d.app_id = app;
-        ANALYZE pg_temp.history_new_days; -- else each line may be compared with each day
-        -- PostgreSQL remembers each row of a statement until it has checked that its day is there: so each
-        -- 32 MB are a statement of their own.
+        ANALYZE pg_temp.history_new_days; -- otherwise each line may be compared with each day
+        -- PostgreSQL remembers each row of a statement until it has checked the foreign key. So each statement writes
+        -- at most 32 MB.
         FOR block IN 0 .. pg_relation_size('pg_temp.history_read') / current_setting('block_size')::bigint BY 4096 LOOP
             INSERT INTO history (day, page_views, visits, visitors, new_visitors, uv, uri)
             SELECT d.id, r.page_views, r.visits, r.visitors, r.new_visitors, r.uv, r.uri
@@ -151,7 +150,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_history(integer, text, text[], boolean, boolean) IS 'Puts the lines that an import has gathered where history is kept, a day of a site whole, and tells how many days are new, replaced, as they were, and hidden by what was counted here; nothing is put where some are another source''s. to_totals: offsets are to contain these days.';
+COMMENT ON FUNCTION put_history(integer, text, text[], boolean, boolean) IS 'Stores the collected lines of an import in history, always whole days of a site. Returns how many days are new, replaced, unchanged, and hidden because the site was counted here. Stores nothing if another source has some of the days. to_totals: offsets are to contain these days.';
 
 REVOKE ALL ON FUNCTION put_history(integer, text, text[], boolean, boolean) FROM PUBLIC;
 
@@ -168,12 +167,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION first_history(integer) IS 'What the import of this transaction tells of its first days.';
+COMMENT ON FUNCTION first_history(integer) IS 'The first days in the import of this transaction.';
 
 REVOKE ALL ON FUNCTION first_history(integer) FROM PUBLIC;
 
--- Days that were imported before without --offsets, or by 0.2.0, have no uv. An offset of 0.2.0 may contain such
--- days already: as much of it counts as history from then on.
+-- Days that were imported without --offsets, or by 0.2.0, have no uv. An offset of 0.2.0 may already contain such days: this
+-- part of it counts as history from now on.
 CREATE FUNCTION history_to_totals(app integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -213,12 +212,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days that the import of this transaction has: offsets are to contain them.';
+COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days of the import of this transaction: offsets are to contain them.';
 
 REVOKE ALL ON FUNCTION history_to_totals(integer) FROM PUBLIC;
 
--- For instances of 0.2.0, which set these as offsets. Numbers of others need not agree with each other, offsets must. Who came on several days is known only
--- where page views have hashes of visitors.
+-- For instances of 0.2.0, which set these sums as offsets. Numbers of other programs may contradict each other, those of an
+-- offset must not. Visitors of several days can only be distinguished if page views have hashes of visitors.
 CREATE FUNCTION history_sums(app integer) RETURNS TABLE (uri text, hot bigint, pv bigint, uv bigint)
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -251,6 +250,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION history_sums(integer) IS 'What the import of this transaction tells of each target in all, of days that were not counted here, as it may be an offset.';
+COMMENT ON FUNCTION history_sums(integer) IS 'Sums of each target in the import of this transaction, over days that were not counted here, in a form that offsets accept.';
 
 REVOKE ALL ON FUNCTION history_sums(integer) FROM PUBLIC;

@@ -1,8 +1,8 @@
--- The inbox: see 00013_inbox.sql. The advisory lock footfall.inbox is held shared by whoever writes
--- visits, from before they look how the app counts, and exclusively by who changes that.
+-- The inbox: see 00013_inbox.sql. Sessions that write visits hold the advisory lock footfall.inbox shared, from before they
+-- read the settings of the app. Sessions that change these settings hold it exclusively.
 
--- Writes visits of an app to the inbox. What was decided about them holds as long as the app tells
--- days and visitors apart as it did.
+-- Writes visits of an app to the inbox. Decisions about the visits are valid as long as the app identifies days and visitors in
+-- the same way.
 CREATE FUNCTION put_in_inbox(app integer, tz text, visitor text, ipv6_prefix smallint, uris text[], pages integer[],
                              days integer[], new_pages integer[], ips inet[], ids text[],
                              tag_sets text[] DEFAULT NULL, tag_places smallint[] DEFAULT NULL) RETURNS void
@@ -29,11 +29,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox; the arrays are one table, but uris and tag_sets. Fails with SQLSTATE FF008 where the app does not count so any more, and with FF003 where a day has come nowhere yet.';
+COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox. The arrays are one table, except uris and tag_sets. Fails with SQLSTATE FF008 if the settings of the app have changed, and with FF003 if a day has not begun anywhere.';
 
--- Takes visits out, in the transaction that counts them. Whoever else takes the same ones waits here
--- for that, and then does not find them as they were. The plan must not go by how many rows there
--- seemed to be, so nothing is joined.
+-- Takes visits out, in the transaction that counts them. Another session that takes the same visits waits here, and then fails
+-- because they have changed. Nothing is joined, so that the plan does not depend on estimated numbers of rows.
 CREATE FUNCTION take_from_inbox(numbers bigint[], froms integer[], untils integer[]) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -69,10 +68,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them: of each row those from one place to another, which is its end but in the last row. The arrays are one table, in order of the numbers. Fails with SQLSTATE FF004 unless all of them are there.';
+COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them: from each row those from one place to another, which is the end of the row except for the last one. The arrays are one table, in order of number. Fails with SQLSTATE FF004 unless all of the visits are there.';
 
--- after: up to this number all is known to be counted. Beside an old snapshot rows that are gone take
--- as long to pass as those that wait.
+-- after: all rows up to this number are already counted. While an old snapshot exists, skipping deleted rows takes as long as
+-- reading waiting ones.
 CREATE FUNCTION inbox_behind(app integer, after bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -83,7 +82,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION inbox_behind(integer, bigint) IS 'How many accepted visits of an app are not counted yet, but for those of rows up to a number.';
+COMMENT ON FUNCTION inbox_behind(integer, bigint) IS 'Number of accepted visits of an app that are not counted yet, without rows up to a number.';
 
 CREATE FUNCTION require_inbox_past(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
@@ -102,6 +101,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_inbox_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
+COMMENT ON FUNCTION require_inbox_past(integer, integer) IS 'Fails with SQLSTATE 55P03 if the inbox has visits of an app for days before this one.';
 
 REVOKE ALL ON FUNCTION take_from_inbox(bigint[], integer[], integer[]), require_inbox_past(integer, integer) FROM PUBLIC;

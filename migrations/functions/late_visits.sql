@@ -1,11 +1,10 @@
--- Visits that may be earlier than others of their visitors: each is linked in between the day
--- before it and the one after, as if it had come in time. The caller holds the counters of the
--- targets, and has their days kept as they are (require_past_days).
+-- Visits that may be earlier than other visits of their visitors. Each is linked between the day before it and the day after
+-- it, as if it had arrived in time. The caller holds the counters of the targets, and keeps their days unchanged
+-- (require_past_days).
 
--- The day on which each visitor came after a day that is asked for, or that day itself, and the day
--- before it. Visitors are followed from their last day back, all who have come to a day at once,
--- the latest day first: so each partition is opened once, and only where somebody came. A statement
--- is planned for each day, since one for all days would lock them all.
+-- For each visitor, the first day of a visit on or after a given day, and the day of the visit before. Visitors are followed
+-- backwards from their last day, all visitors of a day at once, the latest day first. So each partition is opened once, and
+-- only if it has a row. Each day is a separate statement, because one for all days would lock all partitions.
 CREATE FUNCTION days_after(
     places integer[], pages bigint[], ips inet[], asked_days integer[], last_days integer[],
     OUT found_places integer[], OUT next_days integer[], OUT previous_days integer[]
@@ -56,7 +55,7 @@ BEGIN
         INTO walked
         USING places, pages, ips, asked_days, last_days;
         IF -1 = ANY (walked.previous_days) AND NOT have_read_anew THEN
-            PERFORM read_partitions_anew(); -- this session may be the one that does not know of the day
+            PERFORM read_partitions_anew(); -- this session may not have seen the partition yet
             have_read_anew := true;
             CONTINUE;
         ELSIF -1 = ANY (walked.previous_days) THEN
@@ -75,9 +74,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'The first day from a day on which each visitor came, and the one before it. The arrays are one table: a number of the row, target, visitor, the day, and the last one of the visitor, which is not before it. Fails where the row of a day is missing.';
+COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'For each visitor, the first day of a visit on or after a day, and the visit before. The arrays are one table: a row number, target, visitor, the day, and the visitor''s last day, which is not earlier. Fails if the row of a day is missing.';
 
--- What is taken below what is there is left out: the caller looks for it among the packed ones.
+-- Visitors that are not there are left out: the caller looks for them in the packed returns.
 CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integer[], INOUT visitors bigint[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -113,9 +112,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Takes visitors out of open_returns, and returns how many of them were there. The arrays are one table: target, day, previous day and how many.';
+COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Takes visitors out of open_returns and returns how many were there. The arrays are one table: target, day, previous day and number.';
 
--- Those of days that are closed are packed, but for what the daily task has not come to yet.
+-- Returns of closed days are packed, except those that the daily task has not reached yet.
 CREATE FUNCTION relink_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -150,11 +149,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or takes them away where added is negative. The arrays are one table, in which no row is there twice: target, day, previous day and how many. Fails where less than none would be left.';
+COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or removes them if added is negative. The arrays are one table without duplicate rows: target, day, previous day and number. Fails if a number would become negative.';
 
--- Lists of top pages are made again from the daily numbers, by the daily task. Batches of two
--- sites have no lock in common that would keep them apart here, where both delete lists of their
--- app: so all take the rows in order of key.
+-- The daily task makes lists of top pages again from the daily numbers. Batches of two sites of an app have no lock in common,
+-- but both delete lists of the app. So all take the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -180,10 +178,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
+COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their whole apps, on the given days.';
 
--- What is known of visitors of targets, in their order; NULL of those who never came. The arrays are
--- one table, in each of the functions below.
+-- Records of visitors at targets, in the order of the arrays. Null if the visitor has never come. In all functions below, the
+-- arrays are one table.
 CREATE FUNCTION find_late_visitors(pages bigint[], ips inet[], OUT ranks bigint[], OUT firsts integer[], OUT lasts integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -213,7 +211,7 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    late record; -- those that are not after the last day of their visitor
+    late record; -- visits that are not after the last day of their visitor
 BEGIN
     SELECT n.found_places AS places, n.next_days, n.previous_days
     INTO late
@@ -243,7 +241,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION decide_late_visits(bigint[], inet[], integer[], integer[], bigint[]) IS 'What visits are, of visitors with the ranks and last days that are given: the rank, the day from theirs on on which the visitor came (NULL: none), the one before (0: none), whether it is the first of all, and whether it is the first of its day.';
+COMMENT ON FUNCTION decide_late_visits(bigint[], inet[], integer[], integer[], bigint[]) IS 'Classifies visits of visitors with the given ranks and last days. Returns the rank, the day of the visitor''s visit on or after the day (null: none), the day of the visit before (0: none), whether the visit is the first ever, and whether it is the first of its day.';
 
 CREATE FUNCTION write_late_visits(
     pages bigint[], ips inet[], at_days integer[], firsts integer[], lasts integer[],
@@ -290,7 +288,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]) IS 'Writes visits, as decide_late_visits has decided, and their visitors, and links the visits after them to them.';
+COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]) IS 'Writes visits as classified by decide_late_visits, and their visitors, and links the next visits to them.';
 
 CREATE FUNCTION add_late_hot(targets bigint[], sites bigint[], target_days integer[], hots bigint[]) RETURNS void
 LANGUAGE plpgsql
@@ -306,9 +304,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of days of targets: target, site (0: it is one), day and how many.';
+COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of targets'' days: target, site (0: the target is a site), day and number.';
 
--- What is inserted has to pass the checks before the conflict is found, so hot is as much as pv.
+-- The inserted row must pass the checks before the conflict is found, so hot equals pv.
 CREATE FUNCTION add_late_visits(pages bigint[], at_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -335,7 +333,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]) IS 'Adds visits that count to pv and uv of their targets, and to their days.';
+COMMENT ON FUNCTION add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]) IS 'Adds counting visits to pv and uv of their targets, and to their days.';
 
 CREATE FUNCTION link_late_returns(pages bigint[], at_days integer[], next_days integer[], previous_days integer[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
@@ -365,9 +363,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets by visits that count: of their own day, and of the next one of their visitor.';
+COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets for counting visits: those of their own day, and of their visitor''s next day.';
 
--- What is inserted has to pass the check on days before the conflict is found.
+-- The inserted row must pass the check on days before the conflict is found.
 CREATE FUNCTION move_late_newcomers(INOUT pages bigint[], at_days integer[], INOUT next_days integer[], previous_days integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -391,38 +389,37 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Takes visitors who turn out to have come before from the new ones of the day that was their first, and returns the targets and days where there were some.';
+COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Removes visitors from the new visitors of their former first day, because an earlier visit was found, and returns the targets and days that changed.';
 
--- Decides what each visit is, and writes it down, as VisitsRecord does for visits of a site's last
--- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order
--- of arrival; and for each (target, day) the site (0: it is one) and how many visits there are. Hot
--- of the counters has been added. Returns for each row of the first its place, the visitor's rank,
--- whether the visitor came to the target for the first time with it, and whether it was the first
--- on its day.
+-- Classifies and writes each visit, as VisitsRecord does for visits of a site's last day. The arrays are two tables. The first
+-- has visits, with each day of a pair of target and visitor once, in order of arrival. The second has, for each (target, day),
+-- the site (0: the target is a site) and the number of visits. Hot of the counters has already been added. Returns for each row
+-- of the first table its place, the visitor's rank, whether it is the visitor's first visit to the target, and whether it is
+-- the first on its day.
 --
--- The first visits of all pairs, whose turn is 1, are counted together, then the second ones: so
--- each is linked in between two days that are there.
+-- The first visits of all pairs (turn 1) are counted together, then the second ones, so each is linked between two days that
+-- are stored.
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[],
-    tags bytea, tag_sets text[] DEFAULT NULL -- which an instance of 0.1.0 does not give
+    tags bytea, tag_sets text[] DEFAULT NULL -- an instance of 0.1.0 does not pass it
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_nestloop = off -- what comes as arrays is joined with itself, and not row by row; rows of tables are looked up one by one all the same
+SET enable_nestloop = off -- arrays are not joined row by row with each other; rows of tables are still looked up one by one
 AS $$
 #variable_conflict use_column
 DECLARE
     closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
     v        record; -- the visits of a turn
-    known    record; -- of their visitors
+    known    record; -- records of their visitors
     decided  record;
-    moved    record; -- days whose new visitors came before
-    -- The same of all turns, for tag_news.
+    moved    record; -- days whose new visitors had come before
+    -- Results of all turns, for tag_news.
     tag_places integer[] := '{}';
     verdicts   integer[] := '{}';
-    -- Targets and days of which lists of top pages may be wrong now.
+    -- Targets and days whose lists of top pages may be wrong now.
     changed_pages bigint[]  := '{}';
     changed_days  integer[] := '{}';
 BEGIN

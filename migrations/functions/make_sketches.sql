@@ -1,12 +1,12 @@
--- Makes the sketches of a day that is over, of one app or of all, unless they are there: called by
--- close_day(), and for an app whose visits were put into the tables after their days were closed.
+-- Makes missing sketches of a day that has ended, of one app or of all. Called by close_day(), and for an app whose visits were
+-- loaded after their days were closed.
 CREATE FUNCTION make_sketches(only_day integer, only_app integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- what is null is left out of the plan
+SET plan_cache_mode = force_custom_plan -- null parameters are left out of the plan
 AS $$
 BEGIN
-    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- nobody moves rows from page to page while they are summed up
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- no transaction moves rows between pages while the day is summed up
     WITH hashes AS MATERIALIZED (
         SELECT v.page_id, sha256(inet_send(v.ip)) AS hash
         FROM visits AS v
@@ -26,6 +26,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_sketches(integer, integer) IS 'Makes the sketches of a day where they are missing, of one app or of all: SELECT make_sketches(only_day => 20190629).';
+COMMENT ON FUNCTION make_sketches(integer, integer) IS 'Makes missing sketches of a day, of one app or of all: SELECT make_sketches(only_day => 20190629).';
 
 REVOKE ALL ON FUNCTION make_sketches(integer, integer) FROM PUBLIC;

@@ -1,11 +1,10 @@
--- Makes lists of top pages of closed days, where they are missing: those of one app or one day,
--- or of all where that is null. Nobody may move rows from page to page meanwhile, nor count for
--- those days.
+-- Makes missing lists of top pages of closed days, for one app or one day, or for all if null. In the meantime no transaction
+-- may move rows between pages or count for these days.
 CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- what is null is left out of the plan
+SET plan_cache_mode = force_custom_plan -- null parameters are left out of the plan
 AS $$
 DECLARE
     closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE only_day IS NULL OR c.day_id = only_day);
@@ -42,6 +41,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_tops(integer, integer) IS 'Makes the tops of closed days where they are missing: SELECT make_tops(only_day => 20190629).';
+COMMENT ON FUNCTION make_tops(integer, integer) IS 'Makes missing tops of closed days: SELECT make_tops(only_day => 20190629).';
 
 REVOKE ALL ON FUNCTION make_tops(integer, integer) FROM PUBLIC;

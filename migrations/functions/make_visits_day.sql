@@ -1,8 +1,7 @@
--- Makes the partition of one day. A service that owns nothing makes and drops partitions through
--- this function and drop_visits_day(), which run as their owner. Their search_path is fixed, with a
--- session's temporary tables last in it, so that no name in them means anything of the caller's.
--- CREATE TABLE and ATTACH, because CREATE TABLE … PARTITION OF locks the parent against inserts and
--- ATTACH does not. Several instances may call it at once: one makes it.
+-- Makes the partition of one day. A service that owns no tables makes and drops partitions through this function and
+-- drop_visits_day(), which run as their owner. Their search_path is fixed, with the session's temporary tables last, so that no
+-- name in them can resolve to an object of the caller. They use CREATE TABLE and ATTACH, because CREATE TABLE … PARTITION OF
+-- locks the parent against inserts and ATTACH does not. Several instances may call this at once: one makes the partition.
 CREATE FUNCTION make_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -11,15 +10,14 @@ AS $$
 DECLARE
     partition text := 'visits_' || day;
 BEGIN
-    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
+    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- fails for an invalid date
     PERFORM require_day_near(day, 8);
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN false;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
-    -- Another instance may have made it while this one waited. This asks the catalog itself:
-    -- to_regclass() would repeat what the session has cached, since waiting for an advisory lock
-    -- does not make it listen to others.
+    -- Another instance may have made it while this one waited. This reads the catalog directly: to_regclass() would repeat
+    -- cached data of the session, which waiting for an advisory lock does not refresh.
     IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relname = partition) THEN
         RETURN false;
     END IF;
@@ -34,13 +32,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629; false if it was there. Fails with SQLSTATE FF003 more than eight days ahead.';
+COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629. Returns false if it exists. Fails with SQLSTATE FF003 more than eight days ahead.';
 
--- PostgreSQL tells all sessions that visits has changed, but one that is just reading which
--- partitions there are may miss it: it hears of the change, and then keeps what it had begun to
--- read, for as long as nothing changes again. It would take no visits of the new day, and see none.
--- It is telling them again that helps, and nothing else: what a column's statistics are like stays
--- as it was.
+-- PostgreSQL notifies all sessions that visits has changed, but a session that is just reading its partitions may miss this: it
+-- gets the notice, and then keeps the list that it had started to read, until the next change. It would accept no visits of the
+-- new day, and see none. Only another notice helps. This sends one: setting the statistics of a column to their present value
+-- changes nothing else.
 CREATE FUNCTION read_partitions_anew() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -50,10 +47,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read anew which partitions visits has: this one from the next statement on, the others when it commits.';
+COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read the partitions of visits again: this one from the next statement on, the others when it commits.';
 
--- A session that was reading them when a partition was made has visits locked until its transaction
--- ends. Those that last long are not waited for: reports and dumps, which have read them long ago.
+-- A session that was reading the partitions when one was made holds a lock on visits until its transaction ends. Long ones are
+-- not waited for: reports and dumps have read the partitions long ago.
 CREATE FUNCTION announce_visits_days() RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -77,6 +74,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION announce_visits_days() IS 'Tells all sessions of the partitions that were made before, once those that use visits have done so, or a second is over.';
+COMMENT ON FUNCTION announce_visits_days() IS 'Notifies all sessions of new partitions, once transactions that use visits have ended, or after a second.';
 
 REVOKE ALL ON FUNCTION make_visits_day(integer), read_partitions_anew(), announce_visits_days() FROM PUBLIC;

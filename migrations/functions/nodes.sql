@@ -1,5 +1,5 @@
--- The machines of a cluster of Citus, of a cell and of the database that knows the cells. In any other
--- database these do nothing.
+-- The machines of a Citus cluster, for a cell and for the database that lists the cells. In any other database these functions
+-- do nothing.
 CREATE FUNCTION nodes_away() RETURNS text[]
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -9,7 +9,7 @@ DECLARE
     away text[];
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        PERFORM set_config('citus.node_connection_timeout', '1s', true); -- of a machine that hangs
+        PERFORM set_config('citus.node_connection_timeout', '1s', true); -- for a machine that hangs
         PERFORM set_config('client_min_messages', 'error', true);
         EXECUTE $q$
             SELECT array_agg(n.nodename || ':' || n.nodeport || CASE n.groupid WHEN 0 THEN ' (the coordinator)' ELSE '' END ORDER BY n.groupid)
@@ -22,7 +22,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION nodes_away() IS 'The machines of the cluster that do not answer this one. Empty in a database that is in no cluster.';
+COMMENT ON FUNCTION nodes_away() IS 'Machines of the cluster that do not respond. Empty if the database is not in a cluster.';
 
 CREATE FUNCTION settle_nodes() RETURNS void
 LANGUAGE plpgsql
@@ -36,6 +36,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION settle_nodes() IS 'In a cell: lets the coordinator work without the machines that do not answer, and with them again once they do.';
+COMMENT ON FUNCTION settle_nodes() IS 'In a cell: lets the coordinator work without machines that do not respond, and with them again once they do.';
 
 REVOKE ALL ON FUNCTION nodes_away(), settle_nodes() FROM PUBLIC;

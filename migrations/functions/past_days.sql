@@ -1,13 +1,12 @@
--- Visits of past days, whose time the caller gives, may be of any day that their app keeps. Two
--- advisory locks keep such a batch apart from all that decides about days that are over: the batch
--- takes both shared, before its counters, and the others take them exclusively, for moments.
+-- Visits of past days, whose time the caller gives, may be of any day that their app keeps. Two advisory locks separate such a
+-- batch from transactions that decide about past days. The batch takes both shared, before its counters. The others take them
+-- exclusively, for moments.
 --
--- One lock is for all days: a batch may have hundreds of them, and who takes it for itself (closing
--- a day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
--- pages, and its visitors while one of them is erased.
+-- One lock is for all days: a batch may have hundreds of days, and the transactions that take it exclusively (to close or drop
+-- a day) run once a night. The other lock is for each app: it protects the kept days, the lists of top pages, and visitors
+-- during an erasure.
 
--- An app that is being erased from, or deleted, may be held for long: the batch is not, since
--- others wait behind it.
+-- An erasure or deletion may hold the lock of an app for long. The batch gives up instead, since others queue after it.
 CREATE FUNCTION lock_app_days_shared(apps integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -26,9 +25,9 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Keeps some apps from being erased from, and what they keep as it is, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, where somebody else holds one.';
+COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Keeps some apps from erasures, and their kept days unchanged, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, if another transaction holds one.';
 
--- A batch that is not prepared for closed days (late is false) must not meet one.
+-- If late is false, the batch cannot count for closed days, so this fails for them.
 CREATE FUNCTION require_past_days(apps integer[], days integer[], late boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -48,7 +47,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_past_days(integer[], integer[], boolean) IS 'Keeps the past days of a batch, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, with FF006 where it is closed, unless the batch is prepared for that, and with FF007 where somebody else holds an app. The arrays are one table.';
+COMMENT ON FUNCTION require_past_days(integer[], integer[], boolean) IS 'Keeps the past days of a batch, and its apps, unchanged until its end. Fails with SQLSTATE FF005 if an app no longer keeps a day, FF003 if a day has not begun anywhere, FF006 if it is closed and late is false, and FF007 if another transaction holds an app. The arrays are one table.';
 
 CREATE FUNCTION hold_days() RETURNS void
 LANGUAGE sql
@@ -66,8 +65,7 @@ $$;
 
 COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and keeps later ones waiting until the end of the transaction.';
 
--- Whether something reads visits of old days into an app, so that nothing of it may be let go or
--- forgotten.
+-- Whether an import writes old visits of an app, so that none of its rows may be deleted for their age.
 CREATE FUNCTION is_retention_paused(app integer) RETURNS boolean
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -75,7 +73,7 @@ AS $$
     SELECT EXISTS (SELECT FROM retention_pauses AS p WHERE p.app_id = app AND p.until > now())
 $$;
 
-COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether letting go and forgetting are paused for an app.';
+COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether deleting and forgetting are paused for an app.';
 
 CREATE FUNCTION require_retention(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -89,10 +87,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 where letting go and forgetting are paused for an app.';
+COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 if deleting and forgetting are paused for an app.';
 
--- The first day of which visits may come: in a pause it stays what it was as that began, of
--- several as the first of them did.
+-- The first day for which visits are accepted. During a pause it stays as it was at the start, and during several, as at the
+-- start of the first.
 CREATE FUNCTION first_possible_day(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -104,6 +102,6 @@ AS $$
     WHERE a.id = app
 $$;
 
-COMMENT ON FUNCTION first_possible_day(integer) IS 'The first day, like 20190629, of which an app still takes visits; 0: any.';
+COMMENT ON FUNCTION first_possible_day(integer) IS 'The first day, like 20190629, for which an app still accepts visits. 0: any day.';
 
 REVOKE ALL ON FUNCTION hold_days(), hold_app_days(integer), require_retention(integer) FROM PUBLIC;

@@ -1,19 +1,19 @@
--- How long a period is: an id stays for so long after each use, and up to twice as long.
+-- Length of a period. An id is kept for this long after each use, and for at most twice as long.
 CREATE FUNCTION people_period_length() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = footfall, pg_temp
 RETURN interval '35 days';
 
-COMMENT ON FUNCTION people_period_length() IS 'How long an id of a person is kept after each use, at least.';
+COMMENT ON FUNCTION people_period_length() IS 'Minimum time for which an id of a person is kept after each use.';
 
--- The period in which it is now. Ids that are used are written to the table of the one that is open,
--- which follows when turn_people() is called.
+-- The current period by the clock. Used ids are written to the table of the open period, which follows when turn_people() is
+-- called.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
 RETURN floor(extract(epoch FROM statement_timestamp()) / extract(epoch FROM people_period_length()))::bigint;
 
-COMMENT ON FUNCTION people_clock() IS 'The number of the present period of 35 days, since 1970.';
+COMMENT ON FUNCTION people_clock() IS 'Number of the current period of 35 days, counted since 1970.';
 
 CREATE FUNCTION people_period() RETURNS smallint
 LANGUAGE plpgsql STABLE
@@ -24,10 +24,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION people_period() IS 'Which of the two tables of people is written to: 0 or 1.';
+COMMENT ON FUNCTION people_period() IS 'The table of people that is written to: 0 or 1.';
 
--- Begins a new period if it is time: the table in which the last but one was is emptied for it. Each
--- waits for nobody for longer than a moment, since all who look anybody up would wait behind it.
+-- Starts a new period if it is time: empties the table of the last period but one for it. Each lock is waited for only for a
+-- moment, because all look-ups would queue after it.
 CREATE FUNCTION turn_people() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -42,13 +42,13 @@ BEGIN
     IF present <= open THEN
         RETURN false;
     END IF;
-    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- nobody writes, and nobody has read which one is open
+    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- no session writes, and none has read which table is open
     UPDATE epochs SET value = present WHERE name = 'people' AND value = open;
     IF NOT FOUND THEN
-        RETURN false; -- somebody else has begun it
+        RETURN false; -- another session has started it
     END IF;
     EXECUTE format('TRUNCATE %s', table_of('people_' || present % 2));
-    IF present - open > 1 THEN -- the other one is as old
+    IF present - open > 1 THEN -- the other table is outdated, too
         EXECUTE format('TRUNCATE %s', table_of('people_' || (present + 1) % 2));
     END IF;
     RETURN true;
@@ -58,16 +58,15 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION turn_people() IS 'Begins a new period of people if it is time, and empties the table of the last but one; true if it did.';
+COMMENT ON FUNCTION turn_people() IS 'Starts a new period of people if it is time, and empties the table of the last period but one. Returns whether it did.';
 
 REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 
--- Begins to write an app's people, or to erase some. One at a time: a link must not make a circle
--- with one that is written at this moment. No new period begins once people were read here, so that
--- what is written is in the one that is open. An app's first people raise the epoch of erasures:
--- from then on instances have to resolve its visitors. Under the lock, since the last ones may be
--- erased while it is waited for; so nobody who has that epoch may come here. They wait for whoever
--- is changing the app: once it has people its visitors stay ids.
+-- Must be called before people of an app are written or erased. One transaction at a time: a link must not make a circle with
+-- one that is written at this moment. No new period starts after people were read here, so rows are written to the open one.
+-- An app's first people raise the epoch of erasures: from then on instances have to resolve its visitors. This is checked under
+-- the lock, since the last people may be erased while it is waited for. So a transaction that holds the row of that epoch must
+-- not call this. First people also wait for a transaction that changes the app: with people, its visitors stay ids.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -75,7 +74,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
-    -- In the order of the key, or all rows might be read for it; EXISTS would have none.
+    -- In the order of the key, otherwise all rows might be read. EXISTS would have no order.
     IF (SELECT true FROM people WHERE period IN (0, 1) AND app_id = app ORDER BY period, app_id, id LIMIT 1) IS NULL THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
         PERFORM FROM apps AS a WHERE a.id = app FOR KEY SHARE;
@@ -83,13 +82,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION lock_people(integer) IS 'Lets one transaction at a time write or erase people of an app.';
+COMMENT ON FUNCTION lock_people(integer) IS 'Lets only one transaction at a time write or erase people of an app.';
 
 REVOKE ALL ON FUNCTION lock_people(integer) FROM PUBLIC;
 
--- The ways on which some ids lead to persons, a row a step: hop 0 is the row of the id itself.
--- Nothing of an id that has no row. The arrays are one table; place is the id's in it, from 1. A row
--- of the open period comes before that of the other, which is only looked up where there is none.
+-- The ways from some ids to persons, a row for each step: hop 0 is the row of the id itself. An id without a row has no rows
+-- here. The arrays are one table, and place is the id's place in it, from 1. A row of the open period takes precedence over that
+-- of the other, which is only looked up if the first is missing.
 CREATE FUNCTION find_people(app_ids integer[], asked inet[])
 RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
 LANGUAGE plpgsql STABLE
@@ -126,4 +125,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION find_people(integer[], inet[]) IS 'The rows of people through which some ids lead to persons, by their place in the arrays and the step.';
+COMMENT ON FUNCTION find_people(integer[], inet[]) IS 'The rows of people that lead from some ids to persons, by place in the arrays and step.';

@@ -1,6 +1,5 @@
--- Moves a position, if it stands where the batch that counts from there on takes it to be. Whoever
--- else reads the same source waits here for that batch, and then does not find the position any
--- more. No position moves back: what is behind it is counted, or was refused.
+-- Moves a position if it is still where the batch started. Another session that reads the same source waits here for that
+-- batch, and then fails because the position has moved. No position moves back: everything before it is counted or was refused.
 CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint, uncounted text DEFAULT '') RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -21,10 +20,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from one place to another; of a call, with a bit for each item between them, as positions.uncounted has it. Fails with SQLSTATE FF004 when it stands elsewhere.';
+COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from one place to another. For a call: with a bit for each item between them, as in positions.uncounted. Fails with SQLSTATE FF004 if the position is elsewhere.';
 
--- Forgets some of the calls that nobody has sent again for so many days, but none of the last one.
--- One that is under way is passed by.
+-- Deletes some of the calls that were not sent again for this many days. Calls of the last day always stay. Skips a call that is
+-- being processed.
 CREATE FUNCTION forget_calls(days integer, most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER
@@ -47,6 +46,6 @@ AS $$
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION forget_calls(integer, integer) IS 'Deletes positions of calls that were last sent more than so many days ago, so many at most, and returns how many.';
+COMMENT ON FUNCTION forget_calls(integer, integer) IS 'Deletes at most this many positions of calls that were last sent more than this many days ago, and returns their number.';
 
 REVOKE ALL ON FUNCTION forget_calls(integer, integer) FROM PUBLIC;

@@ -1,7 +1,6 @@
--- Keeps messages of a part of a queue that could not be counted. Its position has been moved past
--- them in this transaction, so nobody else writes here. The last 1,000 of a part stay: a producer
--- that sends nothing but garbage fills no disk. One that is there already was kept by somebody who
--- has set the position back.
+-- Keeps messages of a part of a queue that could not be counted. Its position was moved past them in this transaction, so no
+-- other session writes here. Only the last 1,000 messages of a part stay, so a producer that sends only garbage does not fill
+-- the disk. A message is already there if an operator has set the position back.
 CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -29,12 +28,11 @@ AS $$
       );
 $$;
 
-COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and lets go of all but its last 1,000.';
+COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and deletes all but its last 1,000.';
 
 REVOKE ALL ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) FROM PUBLIC;
 
--- Forgets some of the messages that were refused more than 7 days ago. One that somebody else lets
--- go of at this moment is passed by.
+-- Deletes some of the messages that were refused more than 7 days ago. Skips messages that another session deletes.
 CREATE FUNCTION forget_refused(most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER
@@ -56,6 +54,6 @@ AS $$
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION forget_refused(integer) IS 'Deletes messages that were refused more than 7 days ago, so many at most, and returns how many.';
+COMMENT ON FUNCTION forget_refused(integer) IS 'Deletes at most this many messages that were refused more than 7 days ago, and returns their number.';
 
 REVOKE ALL ON FUNCTION forget_refused(integer) FROM PUBLIC;

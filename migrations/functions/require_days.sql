@@ -1,10 +1,9 @@
--- A visit counts its page and its site on the same day, and a site's day never runs backwards: what
--- an instance with a slow clock still takes for yesterday counts today where another instance has
--- begun today. days has a row for each day of a site, written under the site's lock, which the
--- batch holds.
+-- A visit counts for its page and its site on the same day, and the day of a site never goes back: if another instance has begun
+-- today, a visit that an instance with a slow clock places yesterday counts today. days has a row for each day of a site,
+-- written under the site's lock, which the batch holds.
 --
--- A day that it is nowhere yet would hold the site there until it comes. One that the site has been
--- counted on already is let pass: this server's clock was wrong then, and the site counts on.
+-- A day that has not begun anywhere would block the site until then. If the site was already counted on such a day, it is
+-- accepted: this server's clock was wrong then, and the site continues to count.
 CREATE FUNCTION require_days(sites bigint[], on_days integer[]) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -28,4 +27,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_days(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 when one of some sites has been counted on a later day than the one beside it, and with FF003 when that day has come nowhere yet.';
+COMMENT ON FUNCTION require_days(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 if a site was counted on a later day than the given one, and with FF003 if that day has not begun anywhere.';

@@ -1,6 +1,5 @@
--- For a COMMIT that must wait for a standby: before it, and once more behind it. Where
--- synchronous_standby_names is emptied meanwhile, PostgreSQL lets those go that wait, without a word.
--- It has signalled the sessions to read their settings anew by then.
+-- For a COMMIT that must wait for a standby: called before it, and again after it. If synchronous_standby_names is emptied in
+-- the meantime, PostgreSQL silently releases waiting sessions. By then it has signalled the sessions to reload their settings.
 CREATE FUNCTION require_standby() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
@@ -19,11 +18,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 where COMMIT waits for no synchronous standby.';
+COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 if COMMIT does not wait for a synchronous standby.';
 
--- The service may say so, too: a manager starts it with --require-standby. A batch asks once whether one
--- is required, after it has written its row of batches. So this waits for those that run, and no
--- batch that found that none was commits later than this.
+-- The service may set it, too: a cluster manager starts it with --require-standby. A batch checks once whether a standby is
+-- required, after it has written its row of batches. So this waits for running batches, and no batch that found no requirement
+-- commits later than this.
 CREATE FUNCTION say_standby(required boolean) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -40,6 +39,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION say_standby(boolean) IS 'Says whether COMMIT must wait for a synchronous standby, for all that write here from now on.';
+COMMENT ON FUNCTION say_standby(boolean) IS 'Sets whether COMMIT must wait for a synchronous standby, for all sessions that write here from now on.';
 
 REVOKE ALL ON FUNCTION say_standby(boolean) FROM PUBLIC;

@@ -1,9 +1,8 @@
--- Letting go of what need not be kept. The service may delete nothing itself: it calls these
--- functions, which run as their owner. Each looks for itself whether what it is asked to delete may
--- go.
+-- Deleting rows that need not be kept. The service has no right to delete: it calls these functions, which run as their owner.
+-- Each one checks by itself whether the rows may be deleted.
 
--- The turn of erasing is taken, because a command that moves rows from page to page reads how far
--- they are kept, and must be done before more may go.
+-- Takes the row of erasures, because a command that moves rows between pages reads which rows are kept, and must end before
+-- more may be deleted.
 CREATE FUNCTION keep_visits_from(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -24,7 +23,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION keep_visits_from(integer, integer) IS 'Lets the visits of an app of days before one go, if it need not keep them.';
+COMMENT ON FUNCTION keep_visits_from(integer, integer) IS 'Lets the visits of an app before a day be deleted, if it need not keep them.';
 
 CREATE FUNCTION delete_unkept_visits(app integer, day integer, from_page bigint, n integer, OUT deleted bigint, OUT last_page bigint)
 LANGUAGE plpgsql
@@ -58,18 +57,17 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it keeps no longer, by page from one on; how many, and the last page.';
+COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it no longer keeps, in order of page from a given one. Returns their number and the last page.';
 
--- A visitor goes from a site and all its pages at once, or uv of a page might exceed that of its
--- site when they come again. The pairs are looked for beforehand, without a lock; a visitor who has
--- come since has a later last day at the site. Counting needs the lock of the site first of all, so
--- nobody comes between this look and the deletion. Whoever has rows of visits is not forgotten: a
--- late visit may have made some since it was noted what is kept.
+-- A visitor is forgotten at a site and all its pages at once. Otherwise uv of a page might exceed that of its site when the
+-- visitor returns. The pairs are searched in advance, without a lock: a visitor who has returned since has a later last day at
+-- the site. Counting needs the lock of the site first, so no visit arrives between this check and the deletion. A visitor with
+-- rows of visits is not forgotten: a late visit may have written some since the first kept day was noted.
 CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], ips inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- it takes each visitor's row by the key, however few rows look cheaper to read at once: visits wait meanwhile
+SET enable_seqscan = off -- each visitor's row is found by the key, even if few rows look cheaper to read at once, because visits wait
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -93,7 +91,7 @@ BEGIN
     ), asked AS MATERIALIZED (
         SELECT k.page_id, k.ip
         FROM pairs AS k
-        UNION -- of pages that were deleted since the pairs were looked for
+        UNION -- of pages that were deleted since the search
         SELECT d.id, k.ip
         FROM pairs AS k
         JOIN pages AS s ON s.id = k.page_id AND s.site_id IS NULL
@@ -116,16 +114,16 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets those of some (target, visitor) pairs of an app who have not come since a day, if it is long enough ago; how many.';
+COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets some (target, visitor) pairs of an app whose visitors have not come since a day, if that is long enough ago. Returns their number.';
 
--- The pause begins where nobody is raising what is kept. Each run has a row of its own, so that one
--- that ends leaves the pause of another as it is.
+-- The pause starts while no transaction raises the first kept day. Each run has its own row, so a run that ends does not end
+-- the pause of another.
 CREATE FUNCTION pause_retention(app integer, run bigint, hours integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-#variable_conflict use_column -- a constraint by its name would not do: in a cell this is a view
+#variable_conflict use_column -- naming the constraint would not work: in a cell this is a view
 DECLARE
     first_day integer;
 BEGIN
@@ -146,10 +144,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses letting go and forgetting for an app, as one run asks for it, for so many hours, a day at most, or ends that (0); the first day of which the app takes visits.';
+COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses deleting and forgetting for an app and a run, for some hours, at most a day, or ends the pause (0). Returns the first day for which the app accepts visits.';
 
--- No later day than today, or nobody would let go any more. Pauses that are over go, too: whoever
--- asked for them was killed.
+-- No later day than today, otherwise no instance would run the daily task any more. Also deletes pauses that have ended, whose
+-- runs were killed.
 CREATE FUNCTION note_retention(day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -167,7 +165,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION note_retention(integer) IS 'Notes that all that need not be kept was let go on a day, so that the other instances need not do it again; pauses that are over are deleted.';
+COMMENT ON FUNCTION note_retention(integer) IS 'Notes that the daily task has run on a day, so that other instances need not run it again. Deletes pauses that have ended.';
 
 REVOKE ALL ON FUNCTION keep_visits_from(integer, integer), delete_unkept_visits(integer, integer, bigint, integer),
     forget_visitors(integer, integer, bigint[], inet[]), pause_retention(integer, bigint, integer), note_retention(integer) FROM PUBLIC;

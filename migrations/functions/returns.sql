@@ -1,5 +1,4 @@
--- Returns of all days, packed or not. A link that is in both tables, because somebody has counted
--- for a day that was closed, has two rows.
+-- Returns of all days, packed or not. A link that is in both tables, because a visit was counted for a closed day, has two rows.
 CREATE VIEW returns AS
 SELECT o.page_id, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o
@@ -8,14 +7,14 @@ SELECT p.page_id, p.day_id, to_char(day_date(p.day_id) - u.days_before, 'YYYYMMD
 FROM packed_returns AS p
 CROSS JOIN LATERAL unpack_returns(p.previous_days, p.visitors) AS u;
 
-COMMENT ON VIEW   returns              IS 'How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.';
+COMMENT ON VIEW   returns              IS 'Visitors of a target on a day, by the last earlier day on which they visited it. This makes uniques of any range exact.';
 COMMENT ON COLUMN returns.page_id      IS 'The target.';
-COMMENT ON COLUMN returns.day_id       IS 'The day.';
-COMMENT ON COLUMN returns.previous_day IS 'The last day before it on which these visitors came.';
-COMMENT ON COLUMN returns.visitors     IS 'How many there were.';
+COMMENT ON COLUMN returns.day_id       IS 'The day, like 20190629.';
+COMMENT ON COLUMN returns.previous_day IS 'The last earlier day on which these visitors visited the target.';
+COMMENT ON COLUMN returns.visitors     IS 'Number of visitors.';
 
--- One expression, so that it is planned into the query. The bits up to that day tell how many
--- numbers come before the one that is asked for. After the last there is none, which is 0.
+-- One expression, so that it is planned into the query. The number of 1 bits up to that day is the number of values before the
+-- requested one. After the last value the result is 0.
 CREATE FUNCTION returned_from_before(bits bit varying, numbers bit varying, days_before integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -24,10 +23,10 @@ AS $$
                      (length(numbers) / bit_count(bits))::integer)::bigint
 $$;
 
-COMMENT ON FUNCTION returned_from_before(bit varying, bit varying, integer) IS 'How many visitors came last more than so many days before (0: all of them), from previous_days and visitors of packed_returns.';
+COMMENT ON FUNCTION returned_from_before(bit varying, bit varying, integer) IS 'Number of visitors whose last earlier visit was more than this many days before (0: all), from previous_days and visitors of packed_returns.';
 
--- So a late visit is told of, of a visitor who came on day n and before that on p: it
--- takes one from (n, p), and adds one to (n, d) and to (d, p).
+-- A late visit on day d, by a visitor who came on day n and before that on p, takes one from (n, p), and adds one to (n, d) and
+-- to (d, p).
 CREATE FUNCTION add_packed_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -43,7 +42,7 @@ BEGIN
         SELECT DISTINCT c.page_id, c.day_id
         FROM changes AS c
     ), known AS MATERIALIZED (
-        -- Looked up one by one: late visits forbid themselves what a join would need for that.
+        -- Looked up one by one: late visits disable the plans that a join would need.
         SELECT t.page_id, t.day_id, p.place, p.previous_days, p.visitors
         FROM touched AS t
         CROSS JOIN LATERAL (
@@ -93,11 +92,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or takes them away where added is negative. The arrays are one table: target, day, previous day and how many. The caller holds the counters of the targets. Fails where less than none would be left.';
+COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or removes them if added is negative. The arrays are one table: target, day, previous day and number. The caller holds the counters of the targets. Fails if a number would become negative.';
 
--- The turn of erasing is taken, because a command that deletes rows, or moves them from page to
--- page, must not miss those that are on their way from one table to the other. It may be ended at
--- any time: what is left in open_returns is packed by the next call.
+-- Takes the row of erasures, because a command that deletes rows, or moves them between pages, must not miss rows that are
+-- moving from one table to the other. It may be cancelled at any time: the next call packs the rest of open_returns.
 CREATE FUNCTION pack_returns(from_page bigint, n integer, OUT packed bigint, OUT last_page bigint)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -105,7 +103,7 @@ SET search_path = footfall, pg_temp
 AS $$
 DECLARE
     closed      integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c);
-    chosen      bigint[]; -- targets, with days beside them
+    chosen      bigint[]; -- targets with their days
     chosen_days integer[];
     pages       bigint[];
     days        integer[];
@@ -142,6 +140,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, day by day of one target after another from one on, until n rows of open_returns are packed; how many were, and the last target, which may have more.';
+COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, day by day and target by target from a given one, until n rows of open_returns are packed. Returns their number and the last target, which may have more.';
 
 REVOKE ALL ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]), pack_returns(bigint, integer) FROM PUBLIC;

@@ -6,12 +6,11 @@ AS $$
     CROSS JOIN generate_series(0, 15) AS e (zeros)
 $$;
 
-COMMENT ON FUNCTION round_numbers() IS 'The numbers of visitors that are worth a word: 1, 2, 5, 10, 20, 50 …';
+COMMENT ON FUNCTION round_numbers() IS 'Round numbers of visitors, for which webhooks are called: 1, 2, 5, 10, 20, 50 …';
 
--- Adds a call to a webhook for each round number that was given to a visitor whom it has not looked
--- at yet, as the number is shown. Who is looked at is compared once more as the row is written: of
--- two that do the same at once one does it. Where none was given nothing is written, or every
--- second would be.
+-- Adds a call to a webhook for each round number that was given to a visitor since the last check, as the number is shown.
+-- webhooks.seen is compared again when the row is written, so of two sessions only one adds the calls. If there was no round
+-- number, nothing is written. Otherwise there would be a write every second.
 CREATE FUNCTION see_round_numbers(also_others boolean DEFAULT false) RETURNS void
 LANGUAGE sql
 SET search_path = footfall, pg_temp
@@ -26,7 +25,7 @@ AS $$
             SELECT array_agg(row_to_json(b)::text ORDER BY b.rank) AS calls
             FROM (
                 SELECT a.name AS app, w.uri AS target, n.rank, day_date(v.first_day) AS first_day,
-                       w.id || '/' || (n.rank - (t.uv - t.counted_uv)) AS id -- each visitor has one, whatever their number is shown as
+                       w.id || '/' || (n.rank - (t.uv - t.counted_uv)) AS id -- unique for each visitor, whatever number is shown
                 FROM round_numbers() AS n (rank)
                 LEFT JOIN visitors AS v ON v.page_id = p.id AND v.rank = n.rank - (t.uv - t.counted_uv)
                 WHERE n.rank - (t.uv - t.counted_uv) > w.seen
@@ -49,6 +48,6 @@ AS $$
       AND w.seen = p.seen
 $$;
 
-COMMENT ON FUNCTION see_round_numbers(boolean) IS 'Adds to webhooks.waiting what is to be told of visitors who were counted meanwhile; also_others: notes in webhooks.seen those, too, among whom no number is round.';
+COMMENT ON FUNCTION see_round_numbers(boolean) IS 'Adds calls to webhooks.waiting for visitors who were counted since the last check. also_others: updates webhooks.seen even if there was no round number.';
 
 REVOKE ALL ON FUNCTION see_round_numbers(boolean) FROM PUBLIC;

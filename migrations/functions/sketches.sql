@@ -1,7 +1,6 @@
--- A visitor's hash as a register of a sketch and its value: 12 bits say which register, the zeros
--- that lead the next 32 its value. The hash is sha256(inet_send(ip)), which stays the same in every
--- version of PostgreSQL. It is an argument, so that the function is one expression that is planned
--- into the query.
+-- Register and value of a visitor in a sketch, from the visitor's hash: 12 bits are the register, and the leading zeros of the
+-- next 32 give the value. The hash is sha256(inet_send(ip)), which is the same in every version of PostgreSQL. It is an
+-- argument, so that the function is one expression that is planned into the query.
 CREATE FUNCTION sketch_entry(hash bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -10,11 +9,10 @@ AS $$
                                         + get_byte(hash, 4) * 256 + get_byte(hash, 5))::bit(32)::text, '0'))
 $$;
 
-COMMENT ON FUNCTION sketch_entry(bytea) IS 'The register of a HyperLogLog sketch that a visitor falls into, and its value: register * 64 + value, from sha256(inet_send(ip)).';
+COMMENT ON FUNCTION sketch_entry(bytea) IS 'Register of a HyperLogLog sketch for a visitor and its value, as register * 64 + value, from sha256(inet_send(ip)).';
 
--- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): no bias
--- at small or middling numbers that would have to be corrected. Its other correction, for registers
--- that are full, begins to matter at a thousand million visitors.
+-- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): small and medium numbers need no
+-- correction. Its other correction, for full registers, only matters from a thousand million visitors on.
 CREATE FUNCTION sketch_estimate(used bigint, weight double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -28,7 +26,7 @@ BEGIN
         RETURN 0;
     END IF;
     LOOP
-        x := CASE WHEN x < 1e-150 THEN 0 ELSE x * x END; -- where x * x would be too small to be told from 0
+        x := CASE WHEN x < 1e-150 THEN 0 ELSE x * x END; -- x * x would underflow
         last := sigma;
         sigma := sigma + x * y;
         y := y + y;
@@ -38,7 +36,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION sketch_estimate(bigint, double precision) IS 'How many visitors a sketch stands for: from how many registers are not 0, and the sum of 2^-value over them.';
+COMMENT ON FUNCTION sketch_estimate(bigint, double precision) IS 'Estimated number of visitors in a sketch, from the number of registers that are not 0, and the sum of 2^-value over them.';
 
 CREATE FUNCTION merge_sketches(from_page bigint, into_page bigint) RETURNS void
 LANGUAGE sql
@@ -69,10 +67,10 @@ AS $$
         SET entries = excluded.entries
 $$;
 
-COMMENT ON FUNCTION merge_sketches(bigint, bigint) IS 'Moves the sketches of one target into those of another: of each register the higher value stays.';
+COMMENT ON FUNCTION merge_sketches(bigint, bigint) IS 'Moves the sketches of one target into those of another. The higher value of each register stays.';
 
--- A register that is as high already, as most are of a target with many visitors, leaves its sketch
--- as it is. The entries are in order, so that a register is found by halves.
+-- If all registers are high enough, as for most targets with many visitors, the sketch is not written. The entries are in
+-- order, so a register is found by binary search.
 CREATE FUNCTION add_to_sketches(pages bigint[], days integer[], ips inet[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -121,6 +119,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_to_sketches(bigint[], integer[], inet[]) IS 'Adds visitors to the sketches of targets on closed days: of each register the higher value stays. The arrays are one table: target, day and visitor.';
+COMMENT ON FUNCTION add_to_sketches(bigint[], integer[], inet[]) IS 'Adds visitors to the sketches of targets on closed days. The higher value of each register stays. The arrays are one table: target, day and visitor.';
 
 REVOKE ALL ON FUNCTION merge_sketches(bigint, bigint), add_to_sketches(bigint[], integer[], inet[]) FROM PUBLIC;

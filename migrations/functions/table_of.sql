@@ -1,6 +1,5 @@
--- In a cell (see cell/cell.sql) what has a table's name is a view of the table, which has another
--- one. For reading and writing rows that makes no difference; emptying, locking and measuring need
--- the table itself.
+-- In a cell (see cell/cell.sql) the object with a table's name is a view, and the table has another name. For reading and writing
+-- rows that makes no difference. Emptying, locking and measuring need the table itself.
 CREATE FUNCTION table_of(named text) RETURNS regclass
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -14,7 +13,7 @@ AS $$
                     named::regclass)::regclass
 $$;
 
-COMMENT ON FUNCTION table_of(text) IS 'The table that has this name or, in a cell, that the view of this name shows.';
+COMMENT ON FUNCTION table_of(text) IS 'The table with this name. In a cell: the table under the view with this name.';
 
 CREATE FUNCTION visits_partitions() RETURNS TABLE (day integer, partition regclass)
 LANGUAGE sql STABLE
@@ -26,4 +25,4 @@ AS $$
     WHERE i.inhparent = table_of('visits')
 $$;
 
-COMMENT ON FUNCTION visits_partitions() IS 'The partitions of visits, and their days.';
+COMMENT ON FUNCTION visits_partitions() IS 'Partitions of visits, and their days.';

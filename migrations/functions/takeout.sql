@@ -1,11 +1,9 @@
--- What an app takes along: each view here is a file of its export, with the columns that the view has
--- behind app_id. Numbers of targets, tags and imports are those of this database, and tell only what
--- belongs together. Rows of most files are copied into the table again, in the order that they have
--- here: that of the first index of their table, or what is written would be all over it. The others are
--- put there by load_app().
+-- The export of an app: each view here is a file, with the columns of the view after app_id. Numbers of targets, tags and imports
+-- are those of this database, and only serve to link rows. Rows of most files are copied directly into a table again, in their
+-- order here. This is the order of the table's first index, so that writes are not scattered. load_app() writes the others.
 --
--- The addresses of visitors are hashed on the way, where the export has a secret for that
--- (footfall.takeout_secret has its id). The views then say of the app what it will be.
+-- If the export has a secret (footfall.takeout_secret has its id), addresses of visitors are hashed on the way. The views then
+-- show the app's settings as they will be.
 
 CREATE VIEW takeout_app AS
 SELECT a.id AS app_id, a.name, a.tz, a.ipv6_prefix, a.access, a.sites, a.keep_query, a.created_at,
@@ -19,7 +17,7 @@ FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 CROSS JOIN (SELECT coalesce(current_setting('footfall.takeout_secret', true), '') AS id) AS s;
 
-COMMENT ON VIEW takeout_app IS 'The app and its settings, in one row, as app set has them. visitor: how visitors are told apart; secret_id: tells the secret of their hashes from others, and nothing else of it; hashed_as: the number of the app that is in these hashes; hashed_from: sketches of days before it are of addresses; kept_from: rows of visits are there from this day on (empty: of all days).';
+COMMENT ON VIEW takeout_app IS 'The app and its settings, in one row, as app set has them. visitor: how visitors are identified; secret_id: identifies the secret of their hashes without revealing it; hashed_as: the number of the app in these hashes; hashed_from: sketches of earlier days were made from addresses; kept_from: rows of visits are there from this day on (empty: of all days).';
 
 CREATE VIEW takeout_targets AS
 SELECT p.app_id, p.id AS target, p.site_id AS site, p.uri, p.created_at, c.hot, c.pv, c.uv, t.title, t.told_at AS titled_at
@@ -28,7 +26,7 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 LEFT JOIN titles AS t   ON t.page_id = p.id
 ORDER BY p.id;
 
-COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: that of its site (empty: it is one); uri: without a scheme; created_at: when Footfall counted its first visit, which may be of an earlier day (days.csv has its days); hot: page views; pv: visits, one for each visitor and day; uv: visitors; title and titled_at: what the page calls itself, and since when.';
+COMMENT ON VIEW takeout_targets IS 'Pages and sites. target: its number in the other files; site: the number of its site (empty: it is a site); uri: without a scheme; created_at: when Footfall counted its first visit, which may be of an earlier day (days.csv has its days); hot: page views; pv: visits, one for each visitor and day; uv: visitors; title and titled_at: the title of the page, and since when.';
 
 CREATE VIEW takeout_days AS
 SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.hot, d.pv, d.new_visitors
@@ -44,7 +42,7 @@ FROM pages AS p
 JOIN open_returns AS r ON r.page_id = p.id
 ORDER BY r.page_id, r.day_id, r.previous_day;
 
-COMMENT ON VIEW takeout_returns IS 'How many visitors of a target came on a day, and before that last on a previous day: those whose previous day lies before a range, and the new visitors of its days, are the visitors of the range. Of days that were summed up, packed_returns has it.';
+COMMENT ON VIEW takeout_returns IS 'Visitors of a target on a day, by the last earlier day on which they visited it. The visitors of a range are those with a previous day before the range, and the new visitors of its days. Closed days are in packed_returns.';
 
 CREATE VIEW takeout_packed_returns AS
 SELECT p.app_id, r.page_id AS target, r.day_id AS day, r.previous_days, r.visitors
@@ -52,16 +50,16 @@ FROM pages AS p
 JOIN packed_returns AS r ON r.page_id = p.id
 ORDER BY r.page_id, r.day_id;
 
-COMMENT ON VIEW takeout_packed_returns IS 'The same in two strings of bits. previous_days: bit k, from 1, is 1 where visitors came k days before, and not in between. visitors: for each of these bits a binary number, all of the same length: how many visitors came last so many days before, or more.';
+COMMENT ON VIEW takeout_packed_returns IS 'The same in two strings of bits. previous_days: bit k, from 1, is 1 if the last earlier visit of some visitors was k days before. visitors: a binary number for each of these bits, all of the same length: visitors whose last earlier visit was so many days before, or more.';
 
 CREATE VIEW takeout_tags AS
 SELECT t.app_id, t.id AS tag, t.name, t.value
 FROM tags AS t
 ORDER BY t.id;
 
-COMMENT ON VIEW takeout_tags IS 'What visits brought. tag: its number in the other files; name: source, country …; value: google, de …';
+COMMENT ON VIEW takeout_tags IS 'Tags of visits. tag: its number in the other files; name: source, country …; value: google, de …';
 
--- Tags that batches have brought, and tag_days does not have yet, are added up by who exports.
+-- Includes tags of recent batches that are not in tag_days yet: the export adds them up.
 CREATE VIEW takeout_tag_days AS
 SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.tag_id AS tag, sum(d.pv)::bigint AS pv, sum(d.newcomers)::bigint AS newcomers
 FROM pages AS p
@@ -74,21 +72,21 @@ JOIN (SELECT t.page_id, t.day_id, t.tag_id, t.pv, t.newcomers
 GROUP BY p.app_id, d.page_id, d.day_id, d.tag_id
 ORDER BY d.page_id, d.day_id, d.tag_id;
 
-COMMENT ON VIEW takeout_tag_days IS 'With which tags visitors of a target came on a day. pv: visits, one for each visitor of the day; newcomers: visitors whose first visit ever had the tag.';
+COMMENT ON VIEW takeout_tag_days IS 'Visitors of a target on a day, by tag. pv: visits, one for each visitor of the day; newcomers: visitors whose first visit ever had the tag.';
 
 CREATE VIEW takeout_notes AS
 SELECT n.app_id, n.day_id AS day, n.site, n.text
 FROM notes AS n
 ORDER BY n.day_id, n.id;
 
-COMMENT ON VIEW takeout_notes IS 'What was noted of days. site: of this one alone.';
+COMMENT ON VIEW takeout_notes IS 'Notes about days. site: the note is only about this site.';
 
 CREATE VIEW takeout_offsets AS
 SELECT o.app_id, o.uri, o.hot, o.pv, o.uv, o.told, o.history_hot, o.history_pv, o.history_uv, o.by_hand
 FROM offsets AS o
 ORDER BY o.uri;
 
-COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks where these are shown. told: how uv was before, in pairs: up to which visitor, and what. history_hot, history_pv, history_uv: the part of these numbers that is from history; by_hand: the rest was set by hand.';
+COMMENT ON VIEW takeout_offsets IS 'Numbers from elsewhere, which are added to totals and ranks. told: earlier values of uv, as pairs: the last visitor for whom a value was used, and the value. history_hot, history_pv, history_uv: the part of these numbers that is from history; by_hand: the rest was set by hand.';
 
 CREATE VIEW takeout_history AS
 SELECT i.app_id, i.id AS import, i.imported_at, i.source, i.files, d.day_id AS day, d.site, h.uri, h.page_views, h.visits, h.visitors,
@@ -98,7 +96,7 @@ JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 JOIN history AS h      ON h.day = d.id
 ORDER BY d.id, h.uri;
 
-COMMENT ON VIEW takeout_history IS 'What others have counted by day. import, imported_at, source, files: which import brought it; day, site, uri: of what it is; page_views, visits (sessions), visitors, new_visitors: their numbers, empty where they tell none; uv: visitors whom the import has on no earlier day; in_totals: offsets contain the day.';
+COMMENT ON VIEW takeout_history IS 'Numbers by day from other programs. import, imported_at, source, files: the import; day, site, uri: the day and target; page_views, visits (sessions), visitors, new_visitors: the numbers, empty if not reported; uv: visitors without an earlier day in the import; in_totals: offsets contain the day.';
 
 CREATE VIEW takeout_erased_visitors AS
 SELECT p.app_id, e.page_id AS target, e.part, e.place, e.places
@@ -106,7 +104,7 @@ FROM pages AS p
 JOIN erased_visitors AS e ON e.page_id = p.id
 ORDER BY e.page_id, e.part, e.place;
 
-COMMENT ON VIEW takeout_erased_visitors IS 'Ranks whose visitors were erased or forgotten: place: rank 256 * part + 1 + place; or places: for each bit n that is 1, from 0, rank 256 * part + 1 + n.';
+COMMENT ON VIEW takeout_erased_visitors IS 'Ranks of erased or forgotten visitors. place: rank 256 * part + 1 + place; or places: for each bit n that is 1, from 0, rank 256 * part + 1 + n.';
 
 CREATE VIEW takeout_erased_visits AS
 SELECT p.app_id, e.page_id AS target, e.day_id AS day, e.previous_day, e.visitors
@@ -114,7 +112,7 @@ FROM pages AS p
 JOIN erased_visits AS e ON e.page_id = p.id
 ORDER BY e.page_id, e.day_id, e.previous_day;
 
-COMMENT ON VIEW takeout_erased_visits IS 'How many of these came on a day, and before that last on a previous day (0: never, or not known).';
+COMMENT ON VIEW takeout_erased_visits IS 'Erased visitors of a target on a day, by the last earlier day on which they visited it (0: none, or unknown).';
 
 CREATE VIEW takeout_visitors AS
 SELECT p.app_id, v.ip AS visitor, v.page_id AS target, v.rank, v.first_day, v.last_day
@@ -122,7 +120,7 @@ FROM pages AS p
 JOIN visitors AS v ON v.page_id = p.id
 ORDER BY v.page_id, v.rank;
 
-COMMENT ON VIEW takeout_visitors IS 'Visitors of each target. visitor: a keyed hash; rank: the place in the order of first visits; first_day, last_day: when they came first and last.';
+COMMENT ON VIEW takeout_visitors IS 'Visitors of each target. visitor: a keyed hash; rank: the place in the order of first visits; first_day, last_day: the first and last day of a visit.';
 
 CREATE VIEW takeout_visits AS
 SELECT p.app_id, v.ip AS visitor, v.page_id AS target, v.day_id AS day, v.previous_day, v.tags
@@ -131,7 +129,7 @@ JOIN visits AS v            ON v.page_id = p.id
 LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
 WHERE v.day_id >= coalesce(k.from_day, 0);
 
-COMMENT ON VIEW takeout_visits IS 'Days of visitors, as far as they are kept. previous_day: when they came last before it (0: never, or not known); tags: of sites, with what they came (empty: not known).';
+COMMENT ON VIEW takeout_visits IS 'Days of visitors, as far as they are kept. previous_day: the last earlier day (0: none, or unknown); tags: for sites, the tags of the visit (empty: not recorded).';
 
 CREATE VIEW takeout_sketches AS
 SELECT p.app_id, s.page_id AS target, s.day_id AS day, s.entries
@@ -143,25 +141,25 @@ WHERE a.visitor <> 'address'
    OR s.day_id < coalesce(k.from_day, 0)
 ORDER BY s.page_id, s.day_id;
 
-COMMENT ON VIEW takeout_sketches IS 'A HyperLogLog sketch of the visitors of a target on a day. entries: registers that are not 0, as register * 64 + value.';
+COMMENT ON VIEW takeout_sketches IS 'HyperLogLog sketches of the visitors of a target on a day. entries: registers that are not 0, as register * 64 + value.';
 
--- Of an id that has a row of both periods that of the present one holds.
+-- If an id has rows of both periods, the row of the present one is exported.
 CREATE VIEW takeout_people AS
 SELECT p.app_id, p.id AS visitor, p.person, p.height, p.tag_ids AS tags
 FROM people AS p
 WHERE p.period = people_period()
    OR NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND o.app_id = p.app_id AND o.id = p.id);
 
-COMMENT ON VIEW takeout_people IS 'Who is whom. visitor leads to person, who is another id (empty: it is a person itself); height: how many steps may lead to it; tags: what the person is.';
+COMMENT ON VIEW takeout_people IS 'Ids of visitors and persons. visitor leads to person, which is another id (empty: it is a person); height: the maximum number of steps that lead to it; tags: the tags of the person.';
 
 CREATE VIEW takeout_ignored AS
 SELECT a.id AS app_id, i.who
 FROM apps AS a
 CROSS JOIN LATERAL unnest(a.ignore) AS i (who);
 
-COMMENT ON VIEW takeout_ignored IS 'Whose visits are not counted: networks, ids of visitors, and hosts that visitors come from.';
+COMMENT ON VIEW takeout_ignored IS 'Visits that are not counted: networks, ids of visitors, and referring hosts.';
 
--- Begins to load an app, in a transaction: a table for each file whose rows are not copied as they are.
+-- Starts loading an app, in a transaction: makes a table for each file whose rows are not copied unchanged.
 CREATE FUNCTION begin_load() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -176,7 +174,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION begin_load() IS 'Makes, for the transaction, a table loaded_… for each view takeout_… whose rows load_app() reads.';
+COMMENT ON FUNCTION begin_load() IS 'Makes a temporary table loaded_… for each view takeout_… whose rows load_app() reads.';
 
 CREATE FUNCTION number_load() RETURNS void
 LANGUAGE plpgsql
@@ -205,7 +203,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION number_load() IS 'Gives numbers of this database to targets and tags that were copied.';
+COMMENT ON FUNCTION number_load() IS 'Gives the copied targets and tags numbers of this database.';
 
 CREATE FUNCTION loaded_numbers(tags boolean, after bigint, portion integer) RETURNS TABLE (old bigint, new bigint, site bigint)
 LANGUAGE plpgsql
@@ -222,10 +220,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in what was copied, in order, those that number_load() has given them, and those of their sites (0: it is one).';
+COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in the copied rows, in order, with the numbers from number_load(), and those of their sites (0: it is a site).';
 
--- Rows of tables that are large, and that nobody finds before there are pages, come first, with the
--- numbers of number_load(); what others wait for, the rows of epochs and the constraint of batches, last.
+-- Rows of large tables, which no session finds before there are pages, are written first, with the numbers of number_load().
+-- Rows that other transactions wait for, those of epochs and the constraint of batches, come last.
 CREATE FUNCTION load_app(named text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -251,8 +249,8 @@ BEGIN
     FROM loaded_people AS l
     ORDER BY l.visitor;
 
-    -- Whoever closes a day has done so, or waits, and finds these visits. In its turn before the epoch of
-    -- apps, as for all who erase.
+    -- A transaction that closes a day has either ended, or waits and will find these visits. The row of erasures is taken
+    -- before the epoch of apps, as in all transactions that erase.
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
                       bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles,
@@ -266,7 +264,7 @@ BEGIN
     INSERT INTO pages (id, site_id, app_id, created_at, uri)
     OVERRIDING SYSTEM VALUE
     SELECT m.id, o.id, app, l.created_at,
-           CASE WHEN l.uri = s.uri || '/(deleted) ' || l.target THEN s.uri || '/(deleted) ' || m.id ELSE l.uri END -- its deletion was cut off
+           CASE WHEN l.uri = s.uri || '/(deleted) ' || l.target THEN s.uri || '/(deleted) ' || m.id ELSE l.uri END -- its deletion was interrupted
     FROM loaded_targets AS l
     JOIN target_map AS m          ON m.target = l.target
     LEFT JOIN target_map AS o     ON o.target = l.site
@@ -332,10 +330,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION load_app(text) IS 'Makes an app of the rows that were copied to the tables of begin_load(), and straight to others. Its days with visits have partitions, and those that are over were closed.';
+COMMENT ON FUNCTION load_app(text) IS 'Makes an app from the rows in the tables of begin_load(), and from those that were copied directly to other tables. Its days with visits have partitions, and days that have ended were closed.';
 
--- In a cell the view of a table numbers its rows, and the table itself does not: so rows that get numbers
--- here are not copied straight to it.
+-- In a cell, the view of a table numbers its rows, and the table itself does not. So rows that get new numbers are not copied
+-- directly to the table.
 CREATE FUNCTION begin_carry(named text, columns text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -346,7 +344,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION begin_carry(text, text) IS 'Makes, for the transaction, a table loaded_… with these columns of a table, which are quoted where they need it.';
+COMMENT ON FUNCTION begin_carry(text, text) IS 'Makes a temporary table loaded_… with these columns of a table, quoted if necessary.';
 
 CREATE FUNCTION end_carry(named text, columns text) RETURNS void
 LANGUAGE plpgsql
@@ -357,7 +355,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION end_carry(text, text) IS 'Writes what was copied to the table of begin_carry() to its own, with new numbers, in the order in which it came.';
+COMMENT ON FUNCTION end_carry(text, text) IS 'Moves the rows from the table of begin_carry() to its target, with new numbers, in the order in which they were copied.';
 
 REVOKE ALL ON FUNCTION begin_load(), number_load(), loaded_numbers(boolean, bigint, integer), load_app(text), begin_carry(text, text), end_carry(text, text)
     FROM PUBLIC;

@@ -1,5 +1,5 @@
--- Batches of 0.1.0 bring the version before, and would take browsers behind one address for one visitor.
--- This waits for batches that run.
+-- Batches of 0.1.0 have an older version, and would count different browsers behind one address as one visitor. This waits for
+-- running batches.
 CREATE FUNCTION tell_browsers() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -27,6 +27,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION tell_browsers() IS 'Has instances refused that do not tell browsers behind one address apart, as an app wants it.';
+COMMENT ON FUNCTION tell_browsers() IS 'Refuses instances that cannot distinguish browsers behind one address, for apps that need it.';
 
 REVOKE ALL ON FUNCTION tell_browsers() FROM PUBLIC;

@@ -1,5 +1,5 @@
--- Whoever deletes a page or an app, or switches titles off, has the row of one of them locked: then
--- its title is left out, and nobody waits.
+-- A transaction that deletes a page or an app, or turns titles off, holds the row of the page or app. Then the title is skipped,
+-- without waiting.
 CREATE FUNCTION put_titles(page_ids bigint[], titles text[], told_at timestamptz) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -23,6 +23,6 @@ AS $$
           AND t.told_at <= EXCLUDED.told_at - interval '1 hour'
 $$;
 
-COMMENT ON FUNCTION put_titles(bigint[], text[], timestamptz) IS 'Gives pages their titles, each at most every hour another one; the arrays are one table.';
+COMMENT ON FUNCTION put_titles(bigint[], text[], timestamptz) IS 'Sets titles of pages, each at most once an hour. The arrays are one table.';
 
 REVOKE ALL ON FUNCTION put_titles(bigint[], text[], timestamptz) FROM PUBLIC;

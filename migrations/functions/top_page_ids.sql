@@ -1,15 +1,14 @@
--- Where there are not many more pages than are asked for, they are these. Else each day's list
--- tells the top pages, and its last number is what a page that is not in it can have had at most.
--- Those bounds, added up over the days, tell which listed pages may be among the first; where these
--- are more than a few, they are added up exactly. If no page that is in no list can have reached
--- the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
+-- If there are not many more pages than requested, all are returned. Otherwise each day's list has the top pages, and its last
+-- number is an upper bound for pages that are not in it. The sums of these bounds over the days show which listed pages may be
+-- among the first. If these are more than a few, their numbers are added up exactly. If no unlisted page can have reached the
+-- last of them, the result is proved. If not, longer lists are tried, and then all pages are read.
 --
--- Where nothing was counted outside the range, a page's numbers are those of its counters: one row,
--- however many days there are. In sums of deleted pages nobody is new.
+-- If nothing was counted outside of the range, a page's numbers are those of its counters: one row for any number of days. Sums
+-- of deleted pages have no new visitors.
 CREATE FUNCTION top_page_ids(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- what is another app's is not read, however few there may be
+SET enable_seqscan = off -- rows of other apps are not read, however few there are
 AS $$
 DECLARE
     few    integer := greatest(2 * n, 20);
@@ -30,7 +29,7 @@ BEGIN
             FROM days AS d
             WHERE d.page_id = ANY (scope)
               AND d.day_id BETWEEN from_day AND to_day
-        ), unlisted AS MATERIALIZED ( -- found before any of them is read
+        ), unlisted AS MATERIALIZED ( -- found before any row is read
             SELECT c.day_id
             FROM counted AS c
             WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure)

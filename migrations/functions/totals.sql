@@ -1,5 +1,4 @@
--- The one place in SQL where numbers from elsewhere are added to what was counted. (What the
--- service answers to visits is added up in its memory.)
+-- The only place in SQL where offsets are added to counted numbers. (The service adds them in memory when it responds to visits.)
 CREATE VIEW totals AS
 SELECT p.id                        AS page_id,
        p.app_id,
@@ -21,15 +20,15 @@ FROM pages AS p
 JOIN counters AS c     ON c.page_id = p.id
 LEFT JOIN offsets AS o ON o.app_id = p.app_id AND o.key = p.key;
 
-COMMENT ON VIEW   totals             IS 'Targets, with what is shown of all time: what was counted, and the offsets.';
+COMMENT ON VIEW   totals             IS 'Targets and their totals as shown: counted numbers plus offsets.';
 COMMENT ON COLUMN totals.page_id     IS 'The target.';
-COMMENT ON COLUMN totals.app_id      IS 'The app that counts it.';
-COMMENT ON COLUMN totals.site_id     IS 'The site of this page; null for a site.';
-COMMENT ON COLUMN totals.uri         IS 'As in pages.';
-COMMENT ON COLUMN totals.since       IS 'When the first day began that was counted, in the time zone of the app.';
+COMMENT ON COLUMN totals.app_id      IS 'App that counts the target.';
+COMMENT ON COLUMN totals.site_id     IS 'Site of the page. Null: the target is a site.';
+COMMENT ON COLUMN totals.uri         IS 'Uri, as in pages.';
+COMMENT ON COLUMN totals.since       IS 'Start of the first counted day, in the time zone of the app.';
 COMMENT ON COLUMN totals.pv          IS '(visitor, day) pairs.';
 COMMENT ON COLUMN totals.uv          IS 'Visitors.';
 COMMENT ON COLUMN totals.hot         IS 'Visits.';
-COMMENT ON COLUMN totals.counted_pv  IS 'Those of pv that were counted here.';
-COMMENT ON COLUMN totals.counted_uv  IS 'Those of uv.';
-COMMENT ON COLUMN totals.counted_hot IS 'Those of hot.';
+COMMENT ON COLUMN totals.counted_pv  IS 'Part of pv that was counted here.';
+COMMENT ON COLUMN totals.counted_uv  IS 'Part of uv that was counted here.';
+COMMENT ON COLUMN totals.counted_hot IS 'Part of hot that was counted here.';

@@ -1,17 +1,14 @@
--- How many visitors came to any of some targets in a range of days. To one target: exactly, from
--- its sums. To several, or in sums of deleted pages: from their rows, where all are kept; else from
--- the sketches of the days that are closed and the rows of the others.
+-- Visitors of any of some targets in a range of days. For one target: exactly, from its sums. For several, or for sums of deleted
+-- pages: from their rows, if all are kept, otherwise from the sketches of closed days and the rows of the others.
 --
--- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from
--- being dropped, and what is kept is read by a later statement: the function is volatile, and each
--- statement has a snapshot of its own. The rows, and whether they are all there, have the same one.
--- But in a transaction that has one snapshot for all of its statements, a day may have been dropped
--- since that was taken: the snapshot still has the partition in the catalog (see
--- last_dropped_day()).
+-- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from being dropped, and the first
+-- kept day is read by a later statement: the function is volatile, and each statement has its own snapshot. The rows, and the
+-- information whether they are complete, have the same one. But in a transaction with one snapshot for all statements, a day may
+-- have been dropped since: the snapshot still has the partition in the catalog (see last_dropped_day()).
 --
--- Of a group no more is read than takes some seconds: a caller who asks for more is refused. One
--- target is answered whatever it takes, since lists may have a sum of deleted pages among others; for
--- these uniques are null where nobody can tell them (or_null), and else a caller is refused.
+-- For a group, reading is limited to some seconds: larger requests are refused. One target has no limit, since lists may have a
+-- sum of deleted pages among others. If its uniques cannot be computed, they are null with or_null, otherwise the request is
+-- refused.
 CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000, or_null boolean DEFAULT false)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE
@@ -21,7 +18,7 @@ AS $$
 DECLARE
     all_kept  boolean;
     open_days integer[];
-    dropped   integer; -- the last day that was, since the snapshot was taken
+    dropped   integer; -- the last day that was dropped since the snapshot was taken
     read      bigint;  -- visits, or entries of sketches
 BEGIN
     IF cardinality(pages) = 1 THEN
@@ -37,9 +34,9 @@ BEGIN
         RAISE EXCEPTION 'these are more than 100,000 pages: ask for fewer, or for a whole site' USING ERRCODE = '54000';
     END IF;
 
-    PERFORM FROM visits WHERE false; -- of no day: locks the parent alone
+    PERFORM FROM visits WHERE false; -- no day: locks only the parent
     dropped := last_dropped_day();
-    -- Erased visitors cannot be told apart; each of their days may be one more visitor.
+    -- Erased visitors cannot be distinguished: each of their days may be another visitor.
     SELECT k.all_kept,
            (SELECT coalesce(sum(e.visitors), 0)
             FROM erased_visits AS e
@@ -94,7 +91,7 @@ BEGIN
             FROM visits AS v
             WHERE v.page_id = ANY (pages)
               AND v.day_id = ANY (open_days)
-              AND v.day_id >= open_days[1] -- so that the days before need not be opened
+              AND v.day_id >= open_days[1] -- so that earlier days need not be opened
         ), entries AS (
             SELECT unnest(s.entries) AS entry
             FROM sketches AS s
@@ -120,23 +117,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer, boolean) IS 'How many visitors came to any of some targets in a range of days, and how sure that is. Fails with SQLSTATE 54000 for more than 100,000 targets, and where several have more visits, or entries of sketches, than are to be read at most; with 40001 where the snapshot is older than what was dropped; and where addresses were hashed in between, unless or_null wants uniques null.';
+COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer, boolean) IS 'Number of visitors of any of some targets in a range of days, and its accuracy. Fails with SQLSTATE 54000 for more than 100,000 targets, and if several have more visits, or entries of sketches, than the limit; with 40001 if the snapshot is older than a dropped day; and if addresses were hashed in the range, unless or_null asks for null.';
 
--- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of
--- visitors when they came before: nobody is new there, not even on the first day, and
--- uniques are null.
+-- Exact, even if rows were deleted: see returns. Sums of deleted pages do not have the previous days of visitors: they have no
+-- new visitors, not even on the first day, and uniques are null.
 --
--- No more is read than has to be. All days of a target together are its counters. In a range before
--- which nobody came, nobody has returned from before it. Any other is as good as one that begins on
--- the first of its days that was counted, which is a date, whatever number a caller has written.
+-- Only necessary rows are read. All days of a target together are its counters. If there was no visit before the range, no
+-- visitor has returned from before it. Any other range has the same result as one that starts on the first counted day in it,
+-- which is a valid date even if the caller's number is not.
 --
--- What is read of many targets is read at once, block by block: rows of a day lie together, not
--- those of a target.
+-- Rows of many targets are read at once, block by block, because rows of a day are adjacent, and rows of a target are not.
 CREATE FUNCTION targets_sums(targets bigint[], from_day integer, to_day integer)
 RETURNS TABLE (page_id bigint, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
-SET enable_sort = off -- groups are few, whatever the planner thinks of an array that it does not know
+SET enable_sort = off -- there are few groups, although the planner expects many from an unknown array
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -209,4 +204,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'What was counted for each of some targets in a range of days; uniques are null in sums of deleted pages, where nobody can tell.';
+COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'Counted numbers of each of some targets in a range of days. uniques are null for sums of deleted pages, where they are unknown.';

@@ -1,5 +1,5 @@
--- Forgets some of the ids that came more than so many days ago, but none of the last one. Instances
--- that do so at once pass by each other's.
+-- Deletes some of the ids that arrived more than this many days ago. Ids of the last day always stay. Instances that do so at the
+-- same time skip each other's rows.
 CREATE FUNCTION forget_visit_ids(days integer, most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER
@@ -20,6 +20,6 @@ AS $$
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION forget_visit_ids(integer, integer) IS 'Deletes ids of visits that came more than so many days ago, so many at most, and returns how many.';
+COMMENT ON FUNCTION forget_visit_ids(integer, integer) IS 'Deletes at most this many ids of visits that arrived more than this many days ago, and returns their number.';
 
 REVOKE ALL ON FUNCTION forget_visit_ids(integer, integer) FROM PUBLIC;

@@ -23,6 +23,6 @@ AS $$
     ORDER BY a.name
 $$;
 
-COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the page views (hot) of today and of each of the last 30 days, of their 200 busiest sites without events, and the first day on which one of these was counted (0: none was). SELECT * FROM report.apps_today(''{demo}'').';
+COMMENT ON FUNCTION report.apps_today(text[]) IS 'Overview of apps: the number of sites, the page views (hot) of today and of each of the last 30 days (the 200 busiest sites, without events), and the first counted day of these sites (0: none). SELECT * FROM report.apps_today(''{demo}'').';
 
 REVOKE ALL ON FUNCTION report.apps_today(text[]) FROM PUBLIC;

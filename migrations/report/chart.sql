@@ -1,6 +1,5 @@
--- Visitors of a week, each counted once, are those who were new in it, and those who returned in it
--- from before it, as in targets_sums; of a day they are its pv. In sums of deleted pages nobody can
--- tell: there each is counted on each of their days.
+-- The visitors of a week, each counted once, are the new ones and those who returned from before the week, as in targets_sums. Of
+-- a day they are its pv. In sums of deleted pages visitors cannot be distinguished, and count on each of their days.
 CREATE FUNCTION report.periods(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -10,8 +9,8 @@ AS $$
 DECLARE
     pages     bigint[]; -- the target, or all sites
     counted   integer; -- the first counted day of its site, or of all sites
-    oldest    integer; -- day of them
-    knows_new boolean; -- it is known who was new on it
+    oldest    integer; -- the first day with visits
+    knows_new boolean; -- whether the new visitors of that day can be distinguished
     begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
@@ -50,7 +49,7 @@ BEGIN
                to_char(max(g.day), 'YYYYMMDD')::integer AS last_day
         FROM generate_series(day_date(begins)::timestamp, day_date(to_day), '1 day') AS g (day)
         WHERE cardinality(pages) > 0
-           OR EXISTS ( -- others have counted it, and nobody here
+           OR EXISTS ( -- counted by another program, but not here
                SELECT
                FROM apps AS a
                JOIN history_days AS h ON h.app_id = a.id AND h.site = split_part(periods.target, '/', 1)
@@ -109,7 +108,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer) IS 'The numbers of a page or site for each day, week (from Monday) or month of a range, also where nobody came. They are null for periods that ended before the first counted day of the site. visitors: each counted once in the period. visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in periods that start before compared_from or after compared_to. from_day 0 is the first counted day. The target '''' is all sites of the app, of which only hot is returned: report.days_where has the rest. SELECT * FROM report.periods(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
+COMMENT ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer) IS 'The numbers of a page or site for each day, week (from Monday) or month of a range, including periods without visitors. They are null for periods that ended before the first counted day of the site. visitors: each counted once in the period. visitors_before: visitors days_before days earlier, for the days of the period up to compared_to. Null if days_before is 0, and in periods that start before compared_from or after compared_to. from_day 0 means the first counted day. The target '''' means all sites of the app, and only has hot: use report.days_where for the other numbers. SELECT * FROM report.periods(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
 -- 0.2.0 runs alongside during an upgrade, and reads hot into a number that cannot be null.
 CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)

@@ -1,5 +1,5 @@
--- What visitors of a site did, and how many got how far. An event is its app's, since whoever tells of
--- it need name no site: it counts for a site on the days on which the visitor was there.
+-- Events of visitors of a site, and how many visitors got how far. An event belongs to its app, since an API call need not name a
+-- site: it counts for a site on the days on which the visitor was there.
 
 CREATE FUNCTION report.events_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', n integer DEFAULT 10)
 RETURNS TABLE (event text, visitors bigint, of_visitors bigint)
@@ -10,7 +10,7 @@ AS $$
     FROM filter_panels(app, site, from_day, to_day, conditions, '{events}', most_values => n) AS f
 $$;
 
-COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events that visitors of a site did in a range of days, on days on which all conditions hold for them (see report.visitors_where): how many visitors, each once, and of how many in all. An event may have been done anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
+COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events of visitors of a site in a range of days, on days on which all conditions hold for them (see report.visitors_where): the number of visitors, each once, and the number of all visitors. An event may be from anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
 REVOKE ALL ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) FROM PUBLIC;
 
@@ -36,9 +36,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'How many visitors of a site, each on each of their days in a range, saw one page alone on that day; unknown: they saw pages that are summed up, as (other) or (deleted), which may be several. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
+COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'Visitors of a site, each on each of their days in a range, who saw only one page on that day. unknown: they saw a sum of pages, (other) or (deleted), which may be several pages. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
--- Goals that nobody has reached yet have no page, and are no fault where they are the app's.
+-- Goals that no visitor has reached yet have no page. They are accepted if they are goals of the app.
 CREATE FUNCTION report.goals_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', only_goal text DEFAULT NULL, by text DEFAULT NULL, n integer DEFAULT 100)
 RETURNS TABLE (goal text, value text, visitors bigint, of_visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -113,10 +113,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'How many visitors of a site reached the app''s goals (app set --goal), or one that is named as event:signup or page:/thanks, in a range of days, on days on which all conditions hold for them (see report.visitors_where), and of how many: each once; in each of the days or of the values of a tag, by: day or source. SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
+COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'Visitors of a site who reached the app''s goals (app set --goal), or one goal like event:signup or page:/thanks, in a range of days, on days on which all conditions hold for them (see report.visitors_where), and the number of all visitors. Each visitor counts once, or once for each day or value of a tag (by: day, or a name like source). SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
 
--- A visitor is at a step from the first day on which it holds, if the steps before it do by then. The
--- order within a day is not kept: there all that holds counts.
+-- A visitor is at a step from the first day on which it holds, if the steps before it were reached by then. The order within a
+-- day is not recorded, so all conditions that hold on a day count.
 CREATE FUNCTION report.funnel_where(app text, site text, from_day integer, to_day integer, steps text[], conditions text[] DEFAULT '{}')
 RETURNS TABLE (place integer, step text, visitors bigint, same_day bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -127,7 +127,7 @@ DECLARE
     f      record;
     c      record;
     ids    bigint[]  := '{}';
-    bits   integer[] := '{}'; -- of the steps that a page is part of
+    bits   integer[] := '{}'; -- of the steps that contain the page
     holds  text      := '';
     until  text      := '';
     told   text      := '';
@@ -172,7 +172,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.funnel_where(text, text, integer, integer, text[], text[]) IS 'How far visitors of a site got: how many did this step and all before it in a range of days, each step on the day of the one before it or on a later one, and how many all of them on the same day; each visitor once. Up to 8 steps, written as conditions (see report.visitors_where), which hold for the visitor on a day; all of it on days on which the other conditions hold. The order within a day is not kept. SELECT * FROM report.funnel_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''page:/'', ''page:/pricing'', ''event:signup'']);';
+COMMENT ON FUNCTION report.funnel_where(text, text, integer, integer, text[], text[]) IS 'Funnel of visitors of a site: how many reached this step and all steps before it in a range of days, each step on the day of the previous one or later, and how many did so on one day. Each visitor counts once. Up to 8 steps, written as conditions (see report.visitors_where) that hold for the visitor on a day, on days on which the other conditions hold. The order within a day is not recorded. SELECT * FROM report.funnel_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''page:/'', ''page:/pricing'', ''event:signup'']);';
 
 REVOKE ALL ON FUNCTION report.one_page_where(text, text, integer, integer, text[]), report.goals_where(text, text, integer, integer, text[], text, text, integer),
     report.funnel_where(text, text, integer, integer, text[], text[]) FROM PUBLIC;

@@ -1,6 +1,5 @@
--- All pages of the site are looked through, for no index finds the middle of a text: 100,000 of
--- them take as long as the top pages of a month. What is counted in the range is read of those
--- alone that are shown.
+-- All pages of the site are searched, since no index finds the middle of a text: 100,000 pages take as long as the top pages of a
+-- month. The numbers of the range are read only for the returned pages.
 CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL, titled text DEFAULT NULL)
 RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint, title text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -44,6 +43,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) IS 'The n pages of a site that have been visited most in all of those whose path or title has a part, in capitals or not (titled: another one in the title), with what was counted in a range of days, and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) IS 'The n most visited pages, over all time, of those pages of a site whose path or title contains a part, in any case (titled: another part, only for titles), with their numbers in a range of days, and their uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) FROM PUBLIC;

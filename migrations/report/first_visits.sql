@@ -1,8 +1,7 @@
--- Ranks are those that visitors were told as they came: with the visitors from elsewhere (offsets) before
--- them that there were then.
+-- Ranks are the visitors' numbers when they came, including the offset of that time.
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -15,7 +14,7 @@ BEGIN
         JOIN totals AS t       ON t.page_id = p.id
         LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = p.key
         WHERE a.name = first_visits.app
-    ), parts AS MATERIALIZED ( -- of visitors, each with the offset by which they were told their numbers
+    ), parts AS MATERIALIZED ( -- groups of visitors, each with the offset that applied to their numbers
         SELECT coalesce(lag(s.last) OVER (ORDER BY s.place), 0) AS above, s.last, s.before
         FROM (
             SELECT i.place, t.told[2 * i.place - 1] AS last, t.told[2 * i.place] AS before
@@ -45,6 +44,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'The days on which the latest n visitors of a page or site came for the first time, and the n latest of those with a round number: 1, 2, 5, 10, 20, 50 … Ranks are as they were told on the day, with the offset that there was then. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'Days of the first visit of the latest n visitors of a page or site, and of the n latest with a round number: 1, 2, 5, 10, 20, 50 … Ranks include the offset of that day. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.first_visits(text, text, integer) FROM PUBLIC;

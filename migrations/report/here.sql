@@ -12,6 +12,6 @@ AS $$
       AND h.came_at > now() - here_lasts()
 $$;
 
-COMMENT ON FUNCTION report.here(text, text) IS 'How many visitors came to a site within the last five minutes, each once, whichever instance counted them: SELECT report.here(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.here(text, text) IS 'Visitors of a site within the last five minutes, each once, counted by any instance: SELECT report.here(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.here(text, text) FROM PUBLIC;

@@ -11,15 +11,15 @@ JOIN history_days AS d    ON d.id = h.day
 JOIN history_imports AS i ON i.app_id = d.app_id AND i.id = d.import_id
 JOIN apps AS a            ON a.id = d.app_id;
 
-COMMENT ON VIEW   report.history              IS 'What others have counted for each target on each day, as it was imported. Of one target name its site, too: it is found by that.';
-COMMENT ON COLUMN report.history.app          IS 'The app that counts the target now.';
-COMMENT ON COLUMN report.history.site         IS 'The site of the target.';
-COMMENT ON COLUMN report.history.target       IS 'The page, or the site.';
+COMMENT ON VIEW   report.history              IS 'Imported numbers of other programs for each target on each day. To look up one target, name its site, too, which has the index.';
+COMMENT ON COLUMN report.history.app          IS 'App that counts the target now.';
+COMMENT ON COLUMN report.history.site         IS 'Site of the target.';
+COMMENT ON COLUMN report.history.target       IS 'The page or site.';
 COMMENT ON COLUMN report.history.day_id       IS 'The day as a number, like 20190629.';
 COMMENT ON COLUMN report.history.day          IS 'The day as a date.';
-COMMENT ON COLUMN report.history.page_views   IS 'Page views: what is hot in report.days. Null, as each number: they do not tell.';
-COMMENT ON COLUMN report.history.visits       IS 'Their visits (sessions).';
-COMMENT ON COLUMN report.history.visitors     IS 'Visitors of the day: what is pv in report.days.';
-COMMENT ON COLUMN report.history.new_visitors IS 'Those of them that they take for new.';
-COMMENT ON COLUMN report.history.shown        IS 'Reports and the dashboard show it: the site was not counted here on that day.';
-COMMENT ON COLUMN report.history.source       IS 'Who counted: goatcounter, umami, plausible, matomo, ga4; or csv.';
+COMMENT ON COLUMN report.history.page_views   IS 'Page views. Corresponds to hot in report.days. Null, as for all numbers: not reported.';
+COMMENT ON COLUMN report.history.visits       IS 'Visits (sessions) of the other program.';
+COMMENT ON COLUMN report.history.visitors     IS 'Visitors of the day. Corresponds to pv in report.days.';
+COMMENT ON COLUMN report.history.new_visitors IS 'New visitors, as the other program identifies them.';
+COMMENT ON COLUMN report.history.shown        IS 'Reports and the dashboard show the row, because the site was not counted here on that day.';
+COMMENT ON COLUMN report.history.source       IS 'The other program: goatcounter, umami, plausible, matomo or ga4, or csv.';

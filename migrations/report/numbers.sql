@@ -1,6 +1,6 @@
 CREATE FUNCTION report.numbers(app text, target text, from_day integer, to_day integer, days_before integer DEFAULT 0)
 RETURNS TABLE (first_day integer, last_day integer, uniques bigint, new_visitors bigint, pv bigint, hot bigint, exact boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -26,6 +26,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'What was counted for a page or site in a range of days, visitors each once; with days_before in a second row, for the range that many days earlier. from_day 0 is the first day that was counted. uniques are null of deleted pages, from before addresses were hashed until after it: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
+COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'Numbers of a page or site in a range of days, with each visitor counted once in uniques. With days_before, a second row has the range that many days earlier. from_day 0 means the first counted day. uniques are null for deleted pages in a range in which addresses were hashed: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
 
 REVOKE ALL ON FUNCTION report.numbers(text, text, integer, integer, integer) FROM PUBLIC;

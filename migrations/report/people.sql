@@ -1,10 +1,10 @@
--- Step by step for all visitors together, so that the planner can join as many as there are. The row of
--- the present period goes before that of the one before.
+-- Step by step for all visitors together, so that the planner knows the number of rows to join. A row of the present period takes
+-- precedence over one of the period before.
 CREATE FUNCTION report.people(app text, target text, name text)
 RETURNS TABLE (value text, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- which knows how many visitors and people there are
+SET plan_cache_mode = force_custom_plan -- plans with the actual numbers of visitors and people
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -33,7 +33,7 @@ BEGIN
         FROM way AS w
         LEFT JOIN people AS o ON o.period = open AND o.app_id = of AND o.id = w.id
         LEFT JOIN people AS c ON c.period = other AND c.app_id = of AND c.id = w.id AND o.id IS NULL
-        WHERE w.steps < 5 -- four, and the row of the person
+        WHERE w.steps < 5 -- four steps, and the row of the person
           AND coalesce(o.id, c.id) IS NOT NULL
     ), known AS (
         SELECT t.value, count(*) AS visitors
@@ -56,6 +56,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.people(text, text, text) IS 'What the visitors of a page or site are known as now, by a tag of the persons for whom they stand: each value with how many of all its visitors, as uv counts them, and in the last row, (none), the others, also those who were erased or forgotten. It reads all of them: a million in seconds. SELECT * FROM report.people(''demo'', ''example.com'', ''age'').';
+COMMENT ON FUNCTION report.people(text, text, text) IS 'Visitors of a page or site by a tag of the persons that they belong to now: each value with its number of visitors, as counted in uv, and in the last row, (none), the others, including erased and forgotten ones. Reads all visitors: a million takes seconds. SELECT * FROM report.people(''demo'', ''example.com'', ''age'').';
 
 REVOKE ALL ON FUNCTION report.people(text, text, text) FROM PUBLIC;

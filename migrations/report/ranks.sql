@@ -1,4 +1,4 @@
--- Not on top of the view erased_ranks, for the reason that report.returns tells.
+-- Does not use the view erased_ranks, for the same reason as report.returns.
 CREATE VIEW report.ranks AS
 SELECT a.name AS app, p.uri AS target, v.rank, v.ip AS visitor, v.first_day, v.last_day
 FROM apps AS a
@@ -11,10 +11,10 @@ JOIN pages AS p           ON p.app_id = a.id
 JOIN erased_visitors AS e ON e.page_id = p.id
 CROSS JOIN LATERAL unpack_ranks(e.part, e.place, e.places) AS r (rank);
 
-COMMENT ON VIEW   report.ranks           IS 'Who was visitor number N of each target.';
-COMMENT ON COLUMN report.ranks.app       IS 'The app that counts it.';
-COMMENT ON COLUMN report.ranks.target    IS 'The page, or the site.';
-COMMENT ON COLUMN report.ranks.rank      IS 'The number as it was counted: 1, 2, 3 … What is shown is higher by uv of the offset, if the target has one: report.totals tells.';
-COMMENT ON COLUMN report.ranks.visitor   IS 'The visitor''s address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.';
-COMMENT ON COLUMN report.ranks.first_day IS 'The day of the first visit, like 20190629.';
-COMMENT ON COLUMN report.ranks.last_day  IS 'The last day on which the visitor came.';
+COMMENT ON VIEW   report.ranks           IS 'Visitor number N of each target.';
+COMMENT ON COLUMN report.ranks.app       IS 'App that counts the target.';
+COMMENT ON COLUMN report.ranks.target    IS 'The page or site.';
+COMMENT ON COLUMN report.ranks.rank      IS 'The number as counted: 1, 2, 3 … The shown number also includes uv of the target''s offset, if it has one (see report.totals).';
+COMMENT ON COLUMN report.ranks.visitor   IS 'The visitor''s address (IPv6: the first of its network). In fd00::/8: a hash. Null: erased.';
+COMMENT ON COLUMN report.ranks.first_day IS 'Day of the first visit, like 20190629.';
+COMMENT ON COLUMN report.ranks.last_day  IS 'Day of the last visit, like 20190629.';

@@ -1,7 +1,7 @@
--- The packed numbers are running sums, so that a span reads two of them, however many days it has.
+-- The packed numbers are running sums, so that a span of any length reads two of them.
 CREATE FUNCTION report.returned_after(app text, target text, from_day integer, to_day integer)
 RETURNS TABLE (from_days integer, to_days integer, visitors bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -37,6 +37,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.returned_after(text, text, integer, integer) IS 'How often visitors of a page or site came back in a range of days, by how many days after the day on which they had come last; to_days 99999: or more. SELECT * FROM report.returned_after(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.returned_after(text, text, integer, integer) IS 'Number of returns of visitors to a page or site in a range of days, by the number of days since their previous visit. to_days 99999: or more. SELECT * FROM report.returned_after(''demo'', ''example.com'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.returned_after(text, text, integer, integer) FROM PUBLIC;

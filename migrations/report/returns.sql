@@ -1,5 +1,4 @@
--- Not on top of the view returns, through which a target that is asked for would not be found by
--- its key.
+-- Does not use the view returns, because a lookup by target would not use the key through it.
 CREATE VIEW report.returns AS
 SELECT a.name AS app, t.uri AS target, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o
@@ -12,9 +11,9 @@ JOIN pages AS t ON t.id = p.page_id
 JOIN apps AS a  ON a.id = t.app_id
 CROSS JOIN LATERAL unpack_returns(p.previous_days, p.visitors) AS u;
 
-COMMENT ON VIEW   report.returns              IS 'How many visitors of each target came on a day, and before that last on a previous day; for ever.';
-COMMENT ON COLUMN report.returns.app          IS 'The app that counts it.';
-COMMENT ON COLUMN report.returns.target       IS 'The page, or the site.';
+COMMENT ON VIEW   report.returns              IS 'Visitors of each target on a day, by the last earlier day on which they visited it. Kept for ever.';
+COMMENT ON COLUMN report.returns.app          IS 'App that counts the target.';
+COMMENT ON COLUMN report.returns.target       IS 'The page or site.';
 COMMENT ON COLUMN report.returns.day_id       IS 'The day as a number, like 20190629.';
-COMMENT ON COLUMN report.returns.previous_day IS 'The last day before it on which these visitors came.';
-COMMENT ON COLUMN report.returns.visitors     IS 'How many there were.';
+COMMENT ON COLUMN report.returns.previous_day IS 'The last earlier day on which these visitors visited the target.';
+COMMENT ON COLUMN report.returns.visitors     IS 'Number of visitors.';

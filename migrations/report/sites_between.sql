@@ -1,6 +1,6 @@
 CREATE FUNCTION report.sites_between(app text, from_day integer, to_day integer, days_before integer DEFAULT 0, n integer DEFAULT 200, compared_to integer DEFAULT NULL)
 RETURNS TABLE (site text, today bigint, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, last_30_days bigint[], uniques_compared bigint, first_day integer)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -36,6 +36,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) IS 'The n busiest sites of an app: visitors of today, what was counted in a range of days, visitors each once, uniques so many days before (0 where days_before is), visitors of each of the last 30 days, and the first day that was counted. With compared_to, uniques_compared and uniques_before are of the days up to that one. SELECT * FROM report.sites_between(''demo'', 20190601, 20190630, 35).';
+COMMENT ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) IS 'The n busiest sites of an app: visitors of today, numbers in a range of days, with each visitor counted once in uniques, uniques days_before days earlier (0 if days_before is 0), visitors of each of the last 30 days, and the first counted day. With compared_to, uniques_compared and uniques_before are of the days up to that one. SELECT * FROM report.sites_between(''demo'', 20190601, 20190630, 35).';
 
 REVOKE ALL ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) FROM PUBLIC;

@@ -1,4 +1,4 @@
--- A step of the recursion is one look into an index: tags may have a hundred thousand values of a name.
+-- A step of the recursion is one index lookup, because a name may have a hundred thousand values.
 CREATE FUNCTION report.tag_names(app text)
 RETURNS TABLE (name text, has_values boolean)
 LANGUAGE sql STABLE SECURITY DEFINER
@@ -24,6 +24,6 @@ AS $$
     ORDER BY c.place, s.name
 $$;
 
-COMMENT ON FUNCTION report.tag_names(text) IS 'The names of tags that an app counts, and of those that it has counted before: has_values, if visits have brought any. SELECT * FROM report.tag_names(''demo'').';
+COMMENT ON FUNCTION report.tag_names(text) IS 'Names of the tags that an app counts, or has counted before. has_values: some visit had a value. SELECT * FROM report.tag_names(''demo'').';
 
 REVOKE ALL ON FUNCTION report.tag_names(text) FROM PUBLIC;

@@ -22,7 +22,7 @@ BEGIN
     RETURN QUERY
     SELECT p.uri, d.pv, d.newcomers, (SELECT h.title FROM titles AS h WHERE h.page_id = p.id)
     FROM pages AS p
-    CROSS JOIN LATERAL ( -- page by page: another index would take each visit more than this takes its readers
+    CROSS JOIN LATERAL ( -- page by page: an index for this would cost each visit more than it saves readers
         SELECT sum(d.pv)::bigint AS pv, sum(d.newcomers)::bigint AS newcomers
         FROM tag_days AS d
         WHERE d.page_id = p.id
@@ -37,6 +37,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) IS 'The first n pages of an app (or of one site) to which visitors came with a value of source or campaign in a range of days: how many, by the first visit of each of their days there, and the newcomers among them. SELECT * FROM report.tag_pages(''demo'', ''source'', ''google'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) IS 'The first n pages of an app (or of one site) by visitors with a value of source or campaign in a range of days: the number of visitors whose first visit of the day to the page had it, and of newcomers. SELECT * FROM report.tag_pages(''demo'', ''source'', ''google'', 20190601, 20190630, 20).';
 
 REVOKE ALL ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) FROM PUBLIC;

@@ -1,6 +1,5 @@
--- Each visitor of a day has one value of a name, or none: what the values leave of pv came without.
--- A late visit makes an earlier day the first one of its visitor, and does not change with what they
--- came: new visitors of a day may be fewer than its newcomers.
+-- Each visitor of a day has at most one value of a name: pv minus all values had none. A late visit can move a visitor's first
+-- day to an earlier one, but does not move tags: a day may have fewer new visitors than newcomers.
 CREATE FUNCTION report.tags(app text, target text, name text, from_day integer, to_day integer, n integer DEFAULT 10, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
 RETURNS TABLE (value text, pv bigint, newcomers bigint, pv_before bigint, pv_compared bigint, since integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -12,7 +11,7 @@ DECLARE
     of_app integer;
     page   bigint;
     site   bigint;
-    oldest integer; -- day of the site with a tag
+    oldest integer; -- the first day of the site with a tag
 BEGIN
     IF n NOT BETWEEN 1 AND 10000 THEN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
@@ -40,7 +39,7 @@ BEGIN
         UNION ALL
         SELECT days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before), true
         WHERE days_before > 0
-    ), counted AS MATERIALIZED ( -- without a tag: all visitors
+    ), counted AS MATERIALIZED ( -- all visitors, with or without the tag
         SELECT v.tag_id,
                coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before), 0) AS pv,
                coalesce(sum(v.newcomers) FILTER (WHERE NOT r.is_before), 0) AS newcomers,
@@ -81,6 +80,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) IS 'With what the visitors of a page or site came in a range of days: the first n values of a name (source, campaign; of sites country, language, device, system, browser, hour and the app''s own, too) by pv, and in the last row, (none), those who came without: with it and all values they add up to pv of the range, exactly. newcomers got their rank so. pv so many days before (0 where days_before is); with compared_to, pv_compared and pv_before are of the days up to that one. since: from which day on the site has tags; before it all are (none). SELECT * FROM report.tags(''demo'', ''example.com'', ''source'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) IS 'Visitors of a page or site in a range of days by tag: the first n values of a name (source, campaign; for sites also country, language, device, system, browser, hour and the app''s own) by pv, and in the last row, (none), visits without the tag. With it, all values add up exactly to pv of the range. newcomers: visitors whose first visit ever had the value. pv_before: pv days_before days earlier (0 if days_before is 0). With compared_to, pv_compared and pv_before are of the days up to that one. since: the first day on which the site has tags, before which all visits are (none). SELECT * FROM report.tags(''demo'', ''example.com'', ''source'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) FROM PUBLIC;

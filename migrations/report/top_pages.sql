@@ -51,6 +51,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. title is null where none is known, and uniques of deleted pages from before addresses were hashed until after it: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot, and their uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are of the days up to that one. title is null if unknown, and uniques are null for deleted pages in a range in which addresses were hashed: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
 
 REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) FROM PUBLIC;

@@ -1,7 +1,7 @@
--- A target that has an offset is there before its first visit.
+-- A target with an offset has totals even before its first visit.
 CREATE FUNCTION report.totals(app text, target text)
 RETURNS TABLE (pv bigint, uv bigint, hot bigint, counted_pv bigint, counted_uv bigint, counted_hot bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -18,6 +18,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.totals(text, text) IS 'What is shown of a page or site of all time, and how much of it was counted here; the rest are numbers from elsewhere (offsets), of which uv is added to ranks, too: SELECT * FROM report.totals(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.totals(text, text) IS 'All-time totals of a page or site as shown, and the part that was counted here. The rest is from offsets, whose uv is also added to ranks: SELECT * FROM report.totals(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.totals(text, text) FROM PUBLIC;

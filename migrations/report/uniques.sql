@@ -9,7 +9,7 @@ AS $$
     CROSS JOIN LATERAL group_uniques(a.id, ARRAY[p.id], from_day, to_day) AS u
 $$;
 
-COMMENT ON FUNCTION report.uniques(text, text, integer, integer) IS 'How many visitors came to a page or site in a range of days, each counted once: SELECT * FROM report.uniques(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.uniques(text, text, integer, integer) IS 'Number of visitors of a page or site in a range of days, each counted once: SELECT * FROM report.uniques(''demo'', ''example.com'', 20190601, 20190630).';
 
 CREATE FUNCTION report.uniques(app text, targets text[], from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
@@ -24,9 +24,9 @@ AS $$
                                      from_day, to_day) AS u
 $$;
 
-COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'How many visitors came to any of several pages or sites in a range of days. Exact while their visits are kept, else with a standard error; erased: days of erased visitors, who cannot be told apart. Refused are more than 100,000 targets, or 1,000,000 visits.';
+COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'Number of visitors of any of several pages or sites in a range of days. Exact while their visits are kept, otherwise with a standard error. erased: days of erased visitors, who cannot be distinguished. Fails for more than 100,000 targets, or 1,000,000 visits.';
 
--- Who came to any page of a site came to the site: a prefix that takes in whole sites asks for them.
+-- Every visitor of a page is a visitor of its site: for a prefix that covers whole sites, the sites are counted.
 CREATE FUNCTION report.uniques_under(app text, prefix text, from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE sql STABLE SECURITY DEFINER
@@ -53,7 +53,7 @@ AS $$
                                      from_day, to_day) AS u
 $$;
 
-COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'How many visitors came to any page whose uri begins so: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). Of one site, or a prefix like example.com/, as for that site; else as for several targets.';
+COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'Number of visitors of all pages whose uri starts with a prefix: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). For one site, or a prefix like example.com/, as for that site, otherwise as for several targets.';
 
 REVOKE ALL ON FUNCTION report.uniques(text, text, integer, integer), report.uniques(text, text[], integer, integer),
     report.uniques_under(text, text, integer, integer) FROM PUBLIC;

@@ -11,9 +11,9 @@ CROSS JOIN LATERAL (
 ) AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip;
 
-COMMENT ON VIEW   report.visitors_today         IS 'Who has come to each target today, in the time zone of its app.';
-COMMENT ON COLUMN report.visitors_today.app     IS 'The app that counts it.';
-COMMENT ON COLUMN report.visitors_today.target  IS 'The page, or the site.';
-COMMENT ON COLUMN report.visitors_today.visitor IS 'The visitor''s address, for IPv6 the first of its network; in fd00::/8 a hash.';
-COMMENT ON COLUMN report.visitors_today.rank    IS 'The visitor''s rank at the target.';
-COMMENT ON COLUMN report.visitors_today.is_new  IS 'It is the visitor''s first day there.';
+COMMENT ON VIEW   report.visitors_today         IS 'Visitors of each target today, in the time zone of its app.';
+COMMENT ON COLUMN report.visitors_today.app     IS 'App that counts the target.';
+COMMENT ON COLUMN report.visitors_today.target  IS 'The page or site.';
+COMMENT ON COLUMN report.visitors_today.visitor IS 'The visitor''s address (IPv6: the first of its network). In fd00::/8: a hash.';
+COMMENT ON COLUMN report.visitors_today.rank    IS 'Rank of the visitor at the target.';
+COMMENT ON COLUMN report.visitors_today.is_new  IS 'Today is the visitor''s first day at the target.';

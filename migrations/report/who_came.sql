@@ -1,16 +1,16 @@
--- Day by day, since a visitor of a day is found by its key, and of a range is not. Days of which no
--- rows are kept are not looked into.
+-- Day by day, since a visitor of a day is found by its key, and a visitor of a range is not. Days whose rows are not kept are
+-- skipped.
 CREATE FUNCTION report.who_came(app text, target text, from_day integer, to_day integer, n integer DEFAULT 100, after_day integer DEFAULT NULL, after inet DEFAULT NULL)
 RETURNS TABLE (day_id integer, visitor inet, rank bigint, first_day integer, previous_day integer, last_day integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- which opens the one partition
+SET plan_cache_mode = force_custom_plan -- opens only the partition of the day
 AS $$
 #variable_conflict use_column
 DECLARE
     page   bigint;
-    kept   integer; -- the first day that is
-    before bigint;  -- visitors from elsewhere, by whom ranks are higher
+    kept   integer; -- the first kept day
+    before bigint;  -- visitors in the offset, which is added to ranks
     day    integer;
     found  bigint := 0;
     more   bigint;
@@ -48,6 +48,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The first n visitors of a page or site on each day of a range, the last day first, as long as they are kept: the rank of each as shown, the first and the last day, and the one before this (0: none, or not known). after_day and after, the last row that one has, go on from there. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The first n visitors of a page or site on each day of a range, the last day first, as long as rows are kept: the rank as shown, the first and last day, and the day before this one (0: none, or unknown). To continue, pass the last row as after_day and after. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) FROM PUBLIC;
