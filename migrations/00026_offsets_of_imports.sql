@@ -1,5 +1,5 @@
--- Totals of several imports of history add up. The days of an import say whether totals have them; an offset
--- is the sum of the numbers that were set by hand and of these days. Instances of 0.2.0 read and write that sum.
+-- Totals of several imports of history add up. Each day of an import is marked if totals contain it. An offset is the sum of
+-- the numbers that were set by hand and of these days. Instances of 0.2.0 read and write that sum.
 
 -- +goose Up
 ALTER TABLE history_days

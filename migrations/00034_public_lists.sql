@@ -1,4 +1,4 @@
--- What else callers without a key can read: the most visited pages, and the numbers of some events.
+-- Callers without a key can also read the most visited pages, and the numbers of some events.
 
 -- +goose Up
 ALTER TABLE apps
