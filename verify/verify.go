@@ -37,7 +37,7 @@ type Proof struct {
 	Promises   []PromiseResult `json:"promises"`
 	Targets    int64           `json:"targets"`
 	Visitors   int64           `json:"visitors"`        // includes erased visitors
-	Erased     int64           `json:"erased_visitors"` // visitors of whom only the rank is kept
+	Erased     int64           `json:"erased_visitors"` // visitors with only their rank kept
 	Visits     int64           `json:"visits"`          // rows of visits
 	Days       int64           `json:"days"`            // (target, day) pairs
 	OlderDays  int64           `json:"older_days"`      // pairs whose rows of visits are not kept

@@ -216,7 +216,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// sentVisits returns visits of three visitors, the first of whom returns.
+// sentVisits returns visits of three visitors. The first one returns.
 func sentVisits() []load.Arrival {
 	return []load.Arrival{{Page: 0, Visitor: 0}, {Page: 1, Visitor: 1}, {Page: 0, Visitor: 0}, {Page: 1, Visitor: 2}}
 }

@@ -35,7 +35,7 @@ type Set struct {
 	Days     int       `default:"60" range:"1..10000" placeholder:"N" help:"Days over which the visits came. Default: ${default}."`
 	Until    time.Time `placeholder:"DAY" format:"2006-01-02" help:"The last day, like 2019-06-29. Default: yesterday."`
 	Pages    int       `default:"100000" placeholder:"N" help:"How many pages, few of which are visited often. Default: ${default}."`
-	Visitors int       `default:"1000000" range:"1..16000000" placeholder:"N" help:"How many visitors, few of whom come often. Default: ${default}."`
+	Visitors int       `default:"1000000" range:"1..16000000" placeholder:"N" help:"How many visitors; few visit often. Default: ${default}."`
 	Sites    int       `default:"20" placeholder:"N" help:"How many sites, few of which are large. Default: ${default}."`
 	Seed     uint64    `default:"1" placeholder:"N" help:"The same seed makes the same visits. Default: ${default}."`
 }

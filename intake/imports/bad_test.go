@@ -23,7 +23,7 @@ import (
 	"footfall/visit"
 )
 
-// What is wrong with a line is told with its number, and the others count.
+// An error in a line is reported with its number, and the other lines count.
 func TestBadLines(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -67,7 +67,7 @@ func TestBadLines(t *testing.T) {
 	d.prove()
 }
 
-// What is wrong with a file is told, and what can be read of it counts once it can.
+// An error in a file is reported. Its readable lines count once the file can be read.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

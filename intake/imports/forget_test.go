@@ -72,7 +72,7 @@ func TestLinesGoWithTheirDays(t *testing.T) {
 	}
 }
 
-// Whoever has the tables without the key cannot try lines, and with them addresses, against them.
+// Without the key, nobody can use the tables to test guessed lines and the addresses in them.
 func TestHashesAreKeyed(t *testing.T) {
 	t.Parallel()
 	for _, visitor := range []string{app.ByAddress, app.ByHash, app.ByDay} {

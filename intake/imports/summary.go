@@ -37,7 +37,7 @@ type Unread struct {
 // mostUnread is how many lines that could not be read are named.
 const mostUnread = 20
 
-// mostSites is how many sites are told apart.
+// mostSites is the number of sites that are counted separately.
 const mostSites = 10_000
 
 func newSummary() *Summary {

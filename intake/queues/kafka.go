@@ -268,7 +268,7 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 			if r.Offset < begun {
 				// The client went back to the partition's first offset. It does so without an error if the partition
 				// ends before the offset to start at.
-				err = anew(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s begins anew", r.Partition, k.queue))
+				err = reopen(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s starts over at its first offset", r.Partition, k.queue))
 				continue
 			}
 			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value,
@@ -313,7 +313,7 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	now, err := k.look(ctx)
 	if err == nil && now.id != k.id {
-		return anew(visit.Errorf(visit.Unavailable, "", "topic %s was deleted and made anew", k.queue))
+		return reopen(visit.Errorf(visit.Unavailable, "", "topic %s was deleted and created again", k.queue))
 	}
 	return whileReading(err)
 }

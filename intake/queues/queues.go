@@ -129,7 +129,7 @@ func (r *run) connect(ctx context.Context) error {
 	case "":
 		r.Log.Info("the queue is read", "queue", name)
 	default:
-		r.Log.Warn("the queue was deleted and made anew: it is read from its beginning", "was", r.name, "is", name)
+		r.Log.Warn("the queue was deleted and created again: it is read from its beginning", "was", r.name, "is", name)
 	}
 	r.name = r.source.Name()
 	return nil

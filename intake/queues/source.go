@@ -60,10 +60,10 @@ func whileReading(err error) error {
 
 // ErrAnew is returned by a source whose queue must be opened again, for example because it was deleted and created
 // again.
-var ErrAnew = errors.New("the queue has to be opened anew")
+var ErrAnew = errors.New("the queue must be opened again")
 
-// anew wraps why in ErrAnew. It returns nil if why is nil.
-func anew(why error) error {
+// reopen wraps why in ErrAnew. It returns nil if why is nil.
+func reopen(why error) error {
 	if why == nil {
 		return nil
 	}
